@@ -8,7 +8,8 @@ use table::WaitingMessage;
 
 use crate::names::Registered;
 
-/// The longest fragment of a link: Discord's texts have 2,000 characters.
+/// The most bytes of the fragment of a link. A message of Discord has at most 2,000 characters, and the text needs the
+/// others.
 const MAX_FRAGMENT: usize = 1_000;
 
 /// What all messages of a system have in common.

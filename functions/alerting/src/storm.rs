@@ -117,9 +117,8 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are told again, each with the number that was told. A storm that holds other
-    /// messages does not hold these: during a dead sender's lease they were not among the waiting messages, so the told
-    /// count has their devices already.
+    /// The storms of messages that are told again, each with the number that was told. A storm does not hold these
+    /// messages. During a dead sender's lease they did not wait, so the sent count already has their devices.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();

@@ -227,8 +227,8 @@ pub(crate) fn choose(
         let has_waited = messages.iter().any(|message| has_waited(message, now));
         if !is_told_once && (is_told_by_count || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
-            let kept = messages.len() - usize::from(is_newest_true);
-            chosen.drop.extend(messages.drain(..kept));
+            let overtaken = messages.len() - usize::from(is_newest_true);
+            chosen.drop.extend(messages.drain(..overtaken));
         }
         chosen.send.append(&mut messages);
     }

@@ -29,8 +29,8 @@ pub enum Event {
 pub struct Message {
     /// The level of the topic that names the device.
     pub device_id: String,
-    /// When the broker took the message, in milliseconds since 1970: the timestamp of a reading in it
-    /// that has none of its own. A repeated invocation has the same one.
+    /// When the broker took the message, in milliseconds since 1970. A reading without a timestamp gets this time. A
+    /// repeated invocation has the same one.
     pub timestamp: i64,
     /// The payload: anything that `POST /readings` takes as its body.
     #[serde(rename = "data", deserialize_with = "from_base64")]

@@ -138,7 +138,7 @@ fn view(
     Ok(Scope::View(view))
 }
 
-/// A string that is read by its type.
+/// Parses the text of a JSON string. The problem names the field.
 fn read<T, E: Display>(
     value: &RawValue,
     name: &str,

@@ -48,7 +48,7 @@ impl Page {
 /// The place in the page where the origin stands at which readings are stored.
 const INGEST: &str = "name=\"ingest\" content=\"\"";
 
-/// The page asks this server and the one that stores readings, and no page shows it but those that the owner named.
+/// Content-Security-Policy: connect to this server and to ingest; be framed only by origins that the owner named.
 fn policy(ingest: &str, frames: &FrameAncestors) -> String {
     let connect =
         if ingest.is_empty() { String::new() } else { format!(" connect-src 'self' {ingest};") };

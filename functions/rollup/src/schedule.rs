@@ -142,8 +142,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters that
-    /// were not over. These quarters are swept again once they are over, with the day before them: an older program may
-    /// have left readings to a sweep that had passed.
+    /// were not over. These quarters, and the day before, are swept again when they are over, because an older program
+    /// may have left readings to a sweep that had passed.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
@@ -168,8 +168,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// The groups to sweep in this invocation, each with the end of its sealed time. The group of this minute comes
-    /// first, then the one that is sealed least far: so a group that fails or is slow delays the others once in a
-    /// quarter of an hour.
+    /// first, then the group that is furthest behind. So a group that fails or is slow delays others once in a quarter
+    /// of an hour.
     ///
     /// All groups of a home are swept together: one write in a quarter of an hour notes so, instead of one each minute.
     /// Of a fleet, the group of this minute is swept, and late groups one by one: all groups together do not fit into

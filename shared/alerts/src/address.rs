@@ -44,8 +44,7 @@ impl Reach {
     }
 }
 
-/// A block of addresses: its first address, the length of its prefix, what it is for, and whether it is part of the
-/// local network.
+/// A block of addresses: first address, length of the prefix, purpose, and whether the block is local.
 type Block<Ip> = (Ip, u32, &'static str, bool);
 
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> Ipv4Addr {

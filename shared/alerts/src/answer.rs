@@ -23,8 +23,8 @@ pub struct Answer {
 /// mends. The difference is what is said of the channel in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// 2xx. No body is looked at: each maker's errors have a status of their own. Home Assistant answers 200 also to a
-    /// webhook that no automation has, so that nobody can guess one; only a test message shows that it arrives.
+    /// 2xx. No body is looked at: each maker's errors have a status of their own. Home Assistant answers 200 even if no
+    /// automation has the webhook, so that nobody can guess one. Only a test message shows that messages arrive.
     Delivered,
     /// A repetition may well help: no answer, 408, 425, 429 and 5xx. Nobody needs to be told unless it lasts.
     Later {

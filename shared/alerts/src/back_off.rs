@@ -15,7 +15,7 @@ const MAX_ATTEMPTS: u32 = 40;
 /// When the next attempt is due, after `attempts` of them that failed, the last one at `now`. `None` once the message
 /// is given up, a day after the first attempt.
 ///
-/// A server that asks for a longer pause gets it, up to an hour: one that asks for a day would lose the message.
+/// A server may ask for a longer pause, up to an hour: after a day the message would be lost.
 #[must_use]
 pub fn next_attempt(
     first: Timestamp,

@@ -124,7 +124,7 @@ impl Post<'_> {
     /// The number of devices, if all messages are of one rule that storms.
     fn the_storm(&self) -> Option<usize> {
         let first = self.notices.first()?.rule_id;
-        let is_one = self.notices.iter().all(|it| it.rule_id == first);
+        let is_one = self.notices.iter().all(|notice| notice.rule_id == first);
         self.storms.get(first).copied().filter(|_| is_one)
     }
 
@@ -159,8 +159,9 @@ impl Post<'_> {
 
     /// The line of all messages that have the rule and the news of `first`.
     fn count_line(&self, first: &Notice<'_>, number: usize) -> String {
-        let is_same =
-            |it: &&Notice<'_>| it.rule_id == first.rule_id && it.message.news == first.message.news;
+        let is_same = |notice: &&Notice<'_>| {
+            notice.rule_id == first.rule_id && notice.message.news == first.message.news
+        };
         let mut subjects: Vec<&str> =
             self.notices.iter().filter(is_same).map(|notice| notice.names.subject).collect();
         // A device may have several steps. Its messages follow each other by time, with others between them.
@@ -185,7 +186,7 @@ impl Post<'_> {
     }
 
     pub(crate) fn is_firing(&self) -> bool {
-        self.notices.iter().any(|it| it.message.news.is_firing())
+        self.notices.iter().any(|notice| notice.message.news.is_firing())
     }
 
     /// The id of the post: that of the same messages is the same, and it has no full stop.

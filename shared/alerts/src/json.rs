@@ -106,43 +106,8 @@ impl Rule {
             Scope::RoomMean(id) => ("mean_of_room", id.as_str()),
         };
         set(field, value.into());
-        let exact = |value: &Decimal| Value::from(value.as_str());
-        match &self.watch {
-            Watch::Metric { metric, limits } => {
-                set("metric", metric.as_str().into());
-                if let Some(edge) = limits.above() {
-                    set("above", exact(&edge.limit));
-                    set("clear_above", exact(&edge.clear));
-                }
-                if let Some(edge) = limits.below() {
-                    set("below", exact(&edge.limit));
-                    set("clear_below", exact(&edge.clear));
-                }
-            }
-            Watch::Silence { after } => {
-                set(
-                    "silent_for",
-                    after.map_or_else(|| "usual".into(), |it| duration::text(it, UNITS).into()),
-                );
-            }
-            Watch::Budget { kwh, per } => {
-                set("budget_kwh", exact(kwh));
-                set("per", name_of(&BUDGETS, per).into());
-            }
-            Watch::Demand { period, limit } => {
-                let limit = match limit {
-                    DemandLimit::Kilowatts(kilowatts) => exact(kilowatts),
-                    DemandLimit::Peak => "peak".into(),
-                };
-                set("demand_kw", limit);
-                set("period", name_of(&PERIODS, period).into());
-            }
-            Watch::Counter { metric, events } => {
-                set("metric", metric.as_str().into());
-                let events = events.iter().map(|event| name_of(&EVENTS, event));
-                set("counter", events.collect());
-            }
-        }
+
+        self.watch.set_members(&mut set);
         if matches!(self.watch, Watch::Metric { .. } | Watch::Silence { .. }) {
             set("for", duration::text(self.hold, UNITS).into());
             set("clear_for", duration::text(self.clear_hold, UNITS).into());
@@ -158,12 +123,55 @@ impl Rule {
     }
 }
 
+impl Watch {
+    /// Sets the members that say what is watched.
+    fn set_members(&self, mut set: impl FnMut(&str, Value)) {
+        let exact = |value: &Decimal| Value::from(value.as_str());
+        match self {
+            Self::Metric { metric, limits } => {
+                set("metric", metric.as_str().into());
+                if let Some(edge) = limits.above() {
+                    set("above", exact(&edge.limit));
+                    set("clear_above", exact(&edge.clear));
+                }
+                if let Some(edge) = limits.below() {
+                    set("below", exact(&edge.limit));
+                    set("clear_below", exact(&edge.clear));
+                }
+            }
+            Self::Silence { after } => {
+                set(
+                    "silent_for",
+                    after.map_or_else(|| "usual".into(), |time| duration::text(time, UNITS).into()),
+                );
+            }
+            Self::Budget { kwh, per } => {
+                set("budget_kwh", exact(kwh));
+                set("per", name_of(&BUDGETS, per).into());
+            }
+            Self::Demand { period, limit } => {
+                let limit = match limit {
+                    DemandLimit::Kilowatts(kilowatts) => exact(kilowatts),
+                    DemandLimit::Peak => "peak".into(),
+                };
+                set("demand_kw", limit);
+                set("period", name_of(&PERIODS, period).into());
+            }
+            Self::Counter { metric, events } => {
+                set("metric", metric.as_str().into());
+                let events = events.iter().map(|event| name_of(&EVENTS, event));
+                set("counter", events.collect());
+            }
+        }
+    }
+}
+
 fn scope(members: &mut Members) -> Result<Scope, MemberError> {
     let found = [
         members.parsed("device")?.map(Scope::Device),
-        members.parsed("room")?.map(|it| Scope::Each(Group::Room(it))),
-        members.parsed("kind")?.map(|it| Scope::Each(Group::Kind(it))),
-        members.parsed("tag")?.map(|it| Scope::Each(Group::Tag(it))),
+        members.parsed("room")?.map(|room| Scope::Each(Group::Room(room))),
+        members.parsed("kind")?.map(|kind| Scope::Each(Group::Kind(kind))),
+        members.parsed("tag")?.map(|tag| Scope::Each(Group::Tag(tag))),
         members.parsed("mean_of_room")?.map(Scope::RoomMean),
     ];
     let mut found = found.into_iter().flatten();
@@ -213,9 +221,9 @@ fn watch(members: &mut Members) -> Result<Watch, MemberError> {
         }
         ["counter"] => {
             let events = members.take("counter", |value| {
-                let events = value.as_array().filter(|it| !it.is_empty());
+                let events = value.as_array().filter(|events| !events.is_empty());
                 let events = events.ok_or("must be an array of reset, suspect and ambiguous")?;
-                let events = events.iter().map(|it| choice(string(it)?, &EVENTS));
+                let events = events.iter().map(|event| choice(string(event)?, &EVENTS));
                 events.collect::<Result<BTreeSet<_>, String>>()
             })?;
             Ok(Watch::Counter { metric: metric(members)?, events: events.unwrap_or_default() })

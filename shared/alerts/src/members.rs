@@ -42,7 +42,7 @@ impl Members {
     }
 
     pub(crate) fn is(&self, field: &str, text: &str) -> bool {
-        self.0.get(field).is_some_and(|it| it == text)
+        self.0.get(field).is_some_and(|value| value == text)
     }
 
     pub(crate) fn forget(&mut self, field: &str) {
@@ -131,9 +131,11 @@ pub(crate) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, Stri
     let found = known.iter().find(|(name, _)| *name == text);
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     let all = names.join(", ");
-    found.map(|it| it.1).ok_or_else(|| format!("is {:?}; expected one of {all}", excerpt(text)))
+    found
+        .map(|named| named.1)
+        .ok_or_else(|| format!("is {:?}; expected one of {all}", excerpt(text)))
 }
 
 pub(crate) fn name_of<T: PartialEq>(known: &[(&'static str, T)], value: &T) -> &'static str {
-    known.iter().find(|(_, it)| it == value).map_or("", |it| it.0)
+    known.iter().find(|(_, named)| named == value).map_or("", |named| named.0)
 }

@@ -13,7 +13,7 @@ const MAX_LENGTH: usize = 2_048;
 
 /// The address of a server or of a webhook.
 ///
-/// It is parsed as the HTTP client parses it, so that what is checked is what is connected to. The path of a webhook
+/// Parsed as the HTTP client parses it, so that the checked address is the one of the connection. The path of a webhook
 /// is its password: neither `Debug` nor an error shows any part of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(Uri);

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Request, Response};
 
-/// An answer that a client may keep if it asks each time whether it has changed: it then gets 304.
+/// An answer that a client may keep and revalidates each time; an unchanged answer is 304.
 #[must_use]
 pub fn with_cache_headers(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, no-cache")

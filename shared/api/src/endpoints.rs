@@ -39,12 +39,12 @@ pub enum Access {
     Formed,
     /// Any valid token.
     Any,
-    /// A token that reads, or an admin's; what only looks at one room or home, also a token that shows it.
+    /// A token that reads, or an admin token. Requests about one room or home also take a token of a view on it.
     Read,
     /// A token that writes for some devices, or an admin's.
     Write,
-    /// A token that writes for some devices, also where no other request needs one: the readings are in the
-    /// address, so a picture in any web page could write them. A page's own requests are refused.
+    /// A token that writes for some devices, also on a server without authentication: the address has the readings, so
+    /// a picture in any web page could write them. A page's own requests are refused.
     Address,
     /// An admin's token.
     Admin,
@@ -178,8 +178,8 @@ pub struct Endpoint {
     pub summary: &'static str,
 }
 
-/// A format in which devices, their scripts or their makers' clouds send or answer. Its name and its path are those
-/// of its endpoint.
+/// A format in which devices, their scripts or their makers' clouds send or answer. Name and path are those of the
+/// endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadFormat {
     /// The owner of the format, in a refusal.
@@ -220,8 +220,9 @@ impl Endpoint {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
 
-    /// Whose token permits a request of it to a function. The details of the system's health are for those who may
-    /// read; what writers ask first is answered without the table where they write.
+    /// The access that a request needs when `function` serves it. The details of the health need the right to read.
+    /// What clients of InfluxDB ask before they write is answered by ingest, which only looks at the form of the token
+    /// and reads no table.
     #[must_use]
     pub fn access_of(&self, request: &Request, function: Function) -> Access {
         let is_set = |(name, value): &(String, String)| {
@@ -238,7 +239,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells whether clients of InfluxDB ask it before they write, so that it is answered where they write.
+    /// Tells whether clients of InfluxDB send it before they write, to the address where they write.
     const fn is_asked_by_writers(&self) -> bool {
         matches!(
             self.operation,
@@ -323,15 +324,18 @@ const SQL: [&str; 2] = ["/api/v3/query_", "/arrow.flight.protocol.FlightService/
 
 /// The endpoint of a method and a path, whichever function answers it, and its `{id}`.
 pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String), Problem> {
-    let matching: Vec<_> =
-        ENDPOINTS.iter().filter_map(|it| Some((it, matched_id(it.path, path)?))).collect();
+    let matching: Vec<_> = ENDPOINTS
+        .iter()
+        .filter_map(|endpoint| Some((endpoint, matched_id(endpoint.path, path)?)))
+        .collect();
     let asked = format!("{method} {}", domain::excerpt(path));
     if matching.is_empty() {
-        let detail = if SQL.iter().any(|it| path.trim_start_matches(PREFIX).starts_with(it)) {
-            "SQL and Flight SQL are not supported; ask /query in InfluxQL.".to_owned()
-        } else {
-            format!("There is no {asked}; /openapi.json lists what there is.")
-        };
+        let detail =
+            if SQL.iter().any(|address| path.trim_start_matches(PREFIX).starts_with(address)) {
+                "SQL and Flight SQL are not supported; ask /query in InfluxQL.".to_owned()
+            } else {
+                format!("There is no {asked}; /openapi.json lists what there is.")
+            };
         return Err(Problem::new(ProblemKind::NotFound, detail));
     }
     let methods: Vec<_> = matching.iter().flat_map(|(endpoint, _)| endpoint.methods()).collect();

@@ -18,8 +18,8 @@ const fn base64_bytes(bytes: usize) -> usize {
 }
 
 impl Response {
-    /// Adds what every answer has: the request's id, its cost and the headers that it depends on; gzip
-    /// where the client prefers it. Removes the body of an answer to `HEAD`.
+    /// Adds what every answer has: the id and the cost of the request, and `Vary`. Compresses the body where the client
+    /// prefers that. Removes the body of an answer to `HEAD`.
     #[must_use]
     pub fn finish(self, request: &Request, invocation: &Invocation) -> Self {
         let response = self

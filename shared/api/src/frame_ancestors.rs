@@ -36,13 +36,17 @@ impl FromStr for FrameAncestors {
             }
         };
         let origins = text.split(|c: char| c == ',' || c.is_whitespace());
-        origins.filter(|it| !it.is_empty()).map(origin).collect::<Result<_, _>>().map(Self)
+        origins
+            .filter(|origin_text| !origin_text.is_empty())
+            .map(origin)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 }
 
 impl FromIterator<Self> for FrameAncestors {
     fn from_iter<T: IntoIterator<Item = Self>>(all: T) -> Self {
-        Self(all.into_iter().flat_map(|it| it.0).collect())
+        Self(all.into_iter().flat_map(|ancestors| ancestors.0).collect())
     }
 }
 

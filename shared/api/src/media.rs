@@ -18,8 +18,8 @@ pub fn is_ndjson(content_type: &str) -> bool {
 
 /// Tells whether a body of this `Content-Type` may be JSON or lines of it.
 ///
-/// Beside JSON's own types these are what clients send that say nothing of what they send: no type,
-/// plain text, a form (the default of curl), bytes, and gzip without a `Content-Encoding`.
+/// JSON's own types, and types of clients that do not name the content: none, plain text, a form (the default of curl),
+/// bytes, and gzip without a `Content-Encoding`.
 #[must_use]
 pub(super) fn may_be_json(content_type: &str) -> bool {
     let essence = essence(content_type);

@@ -29,7 +29,8 @@ impl Params {
             return Ok(Self { known, given });
         }
         for (n, (name, value)) in given.iter().enumerate() {
-            let is_repeatable = find(known, name).is_some_and(|it| it.kind.is_repeatable());
+            let is_repeatable =
+                find(known, name).is_some_and(|parameter| parameter.kind.is_repeatable());
             if !is_repeatable && given[..n].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(&excerpt(name), "is given twice"));
             }
@@ -156,8 +157,9 @@ impl Params {
 }
 
 fn find<'a>(known: &'a [Parameter], name: &str) -> Option<&'a Parameter> {
-    let is_one = |it: &&Parameter| !matches!(it.kind, Kind::Conditions | Kind::Values);
-    known.iter().find(|it| it.name == name && is_one(it))
+    let is_one =
+        |parameter: &&Parameter| !matches!(parameter.kind, Kind::Conditions | Kind::Values);
+    known.iter().find(|parameter| parameter.name == name && is_one(parameter))
 }
 
 /// Refuses the name of a parameter of another endpoint: it is more likely meant than a metric of that name.

@@ -92,9 +92,10 @@ impl Request {
 }
 
 impl Request {
-    /// The body of a request that sends line protocol, whatever its type says, without its content coding.
+    /// The body of a request in line protocol, inflated. Its media type is not checked.
     ///
-    /// A gateway that inflates leaves the coding's name in place; one that takes bytes for text damages them.
+    /// A gateway that inflates leaves the name of the coding in place. A gateway that takes bytes for text damages the
+    /// body.
     pub fn line_protocol_body(&self) -> Result<Cow<'_, [u8]>, Problem> {
         let coding =
             self.header("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();

@@ -76,7 +76,7 @@ pub struct OutSeries {
 pub enum Epoch {
     /// RFC 3339, in the zone of the query.
     Text,
-    /// A number of units of so many nanoseconds.
+    /// An integer: the time in units of this many nanoseconds.
     Units(i64),
 }
 

@@ -29,11 +29,11 @@ impl<S: Store> Fold<'_, S> {
 
     /// Expired readings are passed over: it is up to `DynamoDB` when it deletes them.
     pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Fresh {
-        let is_there = |it: &&StoredReading| it.expires.is_none_or(|at| at > self.now);
+        let is_there = |stored: &&StoredReading| stored.expires.is_none_or(|at| at > self.now);
         let kept = || readings.iter().filter(is_there);
         Fresh {
-            rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
-            until: kept().filter_map(|it| it.expires).min(),
+            rollup: Rollup::fold(kept().map(|stored| &stored.reading), &self.device.rules),
+            until: kept().filter_map(|stored| stored.expires).min(),
             settings: 0,
             outdated: None,
             named: named_by_readings(kept()),

@@ -87,7 +87,7 @@ impl Following {
         groups: DeviceGroups,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let is_marked = |it: &LateMark| self.counts(it, now) && it.concerns(range, groups);
+        let is_marked = |mark: &LateMark| self.counts(mark, now) && mark.concerns(range, groups);
         let told = now.saturating_add(-self.told_for());
         let marked = late.marks.iter().any(is_marked).then_some(told);
         marked.into_iter().chain(self.behind_since(late, now)).min()
@@ -96,13 +96,13 @@ impl Following {
     /// The instant up to which all changes are folded, whichever they are.
     #[must_use]
     pub fn folded_until(&self, late: &LateChanges, now: Timestamp) -> Timestamp {
-        let is_marked = late.marks.iter().any(|it| self.counts(it, now));
+        let is_marked = late.marks.iter().any(|mark| self.counts(mark, now));
         let told = if is_marked { now.saturating_add(-self.told_for()) } else { now };
         told.min(self.behind_since(late, now).unwrap_or(told))
     }
 
-    /// Whether changes that a mark is about may still be unfolded, and nobody but the mark tells. One that ends
-    /// later than any right clock makes it end is of a wrong one.
+    /// Whether changes that a mark is about may still be unfolded, and nobody but the mark tells. A mark that ends too
+    /// late was made by a wrong clock.
     fn counts(&self, mark: &LateMark, now: Timestamp) -> bool {
         let is_of_right_clock = mark.until <= now.saturating_add(MARKED_AHEAD + SKEW);
         is_of_right_clock && mark.until.saturating_add(self.told_for()) > now
@@ -113,7 +113,7 @@ impl Following {
         // A note that comes late, as on a busy machine, still follows the one before in time.
         let valid = self.note_interval() * 3;
         let is_new = |at: Timestamp| now.since(at) < valid && at.since(now) < SKEW;
-        late.backlog.filter(|it| is_new(it.at)).map(|it| it.since)
+        late.backlog.filter(|backlog| is_new(backlog.at)).map(|backlog| backlog.since)
     }
 }
 

@@ -17,8 +17,8 @@ pub struct Retention {
 
 /// An emptied rollup stays this long: longer than any fold that still saw a reading can take.
 const EMPTIED: TimeDelta = TimeDelta::days(7);
-/// What expires within this time counts as gone, because clocks differ and readings of one bucket expire
-/// one after the other.
+/// Readings that expire within this time count as gone: clocks differ, and the readings of a bucket expire one after
+/// the other.
 const MARGIN: TimeDelta = TimeDelta::days(1);
 
 impl Retention {

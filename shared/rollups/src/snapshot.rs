@@ -26,7 +26,7 @@ pub struct Snapshot<'a, S> {
 #[derive(Debug)]
 struct Rollups {
     now: BTreeMap<RollupKey, StoredRollup>,
-    /// Those that were put, each with the version that it replaces.
+    /// Rollups that were put, each with the replaced version.
     put: BTreeMap<RollupKey, Option<u64>>,
 }
 
@@ -35,7 +35,7 @@ struct Rollups {
 pub struct Change {
     /// The rollup.
     pub rollup: StoredRollup,
-    /// The version that it replaces; `None` if there must be none.
+    /// The version to replace; `None`: the rollup must not exist yet.
     pub replaced: Option<u64>,
 }
 
@@ -57,10 +57,10 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
             table.days(device, dates, Order::Ascending, UNLIMITED, invocation).await?;
         rollups.extend(table.quarters(device, range, true, invocation).await?);
         let readings = table.stored_readings(device, range, invocation).await?;
-        let now = rollups.into_iter().map(|it| (it.key.clone(), it)).collect();
+        let now = rollups.into_iter().map(|rollup| (rollup.key.clone(), rollup)).collect();
         Ok(Self {
             table,
-            readings: readings.into_iter().map(|it| (it.reading.at, it)).collect(),
+            readings: readings.into_iter().map(|stored| (stored.reading.at, stored)).collect(),
             rollups: Mutex::new(Rollups { now, put: BTreeMap::new() }),
             has_flags: true,
         })
@@ -127,9 +127,9 @@ impl<S: Send + Sync> ReadRollups for Snapshot<'_, S> {
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredRollup>> {
         let rollups = self.rollups();
-        let is_of = |it: &&StoredRollup| matches!(it.key.bucket, Bucket::QuarterHour(quarter) if range.contains(quarter.start()));
+        let is_of = |rollup: &&StoredRollup| matches!(rollup.key.bucket, Bucket::QuarterHour(quarter) if range.contains(quarter.start()));
         let mut found: Vec<_> = rollups.now.values().filter(is_of).cloned().collect();
-        found.sort_by_key(|it| it.range.from());
+        found.sort_by_key(|rollup| rollup.range.from());
         Ok(found)
     }
 
@@ -144,7 +144,7 @@ impl<S: Send + Sync> ReadRollups for Snapshot<'_, S> {
         let rollups = self.rollups();
         let is_of = |rollup: &&StoredRollup| matches!(rollup.key.bucket, Bucket::Day(date) if dates.contains(&date));
         let mut found: Vec<_> = rollups.now.values().filter(is_of).cloned().collect();
-        found.sort_by_key(|it| it.range.from());
+        found.sort_by_key(|rollup| rollup.range.from());
         if order == Order::Descending {
             found.reverse();
         }

@@ -85,7 +85,8 @@ impl<S: Store> Fold<'_, S> {
     /// Brings those rollups of a range into the index by conditions that are in it by an older schema, as
     /// they are stored: also those whose readings have expired. Returns their number.
     pub async fn index_quarters(&self, range: TimeRange) -> StoreResult<usize> {
-        let version = |it: &StoredRollup| it.indexed.as_ref().map_or(0, |it| it.schema);
+        let version =
+            |rollup: &StoredRollup| rollup.indexed.as_ref().map_or(0, |indexed| indexed.schema);
         let mut indexed = 0;
         for known in self.store.quarters(&self.device.id, range, true, self.invocation).await? {
             let new = self.device.indexing.of(known.key.bucket, &known.rollup);

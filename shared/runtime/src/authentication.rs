@@ -208,7 +208,9 @@ impl Grant {
         match (access, &self.scope) {
             (Access::Public | Access::Formed, _) => Ok(()),
             // The one rule of what a view token permits; no answer is filtered.
-            (Access::Read, Some(Scope::View(view))) if place.is_some_and(|it| shows(view, it)) => {
+            (Access::Read, Some(Scope::View(view)))
+                if place.is_some_and(|place| shows(view, place)) =>
+            {
                 Ok(())
             }
             (_, Some(Scope::View(view))) => {

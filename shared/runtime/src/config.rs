@@ -134,7 +134,7 @@ pub enum ConfigError {
         /// The expected form.
         expected: &'static str,
     },
-    /// A retention that is shorter than that of what it is made from.
+    /// A retention that is shorter than the retention of its source.
     #[error(
         "{name} is {days} and {finer} is {finer_days}; rollups are kept at least as long as what they sum up, and 0 is for ever"
     )]

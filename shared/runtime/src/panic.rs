@@ -12,8 +12,8 @@ pub struct Panic(String);
 
 /// Runs a future to its end, or to the panic that ends it.
 ///
-/// State that outlives the future can be used again: it is behind locks that are not held while anything
-/// can panic, so none is left half changed.
+/// State that outlives the future can be used again: no lock is held while anything can panic, so nothing is left half
+/// changed.
 pub async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panic(text(payload.as_ref())))
 }

@@ -144,9 +144,9 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
 
     /// Applies a batch. Returns the first record that should be delivered again, if there is one.
     ///
-    /// A record that can never be applied is counted, logged with its key, sent to the dead-letter
-    /// queue and skipped, so that it blocks nothing behind it. `decode` returns `None` for a record that says
-    /// nothing to the consumer; its errors are permanent.
+    /// A record that can never be applied is counted, logged with its key, sent to the dead-letter queue and skipped,
+    /// so that later records are applied. `decode` returns `None` for a record that says nothing to the consumer; its
+    /// errors are permanent.
     pub async fn handle<T>(
         &self,
         event: Event,
@@ -165,8 +165,9 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         let poison = || batch.poison.iter().chain(&applied.poison);
         log.set("stream.poison", poison().count());
         if poison().next().is_some() {
-            let named = poison().take(MAX_NAMED_POISON).map(|it| &it.letter);
-            let keys = named.map(|it| format!("{} {}: {}", it.pk, it.sk, it.reason));
+            let named = poison().take(MAX_NAMED_POISON).map(|poison| &poison.letter);
+            let keys =
+                named.map(|letter| format!("{} {}: {}", letter.pk, letter.sk, letter.reason));
             log.set("stream.poison_keys", keys.collect::<Vec<_>>());
         }
         let unsent = self.give_up(&batch.poison, &applied.poison, &invocation, &mut log).await;
@@ -191,12 +192,13 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Option<usize> {
-        let key = |it: &Poison| (it.letter.pk.clone(), it.letter.sk.clone());
+        let key = |poison: &Poison| (poison.letter.pk.clone(), poison.letter.sk.clone());
         let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let new: Vec<_> = inapplicable.iter().filter(|it| !reported.contains(&key(it))).collect();
+        let new: Vec<_> =
+            inapplicable.iter().filter(|poison| !reported.contains(&key(poison))).collect();
         let poison = || unreadable.iter().chain(new.iter().copied());
-        let first = poison().map(|it| it.first_record).min()?;
-        let letters: Vec<DeadLetter> = poison().map(|it| it.letter.clone()).collect();
+        let first = poison().map(|poison| poison.first_record).min()?;
+        let letters: Vec<DeadLetter> = poison().map(|poison| poison.letter.clone()).collect();
         if let Err(error) = self.dead_letters.send(&letters, invocation).await {
             log.error("dead_letters.error", &error);
             return Some(first);
@@ -208,7 +210,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
     }
 }
 
-/// Decodes the records of an event. One that panics is poison, as one that cannot be read.
+/// Decodes the records of an event. A record whose decoding panics counts as unreadable.
 async fn decoded<T>(
     event: Event,
     decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,

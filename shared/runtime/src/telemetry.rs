@@ -172,15 +172,16 @@ impl WideEvent {
 
     /// Writes the event, with the capacity that the invocation consumed, as one line.
     ///
-    /// A failure is always written. Of successes it is one in so many; the others write their counts alone, at
-    /// once: counts that waited in memory for a later line would be lost with the instance.
+    /// A failure is always written. One success in so many is logged as a whole. The others only write their counts, at
+    /// once, because counts in memory would be lost with the instance.
     pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);
         }
         // A count of zero is a field and no metric: AWS bills each metric that a month has values of.
         let Self { fields, metrics, .. } = &mut self;
-        metrics.retain(|it| it.unit != "Count" || fields.get(it.name) != Some(&json!(0)));
+        metrics
+            .retain(|metric| metric.unit != "Count" || fields.get(metric.name) != Some(&json!(0)));
         let is_success = self.level == Level::Info && !self.has_failed;
         let now = clock.now();
         if is_success && !telemetry.is_turn() {
@@ -205,9 +206,9 @@ impl WideEvent {
         let directives: Vec<Value> = [(true, &["stack"][..]), (false, &["stack", "function"])]
             .into_iter()
             .filter_map(|(is_of_stack, dimensions)| {
-                let metrics = self.metrics.iter().filter(|it| it.is_of_stack == is_of_stack);
+                let metrics = self.metrics.iter().filter(|metric| metric.is_of_stack == is_of_stack);
                 let metrics: Vec<Value> =
-                    metrics.map(|it| json!({"Name": it.name, "Unit": it.unit})).collect();
+                    metrics.map(|metric| json!({"Name": metric.name, "Unit": metric.unit})).collect();
                 (!metrics.is_empty()).then(
                     || json!({"Namespace": "Roomtide", "Dimensions": [dimensions], "Metrics": metrics}),
                 )
@@ -223,7 +224,9 @@ impl WideEvent {
     /// Forgets all but the metrics.
     fn keep_counts(&mut self) {
         let Self { fields, metrics, .. } = self;
-        fields.retain(|name, _| name == "function" || metrics.iter().any(|it| it.name == *name));
+        fields.retain(|name, _| {
+            name == "function" || metrics.iter().any(|metric| metric.name == *name)
+        });
     }
 }
 

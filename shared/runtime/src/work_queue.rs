@@ -17,7 +17,7 @@ pub use sqs::SqsWorkQueue;
 
 /// A message that asks for the readings of a device in a quarter of an hour to be folded again.
 ///
-/// It says where to look and not what was found, so it is true however late and often it comes. As JSON:
+/// It says where to look, not what was found, so it stays true however late and often it arrives. As JSON:
 /// `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Body", into = "Body")]

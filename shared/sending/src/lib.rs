@@ -93,7 +93,8 @@ impl SendRequest for HttpSender {
         let mut response =
             answered.map_err(|error| Unanswered::new(request, &error, is_handed_over.get()))?;
         let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after").and_then(|it| it.to_str().ok());
+        let retry_after =
+            response.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let retry_after = retry_after.map(str::to_owned);
         let mut text = Vec::new();
         if !response.status().is_success() {
@@ -105,7 +106,7 @@ impl SendRequest for HttpSender {
     }
 }
 
-/// A body that notices when the client has read it all: a server that has not got all of it cannot act on it.
+/// A body that notices when the client has read all of it. A server without the whole body cannot act.
 struct Watched<'a> {
     rest: &'a [u8],
     is_read: &'a Cell<bool>,

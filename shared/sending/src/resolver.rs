@@ -33,8 +33,8 @@ impl LookUpHost for SystemNames {
     }
 }
 
-/// A resolver whose answers have passed [`Reach::check`]. It asks once for each connection, and the client connects to
-/// what it answers: a name that leads elsewhere a moment later changes nothing.
+/// A resolver whose answers have passed [`Reach::check`]. One look-up for each connection, and the client connects to
+/// the checked address: a name that leads elsewhere a moment later changes nothing.
 pub(crate) struct CheckedNames {
     pub(crate) names: Arc<dyn LookUpHost>,
     pub(crate) reach: Reach,

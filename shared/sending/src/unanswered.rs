@@ -112,7 +112,7 @@ impl Cause {
     }
 
     fn of_io(error: &io::Error) -> Self {
-        if let Some(error) = error.get_ref().and_then(|it| it.downcast_ref()) {
+        if let Some(error) = error.get_ref().and_then(|source| source.downcast_ref()) {
             return Self::Tls(TlsFault::of(error));
         }
         match error.kind() {

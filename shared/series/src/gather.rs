@@ -167,6 +167,8 @@ pub struct RollupPiece {
     pub is_in_other_room: bool,
     /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
     pub first: Timestamp,
+    /// Its last reading.
+    pub last: Timestamp,
 }
 
 impl RollupPiece {
@@ -174,7 +176,8 @@ impl RollupPiece {
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_in_other_room: bool) -> Self {
         let first = rollup.metrics.values().map(|metric| metric.first.at).min();
         let first = first.unwrap_or(range.from()).max(range.from());
-        Self { range, level, rollup, is_in_other_room, first }
+        let last = rollup.metrics.values().map(|metric| metric.last.at).max().unwrap_or(first);
+        Self { range, level, rollup, is_in_other_room, first, last }
     }
 
     /// Whether a later piece without values tells the same of where the device was.
@@ -185,6 +188,7 @@ impl RollupPiece {
 
     fn join(&mut self, later: &Self) {
         self.range = TimeRange::new(self.range.from(), later.range.to()).expect("it only grows");
+        self.last = later.last;
     }
 
     /// The time from its first reading on: until then the device may have been where it was before.
@@ -691,6 +695,7 @@ impl<'a> Gathering<'a> {
 
         let piece = self.gathered.pieces.last_mut().expect("there is one");
         sent.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        piece.last = stay[stay.len() - 1].at;
         self.gathered.sent.extend(sent);
     }
 

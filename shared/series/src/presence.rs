@@ -110,13 +110,12 @@ impl Presence {
     }
 }
 
-/// When a device that sends nothing any more left the rooms, by its newest stay; `None` if it is there, has sent a reading
-/// since, or has never had a stay.
+/// When a silent device left the rooms, by its newest stay. `None` if the device is there, has sent a reading since, or
+/// has no stay.
 fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Timestamp> {
     let stay = question.device.stay()?;
     let left = if question.is_about(Some(&stay.room)) { stay.until? } else { stay.since };
-    let last = pieces.iter().flat_map(|piece| piece.rollup.metrics.values());
-    let last = last.map(|metric| metric.last.at).max();
+    let last = pieces.last().map(|piece| piece.last);
     last.is_none_or(|last| last < left).then_some(left)
 }
 

@@ -161,8 +161,9 @@ ports! {
 
     /// Note that devices and rules are to be rechecked.
     NoteRechecks [(UpdateItem, AlertRechecks)] {
-        /// Notes them, each with the earliest instant that was touched; an earlier one that is noted stays, and a rule
-        /// begins anew. The outcome's positions are theirs. Done twice, they are rechecked once more, which is harmless.
+        /// Stores a recheck of each device or rule, from the given instant on. An earlier instant that is stored
+        /// already stays; the recheck of a rule begins again at its first device. The positions of the outcome are
+        /// indices into `touched`. Done twice, it does no harm.
         fn note_rechecks(touched: &[(Rechecked, Timestamp)]) -> PutOutcome;
     }
 

@@ -138,7 +138,7 @@ pub struct ItemQuery {
 pub enum Keys {
     /// Every sort key.
     All,
-    /// This text and the ones behind.
+    /// Sort keys that are equal to this text or greater.
     From(String),
     /// Both of these texts or bytes, and what lies between. The first is not greater than the second.
     Between(Attribute, Attribute),

@@ -30,8 +30,7 @@ pub(crate) fn document_or_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     at_least_one(entries)
 }
 
-/// The entries of NDJSON. Each line is read by itself, so that a damaged one, be it the first, does not
-/// take the others down.
+/// The entries of NDJSON. Each line is read alone, so that a damaged line does not spoil the rest.
 pub(crate) fn lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     at_least_one(read_lines(trimmed(body))?)
 }
@@ -122,8 +121,8 @@ fn read_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
 }
 
-/// Tells whether a body that is no JSON document is several of them, one per line: the first line is one,
-/// or at least half of all are. A damaged document that is spread over lines has few that are complete.
+/// Tells whether a body has a JSON document in each line: the first line is a document, or at least half of the lines
+/// are. A damaged document that is spread over lines has few that are complete.
 fn looks_like_lines(body: &[u8]) -> bool {
     let is_object =
         |line: &[u8]| line.starts_with(b"{") && std::str::from_utf8(line).is_ok_and(is_json);

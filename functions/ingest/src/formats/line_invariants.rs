@@ -36,7 +36,7 @@ fn are_in_their_places(body: &[u8], read: &[Numbered<'_>]) {
 }
 
 fn stands_alone(text: &[u8], line: &Line<'_>) {
-    let alone: Vec<_> = lines(text).map(|it| it.line).collect();
+    let alone: Vec<_> = lines(text).map(|line| line.line).collect();
     assert_eq!(alone, [Ok(line.clone())]);
 }
 
@@ -65,7 +65,7 @@ fn loses_no_line_behind(body: &[u8], read: &[Numbered<'_>]) {
 fn are_those_of_each_line(body: &[u8], read: &[Numbered<'_>]) {
     let alone = body.split(|byte| *byte == b'\n').enumerate();
     let alone = alone.flat_map(|(before, line)| {
-        lines(line).map(move |it| Numbered { number: it.number + before, ..it })
+        lines(line).map(move |numbered| Numbered { number: numbered.number + before, ..numbered })
     });
     assert_eq!(shown(alone), shown(read.iter().cloned()));
 }

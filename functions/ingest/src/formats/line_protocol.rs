@@ -30,8 +30,8 @@ pub(crate) struct Numbered<'a> {
 
 /// The lines of a body that are neither blank nor a comment.
 ///
-/// A line ends at a line feed outside of a string in quotes. Behind one that cannot be read the next line
-/// begins at the next line feed of any kind, so that a quote too many takes no other line down.
+/// A line ends at a line feed outside of a string in quotes. After a damaged line the next line begins at the next line
+/// feed, be it in quotes, so that a quote too many spoils one line only.
 pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
     let mut rest = body;
     let mut number = 1;

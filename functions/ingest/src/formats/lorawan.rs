@@ -124,7 +124,8 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
 /// The receptions of an uplink: that of the gateway that hears it best.
 pub(crate) fn heard(read: &mut Payload, receptions: Option<&Value>) {
     let receptions = receptions.and_then(Value::as_array).into_iter().flatten();
-    let strength = |it: &&Value| it.get("rssi").and_then(Value::as_f64).unwrap_or(f64::MIN);
+    let strength =
+        |reception: &&Value| reception.get("rssi").and_then(Value::as_f64).unwrap_or(f64::MIN);
     if let Some(best) = receptions.max_by(|a, b| strength(a).total_cmp(&strength(b))) {
         read.take("", best, HEARD);
     }

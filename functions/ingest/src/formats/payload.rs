@@ -31,7 +31,7 @@ pub(crate) struct TreeFormat {
     pub(crate) tables: &'static [&'static [Row]],
 }
 
-/// What one device says at one moment; nothing where it has no numbers to tell.
+/// The numbers of one device at one moment.
 #[derive(Debug)]
 pub(crate) struct Payload {
     /// The device, if the payload names it.
@@ -193,8 +193,8 @@ impl Payload {
     /// Takes the numbers of an object's members that no table has: by the unit in their names, or each under its
     /// own name. Names what is no number.
     ///
-    /// Of two names of one metric the first in the order of names has it, and one that is the metric's own name
-    /// before it; the other keeps its own name.
+    /// If two members map to one metric, a member with the metric's own name gets it, else the first in the order of
+    /// names. The other member keeps its name.
     pub(crate) fn rest<'a>(
         &mut self,
         rest: Rest<'_>,
@@ -330,8 +330,8 @@ pub(crate) fn has_row(rows: &[Row], key: &str) -> bool {
     rows.iter().any(|(known, ..)| *known == key)
 }
 
-/// The tree of a JSON text that has numbers beyond a double's range, each as a text: so it is refused where it
-/// stands, and not with all others.
+/// The tree of a JSON text. Numbers beyond a double's range are texts in it, so that each is refused at its place and
+/// the others are read.
 pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
     branch(serde_json::from_slice(json).ok()?, MAX_DEPTH)
 }

@@ -68,9 +68,9 @@ fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
     Some(payloads)
 }
 
-/// A device's time is that of its newest event: a value's own is the time at which it last changed, and the
-/// newest proves that the device is alive. Motion was at its own time only. A time that cannot be is refused
-/// with its event, and is not the newest.
+/// The time of a device is the time of its newest event, which proves that the device is alive. Each value's own time
+/// only says when the value last changed. Motion was at its own time only. A time that cannot be is refused with its
+/// event, and is not the newest.
 fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item = Payload> {
     let time = |name: &str| -> Result<Option<Timestamp>, Fault> {
         let created = events.get(name).and_then(|event| text(event, "created_at"));

@@ -107,7 +107,7 @@ impl Scale {
             }
             Self::Share => {
                 let value = Decimal::parse(&text)?;
-                let is_percent = value.as_str().parse().is_ok_and(|it: f64| it.abs() > 1.0);
+                let is_percent = value.as_str().parse().is_ok_and(|share: f64| share.abs() > 1.0);
                 if is_percent { HUNDREDTH.apply(value)? } else { value }
             }
             Self::IfNumber => match Decimal::parse(&text) {

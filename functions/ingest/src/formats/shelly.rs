@@ -209,8 +209,8 @@ const SENSORS: [&str; 18] = [
     "boolean",
 ];
 
-/// The components that are one of several for certain, whatever their number: a thermostat stands beside the
-/// thermometer that it reads.
+/// Components that count as one of several, whatever their number: a thermostat stands beside the thermometer that it
+/// reads.
 const PARTS: [&str; 6] =
     ["thermostat", "blutrv", "bthomedevice", "bthomesensor", "number", "boolean"];
 

@@ -133,7 +133,7 @@ const RECEIVED: &[Row] = &[
 /// A sensor that is inside the device: it measures what the device itself warms, so the value is the device's.
 const INSIDE: &[Row] = &[("Temperature", "device_temperature", SAME)];
 
-/// What the names of sections begin with that are a chip of the device: its processor or its meter.
+/// Prefixes of sections that describe a chip of the device: the processor or the meter.
 const CHIPS: [&str; 5] = ["ESP32", "BK72", "BL09", "AXP192", "AXP2101"];
 
 /// The state of the device itself. `Wifi/RSSI` is a percentage; `Signal` is in dBm.

@@ -90,8 +90,8 @@ const EXPOSED: &[Row] = &[
     ("linkquality", "link_quality", SAME),
 ];
 
-/// The members of a plug, a metered relay or a dimmer, whose `temperature` is its own: unless it has one of
-/// `SENSING`, which say that it measures the air as well, or that it tells its own apart.
+/// Members of devices with a load: a plug, a metered relay or a dimmer. Their `temperature` is that of the electronics,
+/// unless a member of `SENSING` is there too.
 const LOAD: [&str; 5] = ["power", "energy", "consumption", "current", "brightness"];
 const SENSING: [&str; 5] = [
     "humidity",

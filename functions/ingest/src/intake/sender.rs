@@ -22,8 +22,8 @@ impl<'a> Sender<'a> {
         grant.writing().map_or(Self::Anyone, |scope| Self::Holder(&scope.devices))
     }
 
-    /// The device of a reading: the one that it names if the sender may write for it, else the only one
-    /// that the sender may write for.
+    /// The device that the reading names, if the sender may write for it. Without a name it is the sender's only
+    /// device.
     pub(crate) fn device(&self, named: Option<DeviceId>) -> Result<DeviceId, Refusal> {
         let (device, fault) = match named {
             Some(device) if self.may_write(&device) => return Ok(device),

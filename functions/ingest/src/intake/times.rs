@@ -14,7 +14,7 @@ pub(crate) const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 pub(crate) struct Times {
     /// When the gateway or the broker took them.
     pub(crate) arrived: Timestamp,
-    /// Timestamps before it come from clocks that were never set.
+    /// The earliest timestamp that is accepted: an earlier one comes from a clock that was never set.
     earliest: Timestamp,
     /// After how many days readings are deleted.
     retention_days: Option<u32>,

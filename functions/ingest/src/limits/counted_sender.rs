@@ -7,7 +7,7 @@ use crate::intake::options::ReplyDialect;
 use crate::intake::sender::Sender;
 use crate::settings::Settings;
 
-/// The largest number of parts that an MQTT device introduces; a part is a device such as `plug:SI7021`.
+/// The most parts that one MQTT device may introduce. A part is a device of its own, such as `plug:SI7021`.
 pub(crate) const MAX_PARTS: usize = 32;
 /// What stands before the device of a topic, where a token has the beginning of its hash.
 const TOPIC: &str = "mqtt:";

@@ -29,8 +29,8 @@ struct Added {
 }
 
 impl MetricLimit {
-    /// Refuses a merging reading if its device would then have more than [`MAX_KNOWN_METRICS`] metrics: those of the
-    /// registry, and those that this process has added lately.
+    /// Refuses a merging reading if its device would have more than [`MAX_KNOWN_METRICS`] metrics. Metrics of the
+    /// registry count, and metrics that this process has added lately.
     ///
     /// Without this limit a stored reading could grow with every merge, and a merge costs as many write units
     /// as the whole reading.

@@ -11,8 +11,8 @@ const MAX_DEVICES: usize = 1_000;
 /// The time for which rooms are remembered. Later the registry has noted them, or they were not stored.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
 
-/// Rooms that devices introduced in the last minutes. They count towards the limit until the registry has noted them:
-/// requests that overlap meet a registry without each other's rooms.
+/// Rooms that devices introduced in the last minutes. They count towards the limit until the registry has noted them,
+/// because overlapping requests do not see each other's rooms there.
 #[derive(Debug, Default)]
 pub(crate) struct RoomLimit(Mutex<HashMap<DeviceId, IntroducedRooms>>);
 

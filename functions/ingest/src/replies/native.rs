@@ -8,8 +8,9 @@ use table::StoreError;
 
 use super::StoreReport;
 
-/// The reply to readings: 204 if there were none, 200 if all that was sent is ignored, 201 if all are stored, 207 if some
-/// are refused, 400 if none is valid, 410 if all are of devices that are being deleted, 503 if some have to be sent again.
+/// The reply to readings: 204 without readings, 200 if everything is ignored, 201 if all readings are stored, 207 if
+/// some are refused, 400 if no reading is valid, 410 if all devices are being deleted, 503 if readings have to be sent
+/// again.
 pub(crate) fn respond(mut report: StoreReport) -> Response {
     if let Some(cause) = report.cause.take() {
         return respond_not_stored(report, &cause);

@@ -129,7 +129,7 @@ impl ToldRow {
     }
 }
 
-/// What people call a subject, and the unit of what the rule watches; the id of one that is not there any more.
+/// The name of a subject, or its id if the subject is gone, and the unit of the watched metric.
 fn names(rule: &Rule, subject: &AlertSubject, snapshot: &Snapshot) -> (String, Option<Unit>) {
     let called = |name: Option<&Label>, id: &str| name.map_or(id, Label::as_str).to_owned();
     match subject {

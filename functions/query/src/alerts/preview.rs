@@ -121,7 +121,7 @@ fn range(members: &Map<String, Value>, now: Timestamp) -> Result<TimeRange, Prob
     Ok(range)
 }
 
-/// A range, and the time before it in which an episode that reaches into it may begin.
+/// A range, extended by the time before in which an episode may begin that reaches into the range.
 fn with_lead(range: TimeRange) -> TimeRange {
     let from = range.from().saturating_add(-MAX_PREVIEW);
     TimeRange::new(from, range.to()).unwrap_or(range)
@@ -140,9 +140,10 @@ fn parse(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
 }
 
 fn of_subject(subject: &AlertSubject, found: &Preview) -> Value {
-    let episode = |it: &Previewed| {
-        let mut shown = json!({"since": it.since, "fired": it.fired, "ended": it.ended});
-        if let Some(value) = &it.value {
+    let episode = |previewed: &Previewed| {
+        let mut shown =
+            json!({"since": previewed.since, "fired": previewed.fired, "ended": previewed.ended});
+        if let Some(value) = &previewed.value {
             shown["value"] = value.to_string().into();
         }
         shown

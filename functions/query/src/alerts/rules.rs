@@ -137,7 +137,7 @@ pub(crate) async fn put(
     Ok(Response::json(200, &shown.map_err(after_saving)?))
 }
 
-/// A rule that was saved, with its states and what is odd about it.
+/// A saved rule, with its states and warnings.
 async fn shown_saved(
     registry: &CachedRegistry<impl Clock>,
     judging: &Judging,
@@ -165,8 +165,8 @@ pub(crate) fn after_saving(failure: Problem) -> Problem {
     Problem { detail, ..failure }
 }
 
-/// What takes the place of a rule. Its time of change is another one than before, so that no judgement by the rule
-/// before is stored; one that only pauses, or says the same, keeps it.
+/// What takes the place of a rule. An edit moves the time of change on, so that a judgement by the old rule is refused.
+/// Pausing a rule, or saving the same, keeps the time.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, rule: wanted } };
     let paused_until = before.rule.paused_until;

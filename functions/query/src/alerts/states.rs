@@ -53,8 +53,9 @@ pub(crate) async fn one(
     Ok(found.map_err(|error| call.failed(&error))?.found.pop())
 }
 
-/// Edits a state by `edit`, which says whether the state permits it; a state that was judged meanwhile is read
-/// again. Returns the state, or `None` if it permits it no longer.
+/// Applies `edit` to a state and stores the result. `edit` returns false if the state does not permit it. A state that
+/// was judged meanwhile is read and edited again. Returns the stored state; `None` if the edit is not permitted or the
+/// state is gone.
 pub(crate) async fn edit(
     mut known: StoredAlertState,
     edit: impl Fn(&mut EpisodeState) -> bool,

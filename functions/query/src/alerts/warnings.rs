@@ -116,8 +116,8 @@ fn of_device(rule: &Rule, device: &Device) -> Option<String> {
     ))
 }
 
-/// The member of a rule that says what it watches, and words for that. Silence watches every reading, so it has no such
-/// member.
+/// The member of a rule that says what is watched, and words for people. Silence watches every reading, so it has no
+/// such member.
 fn watched(rule: &Rule) -> Option<(&'static str, &str)> {
     match &rule.watch {
         Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {

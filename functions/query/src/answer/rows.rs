@@ -17,8 +17,7 @@ use crate::answer::row::{Cell, Row};
 
 /// A reading of a range, with the metrics asked for.
 ///
-/// It names its device and its room whichever of them was asked for, as `POST /readings` takes it: a
-/// line that is kept can be sent again.
+/// Always with device and room, so that a saved row can be sent to `POST /readings`.
 #[derive(Debug)]
 pub(crate) struct ReadingRow<'a> {
     pub(crate) reading: &'a Reading,

@@ -24,7 +24,7 @@ pub(crate) struct Columns {
 #[derive(Debug)]
 pub(crate) struct Sheet {
     own: &'static [&'static str],
-    /// The metrics that have a column: the known ones, then the others as they came.
+    /// Metrics with a column: first the known metrics, then others in the order of the readings.
     metrics: Vec<MetricName>,
     places: HashMap<MetricName, usize>,
     rows: usize,

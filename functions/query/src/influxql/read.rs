@@ -21,7 +21,7 @@ use series::{
 pub(super) const MAX_UNITS: f64 = 2_000.0;
 /// The length of a row that is made of days, where its edges lie anywhere.
 const LONG_ROW: TimeDelta = TimeDelta::days(2);
-/// The numbers of readings that are read one after the other for some that are wanted.
+/// The sizes of the pages that are read, one after the other, for the wanted readings.
 const PAGES: [usize; 2] = [10, 100];
 /// The readings of a device among which some are looked for.
 const MAX_READ: usize = 100_000;

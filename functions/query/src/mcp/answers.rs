@@ -86,7 +86,8 @@ async fn places(
     Ok(answer)
 }
 
-/// A page of devices. One that is too large is asked for again with fewer, so that the cursor is behind its last.
+/// A page of devices. A page that is too large is requested again with fewer devices, so that its cursor fits its last
+/// device.
 async fn devices(
     api: &impl Api,
     asked: Asked,
@@ -195,7 +196,7 @@ fn is_named(rows: &Value, metric: &str) -> bool {
     rows.as_array().is_some_and(|rows| rows.iter().any(|row| row["metric"] == *metric))
 }
 
-/// A device with what it measures, without what is not known of it.
+/// A device with its metrics, without empty members.
 fn compact(device: &Value) -> Value {
     let names = ["device_id", "name", "room", "kind", "tags", "attributes", "behind", "first_seen"];
     let mut shown = picked(device, &names);

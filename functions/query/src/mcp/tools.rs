@@ -15,7 +15,7 @@ pub(super) struct Tool {
     title: &'static str,
     /// For the model that chooses it.
     description: &'static str,
-    /// The paths that it asks: one for each subject that may be given, and one where none has to be.
+    /// The paths of the tool: one for each kind of subject, and one without a subject.
     paths: &'static [&'static str],
     /// The parameters that a model may set, some with the value where it sets none.
     parameters: &'static str,

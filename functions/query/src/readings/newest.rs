@@ -76,61 +76,78 @@ impl<S: Store> NewestReader<'_, S> {
         stream::iter(questions).buffered(LATEST_CONCURRENCY).try_collect().await
     }
 
-    /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
-    /// further back, and then from the newest rollup that has it. What is older than those is not found, whatever the
-    /// registry holds: the cost of a device is a few read units.
+    /// The newest value of each metric among the newest readings. A wanted metric that these lack is searched further back,
+    /// and then in the newest rollup that has it. Older values are not found, whatever the registry holds: the cost of a
+    /// device is a few read units.
     pub(super) async fn newest(
         self,
         device: &Device,
         wanted: &[&MetricName],
         invocation: &Invocation,
     ) -> StoreResult<Option<LatestValues>> {
-        let Self { store, known_state, now } = self;
-        let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
-        let look = async |range: TimeRange, after: Option<&Reading>, limit: usize| {
-            let after = after.map(ReadingKey::of);
-            let order = Order::Descending;
-            let query = RangeQuery { range, order, after, limit, consistent: false };
-            store.device_readings(device.id(), &query, invocation).await
-        };
+        let all_time = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
         let likely = of_largest_reading(device);
         // Without a metric it is only asked when the device sent the last reading.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
-        let Page { mut readings, has_more } = look(range, None, first).await?;
+        let query = newest_first(all_time, None, first);
+        let Page { mut readings, has_more } =
+            self.store.device_readings(device.id(), &query, invocation).await?;
         let latest = LatestValues::among(&readings);
-        let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(wanted));
-        if is_complete || !has_more {
+        if !has_more || latest.as_ref().is_none_or(|latest| latest.has_all(wanted)) {
             return Ok(latest);
         }
+
         let taken: usize = readings.iter().map(of_reading).sum();
         // The newest may be small and those before them large, or the other way round.
         let each = likely.max(taken / readings.len());
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
-        let further = look(range, readings.last(), limit).await?;
+        let query = newest_first(all_time, readings.last(), limit);
+        let further = self.store.device_readings(device.id(), &query, invocation).await?;
         readings.extend(further.readings);
-        let Some(latest) = LatestValues::among(&readings) else { return Ok(None) };
-        if latest.has_all(wanted) || !further.has_more {
-            return Ok(Some(latest));
+        match LatestValues::among(&readings) {
+            Some(latest) if further.has_more && !latest.has_all(wanted) => {
+                let limit = within(MAX_UNROLLED, each, UNROLLED);
+                let read = ReadValues { readings, as_of: latest.as_of };
+                self.newest_with_rollups(device, wanted, read, limit, invocation).await
+            }
+            latest => Ok(latest),
         }
+    }
+
+    /// The newest values among readings, among at most `limit` further readings that are not rolled up yet, and in rollups.
+    async fn newest_with_rollups(
+        self,
+        device: &Device,
+        wanted: &[&MetricName],
+        read: ReadValues,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<LatestValues>> {
+        let Self { store, known_state, now } = self;
+        let ReadValues { mut readings, as_of } = read;
         let horizon = known_state.horizon(store, now, invocation).await?;
         // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
+
         let mut days = days_until(store, device, None, MONTH, invocation).await?;
         let is_whole_month = days.len() == MONTH;
         days.retain(|day| day.range.to() <= sealed);
         let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
-        let quarters = match TimeRange::new(day_end, latest.as_of.min(sealed)) {
+        let quarters = match TimeRange::new(day_end, as_of.min(sealed)) {
             Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
             Err(_) => Vec::new(),
         };
+
         // What is not rolled up yet.
         let mut is_seamless = true;
-        if let Ok(range) = TimeRange::new(sealed, latest.as_of) {
-            let page = look(range, None, within(MAX_UNROLLED, each, UNROLLED)).await?;
+        if let Ok(range) = TimeRange::new(sealed, as_of) {
+            let query = newest_first(range, None, limit);
+            let page = store.device_readings(device.id(), &query, invocation).await?;
             readings.extend(page.readings);
             is_seamless = !page.has_more;
         }
+
         let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
         let is_seamless = |rollup: &StoredRollup| {
             is_seamless && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
@@ -148,6 +165,18 @@ impl<S: Store> NewestReader<'_, S> {
         }
         Ok(Some(latest))
     }
+}
+
+/// The newest readings of a device, and the time of the last of them.
+struct ReadValues {
+    readings: Vec<Reading>,
+    as_of: Timestamp,
+}
+
+/// Readings of a range behind a reading, from the newest on.
+fn newest_first(range: TimeRange, after: Option<&Reading>, limit: usize) -> RangeQuery {
+    let after = after.map(ReadingKey::of);
+    RangeQuery { range, order: Order::Descending, after, limit, consistent: false }
 }
 
 pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {

@@ -125,7 +125,7 @@ async fn read_until_full(
 /// The owner of a range's readings.
 enum RangeOf<'a> {
     Device(&'a Device),
-    /// A room, and its devices: without the index by room also those that were in it.
+    /// A room and its devices; without the index by room also devices that were there before.
     Room(&'a RoomId, Vec<&'a Device>),
 }
 

@@ -14,8 +14,8 @@ use crate::registry::lookup;
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
-/// The number up to which one request counts the readings left: each is read, so counting costs at most as much
-/// as finding those that are deleted.
+/// The number up to which one request counts the readings that are left. Counting reads each of them, and may cost at
+/// most as much as the deletion.
 const MAX_COUNTED: usize = 1_000;
 
 /// `DELETE /devices/{id}/readings`

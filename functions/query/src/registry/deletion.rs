@@ -33,8 +33,8 @@ const MAX_NAMED: usize = 5;
 
 /// `DELETE /devices/{id}`
 ///
-/// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only: a
-/// device that has come again since is not deleted by somebody who has not heard that the first is over.
+/// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only, so that
+/// a device that has come again is not deleted by a client that missed the end of the first deletion.
 pub(crate) async fn device(
     handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
@@ -75,8 +75,7 @@ fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
     begun.map_err(|why| Problem::field("begun", why.to_string()))
 }
 
-/// The deletion that began then. A time at which none began is refused: 200 would say that a deletion is over
-/// which goes on.
+/// The deletion that began then. Another time is refused, because 200 would say that the deletion is over.
 async fn begun_at(
     store: &impl Store,
     id: &DeviceId,

@@ -24,7 +24,7 @@ use crate::ports::Store;
 use crate::registry::lookup;
 use crate::registry::lookup::ROOM_CONCURRENCY;
 
-/// The time for which the value before a range may reach into it, if it is that of a power.
+/// How long a power before a range may be held into the range.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);
 /// The bytes of an item that notes a device, about.
 const SEEN_BYTES: usize = 80;
@@ -34,7 +34,8 @@ const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
 /// Why devices that belong to an answer about rooms may be missing from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum RoomsLack {
-    /// More devices than memory holds, and no index by room: nothing tells who is there now.
+    /// There are more devices than memory holds, and the table has no index by room, so the devices that are in the
+    /// room now are not known.
     #[serde(
         rename = "the devices that were seen in the rooms; others that have been there for less than an hour or so, or have sent nothing there, may be missing"
     )]

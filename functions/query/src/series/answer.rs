@@ -16,7 +16,7 @@ use super::request::{Grouping, SeriesRequest};
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
 
-/// The functions of one metric, each with its value if it has one.
+/// The values of one metric, by function.
 type FunctionValues = Vec<(Aggregate, Option<Exact>)>;
 
 /// One row.
@@ -339,11 +339,11 @@ fn coverage<'a>(
 ) -> Option<i64> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
     let time = time.to().since(time.from()).num_milliseconds();
-    let of_device = |it: &DeviceValues<'_>| {
-        let counts = it.metrics.values().filter_map(|metric| metric.rows.get(place));
+    let of_device = |device: &DeviceValues<'_>| {
+        let counts = device.metrics.values().filter_map(|metric| metric.rows.get(place));
         let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);
         let count = i128::from(counts.max().unwrap_or(0));
-        let covered = count * i128::from(it.interval?.num_milliseconds()) * 100;
+        let covered = count * i128::from(device.interval?.num_milliseconds()) * 100;
         i64::try_from((covered / i128::from(time)).min(100)).ok()
     };
     let each: Vec<i64> = devices.filter_map(of_device).collect();

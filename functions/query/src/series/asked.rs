@@ -54,8 +54,8 @@ pub(super) struct AskedDevices {
 }
 
 impl AskedDevices {
-    /// Finds the devices. If they do not have what is asked for, the registry is read again before that is said:
-    /// another instance may have met it since.
+    /// Finds the devices. If no device has a requested metric, the registry is read again before the refusal: another
+    /// instance may have registered it.
     pub(super) async fn find(
         search: DeviceSearch<'_>,
         registry: &CachedRegistry<impl Clock>,
@@ -161,7 +161,7 @@ impl AskedDevices {
         self.of_rooms.lack
     }
 
-    /// The read units that it took, about, to know which devices these are, beside the registry.
+    /// About how many read units it took to find the devices, without the registry.
     pub(super) const fn units(&self) -> f64 {
         self.of_rooms.units
     }

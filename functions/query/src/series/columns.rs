@@ -82,7 +82,7 @@ fn shown_infos<'d>(
 }
 
 impl Column {
-    /// The column of a metric; `None` without a device that has it, or without a function that fits it.
+    /// The column of a metric; `None` if no device has the metric or no function fits it.
     fn choose(
         request: &SeriesRequest,
         name: &MetricName,

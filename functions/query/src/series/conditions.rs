@@ -79,8 +79,8 @@ pub(crate) async fn conditions(
     Ok(cached(call, grid.range(), is_lacking, now, answer.respond(explain)?))
 }
 
-/// The devices whose metrics are those of their rooms, and what is left out: beside the others a freezer would
-/// say that the room is cold.
+/// Devices whose metrics describe their rooms, and the devices that are left out: a freezer would say that the room is
+/// cold.
 fn of_rooms<'a>(
     devices: Vec<&'a Device>,
     names: &'a [MetricName],

@@ -196,8 +196,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
     }
 
-    /// Summed devices whose role only a person can decide: they send one value whose name says nothing. One meter alone
-    /// is the meter.
+    /// Summed devices whose role only a person can decide, because the name of their value does not tell. One meter
+    /// alone is the meter.
     fn unsure(&self, counting: &[&'s EnergyDevice<'a>]) -> Vec<Unsure<'s>> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();

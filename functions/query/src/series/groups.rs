@@ -137,7 +137,7 @@ impl DeviceGroup<'_> {
                 let Some(device) = having.get(meter) else { continue };
                 if !presences.contains_key(meter) {
                     let question = self.question(device.device, plan);
-                    let devices = having.values().map(|values| values.device);
+                    let devices = values.iter().map(|values| values.device);
                     let first_seen = first_seen_with(meter, devices, behind);
                     let RowReader { store, invocation, .. } = reader;
                     let found = Presence::of(*store, &question, device, first_seen, invocation);

@@ -90,8 +90,8 @@ impl RowPlan {
         }
     }
 
-    /// The answer as it is cached: a range that is over seldom changes, but late readings do change it, and an answer
-    /// that lacks some is asked for again.
+    /// How an answer is cached. A range that is over changes only by late readings; an answer that lacks readings is
+    /// asked for again each time.
     pub(super) fn cached(&self, call: &Call<'_>, is_lacking: bool, response: Response) -> Response {
         cached(call, self.grid.range(), is_lacking, self.now, response)
     }

@@ -83,16 +83,11 @@ impl<'a> Summing<'a> {
 
         let mut devices = self.read_devices(first, reader).await?;
         let behind = |id: &DeviceId| self.asked.behind(id);
-        let mut presences = BTreeMap::new();
-        for device in devices.iter().filter(|device| meters.contains(device.values.device.id())) {
-            let (store, invocation) = (reader.store, reader.invocation);
-            let DeviceValues { device: meter, .. } = device.values;
-            let question = self.group.question(meter, self.plan);
-            let first_seen = first_seen_with(meter.id(), all.iter().copied(), behind);
-            let presence =
-                Presence::of(store, &question, &device.values, first_seen, invocation).await?;
-            presences.insert(meter.id(), presence);
-        }
+        let read_meters = devices
+            .iter()
+            .map(|device| &device.values)
+            .filter(|values| meters.contains(values.device.id()));
+        let presences = self.presences(read_meters, &all, reader).await?;
 
         let of_all = BehindMeters::of(summed.iter().copied(), behind, &presences);
         later.retain(|(device, _)| !of_all.left_out.contains_key(device.id()));
@@ -126,6 +121,29 @@ impl<'a> Summing<'a> {
             devices.retain(|device| !is_left_out(device.values.device.id()));
         }
         Ok(sum)
+    }
+
+    /// When meters were in the rooms. `all` are the devices of the question.
+    async fn presences<'v, S: Store>(
+        &self,
+        meters: impl Iterator<Item = &'v DeviceValues<'a>>,
+        all: &[&'a Device],
+        reader: &RowReader<'_, S>,
+    ) -> Result<BTreeMap<&'a DeviceId, Presence>, SeriesError>
+    where
+        'a: 'v,
+    {
+        let RowReader { store, invocation, .. } = reader;
+        let mut presences = BTreeMap::new();
+        for values in meters {
+            let meter = values.device;
+            let question = self.group.question(meter, self.plan);
+            let devices = all.iter().copied();
+            let first_seen = first_seen_with(meter.id(), devices, |id| self.asked.behind(id));
+            let presence = Presence::of(*store, &question, values, first_seen, invocation).await?;
+            presences.insert(meter.id(), presence);
+        }
+        Ok(presences)
     }
 
     /// Whether a meter measures what a sum of devices holds.

@@ -22,7 +22,7 @@ const LACK: &str = "x-rows-lack";
 const LACKING: [&str; 6] =
     ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
 
-/// The rows; in JSON with what is to be said of them, which is an object of at least one member.
+/// Writes rows. JSON also has the members of `about`, an object with at least one member.
 ///
 /// No row is made behind those that fill an answer.
 pub(crate) fn respond(
@@ -77,7 +77,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
 }
 
-/// The members of an answer, or of one of its rooms, that say what the rows lack.
+/// Members that say what the rows lack, in an answer or in one of its rooms.
 fn lacking(about: &impl Serialize) -> Vec<&'static str> {
     let about = serde_json::to_value(about).expect("our own types have string keys");
     let rooms = about["rooms"].as_array().into_iter().flatten();

@@ -430,6 +430,18 @@ async fn a_meter_that_a_person_moved_after_its_last_reading_leaves_its_plug_to_t
 }
 
 #[tokio::test]
+async fn readings_say_where_a_meter_was_and_not_an_edit_that_is_dated_before_them() {
+    let bench = meter_and_plug_in_the_hall(48).await;
+    let moved_away = json!({"room": "loft", "room_since": at_minute(180 - 1_440).to_string()});
+    let answer = bench.patch("/devices/meter", &moved_away.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+
+    let range = format!("from={}&to={}", at_minute(-1_440), at_minute(705 - 1_440));
+    let answer = bench.get(&format!("/rooms/hall/energy?{range}")).await.json();
+    assert_eq!((total(&answer), &answer["moved_meters"]), (470.0, &Value::Null), "{answer}");
+}
+
+#[tokio::test]
 async fn a_plug_that_has_moved_on_is_named_as_left_out_and_its_steps_there_are_no_events_of_the_sum()
  {
     let bench = Bench::empty();

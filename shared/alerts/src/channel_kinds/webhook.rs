@@ -12,9 +12,9 @@ use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues};
 /// The webhook of an automation (<https://www.home-assistant.io/docs/automation/trigger/#webhook-trigger>);
 /// `trigger.json.text` is the text.
 ///
-/// Not the service `notify`: it needs a token that may do everything that its user may, and the name of a phone's
-/// service. An automation with a webhook is made in a minute, its address is copied from the same dialog and can do
-/// nothing else, and it reaches phones, lamps and speakers alike.
+/// The service `notify` is not used: its token may do everything that its user may. An automation with a webhook is
+/// made in a minute, its address is copied from the same dialog and can do nothing else, and it reaches phones, lamps
+/// and speakers alike.
 pub(super) const HOME_ASSISTANT: ChannelKind = ChannelKind {
     name: "home_assistant",
     title: "Home Assistant",

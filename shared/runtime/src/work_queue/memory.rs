@@ -7,7 +7,7 @@ use table::Invocation;
 
 use super::{FoldRequest, NotSent, WorkQueue};
 
-/// A queue that keeps what it is given until a test takes it.
+/// A queue in memory, from which a test takes the messages.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryWorkQueue {
     messages: Arc<Mutex<Vec<FoldRequest>>>,

@@ -49,8 +49,8 @@ pub(crate) async fn refined(
     Ok(refined)
 }
 
-/// The episodes that a region touches, each from its first reading to its last, and the readings that were read for
-/// this. `length_read` is the time whose readings the request reads.
+/// The episodes that touch a region, each from the first reading to the last, and the readings that were read.
+/// `length_read` is the time whose readings the request reads.
 async fn followed(
     store: &impl Store,
     question: &DeviceQuestion<'_>,

@@ -22,8 +22,8 @@ pub struct StoredChannel {
     pub quiet_hours: Option<QuietHours>,
     /// Whether it fails.
     pub failing: Option<Failing>,
-    /// When it was saved where there was no channel of its id. What waits from before is of a channel that was deleted.
-    /// One that an earlier version saved does not have it.
+    /// When the channel was created. Messages from before belong to a deleted channel of the same id. `None` for a
+    /// channel that an earlier version created.
     pub created: Option<Timestamp>,
 }
 

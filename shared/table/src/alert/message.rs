@@ -160,7 +160,7 @@ impl WaitingMessage {
     }
 }
 
-/// Whether a time is yet to come, and no further ahead than a clock that is right sets it.
+/// Whether a time is in the future, but by `longest` at most: a later time was set by a wrong clock.
 fn is_ahead(at: Timestamp, longest: TimeDelta, now: Timestamp) -> bool {
     at > now && at <= now.saturating_add(longest)
 }

@@ -15,8 +15,7 @@ use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Session, StoreResult};
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are asked at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// The number of items that each partition is asked for beyond its share of a page, so that most pages take one
-/// round.
+/// How many items beyond its share of a page each partition is asked for, so that most pages take one round.
 const MARGIN: usize = 8;
 
 /// One partition on its way into a page.

@@ -166,9 +166,9 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     Ok(Mapped { points, room, strings, refused, tags, measurement, name, entity })
 }
 
-/// Gives the metrics whose names tell a unit the vocabulary's name. Where the unit is another one, the metric stays
-/// as it is, for questions in its sender's words, and the other is added. The vocabulary's own name comes first, then
-/// the first in the order of names; what comes too late keeps its own name.
+/// Gives the metrics whose names tell a unit the vocabulary's name. If the unit differs, the metric stays, for
+/// questions in its sender's words, and the converted metric is added. The vocabulary's own name comes first, then the
+/// first in the order of names; what comes too late keeps its own name.
 fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
     let mut order: Vec<usize> = (0..metrics.len()).collect();
     order.sort_by(|a, b| metrics[*a].0.cmp(&metrics[*b].0));

@@ -40,34 +40,18 @@ pub(super) async fn find<'a>(
     if own.is_empty() {
         return Err(nothing_drives(&newest));
     }
+
     let Driver { condition, after, estimated } = driver(&own, store, list, call).await?;
-    let range = condition.range();
-    let (mut candidates, mut hits_read, mut behind, mut has_more) = (Vec::new(), 0, after, true);
-    let is_full = |found: usize| newest.is_empty() && found > list.limit();
-    while has_more && hits_read < MAX_HITS && !is_full(candidates.len()) {
-        let query = SearchQuery {
-            subject: &condition.subject,
-            range: &range,
-            after: behind.as_ref(),
-            limit: HITS,
-        };
-        let page = store.search(&query, call.invocation).await;
-        let SearchPage { hits, has_more: is_cut } = page.map_err(|error| call.failed(&error))?;
-        (has_more, hits_read) = (is_cut, hits_read + hits.len());
-        behind = hits.last().cloned().or(behind);
-        for (hit, device) in devices_of(hits, store, call).await? {
-            let is_first = first_hit(&device, &condition.subject, &range).as_ref() == Some(&hit);
-            if is_first
-                && search.is_in_room(&device)
-                && own.iter().all(|condition| {
-                    condition.holds_for(&device) && is_indexed_for(condition, &device)
-                })
-                && newest.may_hold_for(&device)
-            {
-                candidates.push((hit, device));
-            }
-        }
-    }
+    let fits = |device: &Device| {
+        search.is_in_room(device)
+            && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
+            && newest.may_hold_for(device)
+    };
+    // Newest values leave out some of the candidates, so none may be missing.
+    let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
+    let found = candidates(condition, after, limit, fits, store, call).await?;
+    let Candidates { devices: mut candidates, behind, has_more } = found;
+
     let tested = if newest.is_empty() { 0 } else { candidates.len() };
     if tested > MAX_DEVICES {
         return Err(unanswerable(format!(
@@ -79,7 +63,10 @@ pub(super) async fn find<'a>(
         let mut holds = newest.hold_for(devices, reader, call).await?.into_iter();
         candidates.retain(|_| holds.next().expect("one for each"));
     }
-    let n = own.iter().position(|it| *it == condition).expect("it is one of them");
+    let n = own
+        .iter()
+        .position(|own_condition| *own_condition == condition)
+        .expect("it is one of them");
     let place = |hit: &SearchHit| format!("{n} {}", hit.place());
     let rest = if candidates.len() > list.limit() {
         candidates.truncate(list.limit());
@@ -102,6 +89,46 @@ pub(super) async fn find<'a>(
         }),
         is_of_readings: !newest.is_empty(),
     })
+}
+
+/// Devices that the index has found, each with its entry.
+struct Candidates {
+    devices: Vec<(SearchHit, Device)>,
+    /// The last entry that was read.
+    behind: Option<SearchHit>,
+    has_more: bool,
+}
+
+/// Reads the entries of a condition, and of their devices those that fit, until there is one more than the limit.
+async fn candidates(
+    condition: &SearchCondition,
+    after: Option<SearchHit>,
+    limit: usize,
+    fits: impl Fn(&Device) -> bool,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Candidates, Problem> {
+    let (subject, range) = (&condition.subject, condition.range());
+    let mut found = Candidates { devices: Vec::new(), behind: after, has_more: true };
+    let mut hits_read = 0;
+
+    while found.has_more && hits_read < MAX_HITS && found.devices.len() <= limit {
+        let query =
+            SearchQuery { subject, range: &range, after: found.behind.as_ref(), limit: HITS };
+        let page = store.search(&query, call.invocation).await;
+        let SearchPage { hits, has_more } = page.map_err(|error| call.failed(&error))?;
+        hits_read += hits.len();
+        found.has_more = has_more;
+        found.behind = hits.last().cloned().or(found.behind);
+
+        for (hit, device) in devices_of(hits, store, call).await? {
+            let is_first = first_hit(&device, subject, &range).as_ref() == Some(&hit);
+            if is_first && fits(&device) {
+                found.devices.push((hit, device));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// 422: no condition is on anything that the index holds.
@@ -184,8 +211,8 @@ fn parse_place<'c>(
     Some((*own.get(n.parse::<usize>().ok()?)?, SearchHit::parse(hit)?))
 }
 
-/// The entry at which a device is found: its first one in the order of the index, so that a device with several
-/// values in the range is found once.
+/// The first entry of a device in the order of the index. Only there is the device found, so that several values in the
+/// range find it once.
 fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
     let entries = device.search_entries().into_iter();
     let entries = entries.filter(|entry| entry.subject == *subject && range.contains(&entry.value));

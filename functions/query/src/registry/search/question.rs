@@ -87,8 +87,8 @@ impl Search {
         self.conditions.is_empty() && self.silent_since.is_none()
     }
 
-    /// The conditions on what a device is found by, and those on its newest values. A name that any device has
-    /// as an attribute is that of an attribute, else it is that of a metric.
+    /// The conditions on what a device is found by, and those on its newest values. A name is an attribute if any
+    /// device has such an attribute, else a metric.
     pub(super) fn parts(
         &self,
         is_attribute: impl Fn(&AttributeName) -> bool,

@@ -19,7 +19,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
-    /// The metrics of devices that are not the room's.
+    /// Metrics that are left out because they do not describe the room, each with its device.
     pub(crate) left_out: Vec<NotCombined<'a>>,
     /// What the rollups lack.
     pub(crate) lag: Option<RollupLag>,
@@ -50,7 +50,7 @@ impl Answer<'_> {
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
         let names = request.search.names();
-        let rows = self.episodes.iter().map(|it| Row { it, names: &names });
+        let rows = self.episodes.iter().map(|found| Row { found, names: &names });
         let conditions = request.search.conditions.iter();
         let about = About {
             from: request.search.range.from(),
@@ -78,7 +78,7 @@ fn columns(names: &[MetricName]) -> Vec<String> {
 }
 
 struct Row<'a> {
-    it: &'a (&'a DeviceId, Episode),
+    found: &'a (&'a DeviceId, Episode),
     /// The metrics, in the order of the request.
     names: &'a [MetricName],
 }
@@ -91,7 +91,7 @@ struct Extremes<'a> {
 
 impl Row<'_> {
     fn minutes(&self) -> Exact {
-        let range = self.it.1.range;
+        let range = self.found.1.range;
         let millis = Exact::from(range.to().since(range.from()).num_milliseconds());
         millis.rounded_quotient(&Exact::from(60_000_i64)).expect("not zero")
     }
@@ -99,7 +99,7 @@ impl Row<'_> {
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (device, episode) = self.it;
+        let (device, episode) = self.found;
         let mut row = serializer.serialize_map(None)?;
         row.serialize_entry("device_id", device)?;
         row.serialize_entry("from", &episode.range.from())?;
@@ -116,7 +116,7 @@ impl Serialize for Row<'_> {
 
 impl Line for Row<'_> {
     fn cells(&self) -> Vec<Cell> {
-        let (device, episode) = self.it;
+        let (device, episode) = self.found;
         let mut cells = vec![
             Cell::text(device.as_str()),
             Cell::text(episode.range.from().to_string()),
