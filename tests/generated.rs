@@ -18,19 +18,27 @@ pub(crate) fn assert_documented(document: &str, name: &str, text: &str) {
     };
     let body = start + old[start..].find("-->\n").expect("a comment ends") + "-->\n".len();
     let new = format!("{}\n{}\n\n{}", &old[..body], text.trim(), &old[end..]);
+    assert_is(document, &old, &new);
+}
+
+/// Asserts that a file of the project, which has the text `old`, has the text that is made from the code.
+pub(crate) fn assert_is(file: &str, old: &str, new: &str) {
     if new == old {
         return;
     }
+    let same = new.lines().zip(old.lines()).take_while(|(new, old)| new == old).count();
     assert!(
         is_written(),
-        "{document} differs from the code in its part {name}. \
-         `ROOMTIDE_WRITE_DOCS=1 cargo test --workspace documents` writes it; look at the difference, commit it"
+        "{file} differs from the code from line {} on. The same test with ROOMTIDE_WRITE_DOCS=1 writes it; look at the difference, \
+         commit it",
+        same + 1
     );
-    fs::write(&path, new).unwrap_or_else(|error| panic!("{document}: {error}"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    fs::write(&path, new).unwrap_or_else(|error| panic!("{file}: {error}"));
 }
 
 /// Whether what is made from the code is written, not only compared.
 #[expect(clippy::disallowed_methods, reason = "who runs the tests says whether they write")]
-pub(crate) fn is_written() -> bool {
+fn is_written() -> bool {
     std::env::var("ROOMTIDE_WRITE_DOCS").is_ok_and(|value| value == "1")
 }

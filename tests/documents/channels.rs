@@ -1,12 +1,12 @@
 //! The kinds of channels, for people in docs/guide/alerts.md and for the page in web/data/channels.js. Sends nothing.
 
 use std::fs;
-use std::path::Path;
 
 use alerts::{CHANNEL_KINDS, ChannelKind, ChannelMember, MemberForm, Need};
 use serde_json::json;
 
-use crate::generated::{assert_documented, is_written};
+use crate::architecture::root;
+use crate::generated::{assert_documented, assert_is};
 
 #[test]
 fn the_guide_has_each_kind_of_channel() {
@@ -48,19 +48,7 @@ fn the_page_has_each_kind_of_channel() {
          export const CHANNELS = {{\n{}}};\n",
         kinds.collect::<String>()
     );
-    assert_generated("web/data/channels.js", &text);
-}
-
-/// Asserts that a file of the project is `text`.
-fn assert_generated(file: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
-    if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-        return;
-    }
-    assert!(
-        is_written(),
-        "{file} differs from the code. `ROOMTIDE_WRITE_DOCS=1 cargo test --workspace documents` writes it; look at the \
-         difference, commit it"
-    );
-    fs::write(&path, text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let file = "web/data/channels.js";
+    let old = fs::read_to_string(root().join(file)).unwrap_or_default();
+    assert_is(file, &old, &text);
 }

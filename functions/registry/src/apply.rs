@@ -53,7 +53,8 @@ pub(crate) async fn apply(
             Ok(Ok(device)) => registered.extend(device.map(|device| (device, observed))),
             failed => {
                 let failed = failed.map(|written| written.map(drop));
-                result.note(observed.first_record, ItemKey::new(DEVICES, id.as_str()), failed, log);
+                let key = || ItemKey::new(DEVICES, id.as_str());
+                result.note(observed.first_record, key, failed, log);
             }
         }
     }
@@ -64,7 +65,8 @@ pub(crate) async fn apply(
         let applying =
             Box::pin(apply_observation(store, device, observation, &mut current, invocation));
         let written = catching(applying).await;
-        result.note(observed.first_record, ItemKey::new(DEVICES, id.as_str()), written, log);
+        let key = || ItemKey::new(DEVICES, id.as_str());
+        result.note(observed.first_record, key, written, log);
     }
 
     for id in rooms_of(&batch) {
@@ -74,7 +76,8 @@ pub(crate) async fn apply(
         {
             let first = earliest.observation.rooms[&id].first;
             let updated = update_room(store, room, first, &batch, invocation).await;
-            result.note(earliest.first_record, ItemKey::new(ROOMS, id.as_str()), Ok(updated), log);
+            let key = || ItemKey::new(ROOMS, id.as_str());
+            result.note(earliest.first_record, key, Ok(updated), log);
         }
     }
     result

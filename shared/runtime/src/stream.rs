@@ -87,14 +87,14 @@ impl BatchResult {
     pub fn note(
         &mut self,
         record: usize,
-        key: ItemKey,
+        key: impl FnOnce() -> ItemKey,
         written: Result<StoreResult<()>, Panic>,
         log: &mut WideEvent,
     ) {
         match written {
             Ok(Ok(())) => {}
-            Ok(Err(error)) if error.is_permanent() => self.give_up(record, key, chain(&error)),
-            Err(panic) => self.give_up(record, key, panic.to_string()),
+            Ok(Err(error)) if error.is_permanent() => self.give_up(record, key(), chain(&error)),
+            Err(panic) => self.give_up(record, key(), panic.to_string()),
             Ok(Err(error)) => {
                 log.error("table.error", &error);
                 self.retry_from(record);

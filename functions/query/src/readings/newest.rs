@@ -44,18 +44,10 @@ pub(crate) struct NewestReader<'a, S> {
     pub(crate) now: Timestamp,
 }
 
-impl<S> Clone for NewestReader<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for NewestReader<'_, S> {}
-
 impl<S: Store> NewestReader<'_, S> {
     /// The newest values of several devices, in their order; none where a device has no readings.
     pub(crate) async fn latest_of(
-        self,
+        &self,
         devices: &[&Device],
         call: &mut Call<'_>,
     ) -> Result<Vec<Option<LatestValues>>, Problem> {
@@ -66,7 +58,7 @@ impl<S: Store> NewestReader<'_, S> {
 
     /// The newest values of some metrics of each device, in their order; none where a device has no readings.
     pub(crate) async fn newest_of(
-        self,
+        &self,
         devices: Vec<(&Device, Vec<&MetricName>)>,
         invocation: &Invocation,
     ) -> StoreResult<Vec<Option<LatestValues>>> {
@@ -80,7 +72,7 @@ impl<S: Store> NewestReader<'_, S> {
     /// and then in the newest rollup that has it. Older values are not found, whatever the registry holds: the cost of a
     /// device is a few read units.
     pub(super) async fn newest(
-        self,
+        &self,
         device: &Device,
         wanted: &[&MetricName],
         invocation: &Invocation,
@@ -116,14 +108,14 @@ impl<S: Store> NewestReader<'_, S> {
 
     /// The newest values among readings, among at most `limit` further readings that are not rolled up yet, and in rollups.
     async fn newest_with_rollups(
-        self,
+        &self,
         device: &Device,
         wanted: &[&MetricName],
         read: ReadValues,
         limit: usize,
         invocation: &Invocation,
     ) -> StoreResult<Option<LatestValues>> {
-        let Self { store, known_state, now } = self;
+        let Self { store, known_state, now } = *self;
         let ReadValues { mut readings, as_of } = read;
         let horizon = known_state.horizon(store, now, invocation).await?;
         // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.

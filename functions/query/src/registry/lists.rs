@@ -34,7 +34,7 @@ pub(crate) async fn devices(
         return page_of_devices(handlers, call, &list, devices, page.has_more).await;
     }
     let Found { devices, mut rest, plan, is_of_readings } =
-        search::find(&search, &snapshot, handlers.newest_reader(), &list, call).await?;
+        search::find(&search, &snapshot, &handlers.newest_reader(), &list, call).await?;
     let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
     if call.params.flag("latest") {
         let fitting = pagination::fitting(page.iter().copied());

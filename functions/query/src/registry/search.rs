@@ -32,7 +32,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 pub(crate) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    reader: NewestReader<'_, impl Store>,
+    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {

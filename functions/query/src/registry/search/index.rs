@@ -25,7 +25,7 @@ const MAX_HITS: usize = 2_000;
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
-    reader: NewestReader<'_, impl Store>,
+    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {

@@ -34,7 +34,7 @@ impl NewestValues<'_> {
     pub(super) async fn hold_for(
         &self,
         devices: impl IntoIterator<Item = &Device>,
-        reader: NewestReader<'_, impl Store>,
+        reader: &NewestReader<'_, impl Store>,
         call: &mut Call<'_>,
     ) -> Result<Vec<bool>, Problem> {
         let wanted = || self.metrics.iter().map(|(name, _)| name).collect();

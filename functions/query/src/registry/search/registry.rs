@@ -17,7 +17,7 @@ use crate::readings::newest::NewestReader;
 pub(super) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    reader: NewestReader<'_, impl Store>,
+    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {

@@ -243,7 +243,7 @@ impl Fleet {
             };
             let known_state = &RollupStateCache::new(Following::default());
             let reader = NewestReader { store: &self.store, known_state, now: now() };
-            let page = find(&search, &snapshot, reader, &list, &mut call).await?;
+            let page = find(&search, &snapshot, &reader, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
