@@ -72,24 +72,18 @@ fn declared_ports(code: &str) -> Ports {
     for block in blocks(code, "ports!{") {
         let mut rest = block;
         while let Some((name, behind)) = rest.split_once('[') {
-            let (_, behind) = behind.split_once("]{").expect("methods stand behind permissions");
-            let end = end_of_block(behind);
-            ports.insert(name.to_owned(), methods(&behind[..end]));
-            rest = &behind[end + 1..];
+            let (_, mut behind) = behind.split_once(']').expect("permissions end");
+            let mut functions = BTreeSet::new();
+            // What a port knows without asking stands in a block of its own.
+            for opening in ["knows{", "{"] {
+                let Some(block) = behind.strip_prefix(opening) else { continue };
+                let end = end_of_block(block);
+                functions.append(&mut methods(&block[..end]));
+                behind = &block[end + 1..];
+            }
+            ports.insert(name.to_owned(), functions);
+            rest = behind;
         }
-    }
-    ports.extend(written_ports(code));
-    ports
-}
-
-/// The ports that are traits of their own, because one of their functions asks nothing.
-fn written_ports(code: &str) -> Ports {
-    let mut ports = Ports::new();
-    for (at, _) in code.match_indices("pub trait ") {
-        let declaration = &code[at + "pub trait ".len()..];
-        let (head, behind) = declaration.split_once('{').expect("a trait has a block");
-        let name = head.split([':', '<']).next().expect("a trait has a name").trim();
-        ports.insert(name.to_owned(), methods(&behind[..end_of_block(behind)]));
     }
     ports
 }

@@ -30,7 +30,7 @@ use runtime::clock::{Clock as _, Deadline, SystemClock};
 use table::item::{expires, from_reading};
 use table::{
     FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
-    ReadConditionsSchema as _, StoredReading,
+    ReadConditionsSchema as _, Session, StoredReading,
 };
 
 use crate::engine::NewItem;
@@ -220,9 +220,9 @@ impl Loader {
         changed: &BTreeMap<Timestamp, NewItem>,
         invocation: &Invocation,
     ) -> anyhow::Result<bool> {
-        let (seen, retention) = (&self.seen, &self.retention);
         let now = SystemClock.now();
-        let fold = Fold { store: snapshot, device, seen, retention, now, invocation };
+        let session = Session::new(snapshot, invocation, now);
+        let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
         let mut dates: BTreeMap<LocalDate, BTreeSet<QuarterHour>> = BTreeMap::new();
         for at in changed.keys() {
             let quarter = QuarterHour::of(*at);
@@ -258,7 +258,8 @@ impl Loader {
         invocation: &Invocation,
     ) -> anyhow::Result<()> {
         let changed = readings.clone().map(|it| (&it.reading.device, it.reading.at));
-        let mark = || self.late.mark(&self.table, changed.clone(), SystemClock.now(), invocation);
+        let session = || Session::new(&self.table, invocation, SystemClock.now());
+        let mark = || self.late.mark(session(), changed.clone());
         let marked = mark().await?;
         let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|it| it.is_merged);
         let all = |them: Vec<&HeldReading>| -> Vec<_> {

@@ -9,7 +9,7 @@ use table::db::{Db as _, Write, absent, is, put};
 use table::item::attribute::VERSION;
 use table::item::{Attribute, Kind as _};
 use table::keys::PK;
-use table::{Expected, FindRegistry as _, Invocation, PutRollups as _, StoreResult};
+use table::{Expected, FindRegistry as _, Invocation, PutRollups as _, Session, StoreResult};
 
 use super::design::Steps;
 use crate::gate::deadline;
@@ -57,12 +57,10 @@ impl Rebuild {
         let snapshot = Snapshot::read(steps, &device.id, range, dates, invocation).await?;
         let snapshot = snapshot.without_flags();
         let fold = Fold {
-            store: &snapshot,
+            session: Session::new(&snapshot, invocation, self.now),
             device,
             seen: &SeenRooms::default(),
             retention: &self.retention,
-            now: self.now,
-            invocation,
         };
 
         let mut is_outdated = false;

@@ -19,8 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item, Kind as _};
 use table::{
-    Expected, ListDevices as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _,
-    StoredRollup,
+    Expected, ListDevices as _, ReadConditionsSchema as _, ReadRollups as _, Session, StoredRollup,
 };
 
 use super::stays;
@@ -162,8 +161,9 @@ pub(crate) async fn restore(
             patiently(async |invocation| {
                 let named = named_by_rollup(rollup);
                 let device = Registered { device: &rollup.key.device, settings: rollup.settings };
-                seen.note(store, device, &named, now, invocation).await?;
-                store.put_rollup(rollup, Expected::Absent, invocation).await
+                let session = Session::new(store, invocation, now);
+                seen.note(session, device, &named).await?;
+                session.put_rollup(rollup, Expected::Absent).await
             })
             .await
         };

@@ -13,7 +13,9 @@ use local::Bulk;
 use rollups::{Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
-use table::{Expected, Indexing, Invocation, ReadRollups as _, RollupKey, StoreError, StoreResult};
+use table::{
+    Expected, Indexing, Invocation, ReadRollups as _, RollupKey, Session, StoreError, StoreResult,
+};
 
 use super::progress::Progress;
 use super::scope::Scope;
@@ -207,11 +209,11 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
         let snapshot = Snapshot::read(self.store, &device.id, range, dates, invocation).await?;
         // A rebuild changes no reading.
         let snapshot = snapshot.without_flags();
-        let (store, seen, retention) = (&snapshot, &self.seen, &self.retention);
-        let fold = Fold { store, device, seen, retention, now: self.clock.now(), invocation };
+        let session = Session::new(&snapshot, invocation, self.clock.now());
+        let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
         // Also of rollups that stay, because their readings have expired.
         let named = snapshot.named_rooms();
-        seen.note(store, device.registered(), &named, fold.now, invocation).await?;
+        self.seen.note(session, device.registered(), &named).await?;
         let mut folded = 0;
         for day in days {
             let mut is_anything = false;

@@ -4,11 +4,12 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
+use runtime::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
     FindRegistry, KeepRollupState, ListDevices, NearestReading, QueryReadings,
-    ReadConditionsSchema, ReadRefold, ReadRollupState, RollupState, SetConditionsReady,
+    ReadConditionsSchema, ReadRefold, ReadRollupState, RollupState, Session, SetConditionsReady,
     StoredRollup,
 };
 
@@ -221,7 +222,10 @@ impl<'a, S: Table> Walk<'a, S> {
     ) -> anyhow::Result<Option<Timestamp>> {
         let order = Order::Ascending;
         let first = NearestReading { device, range, order, consistent: true };
-        let first = patiently(async |invocation| first.find(self.store, invocation).await).await?;
+        let first = patiently(async |invocation| {
+            first.find(Session::new(self.store, invocation, SystemClock.now())).await
+        });
+        let first = first.await?;
         Ok(first.map(|reading| reading.at))
     }
 }

@@ -10,7 +10,7 @@ use domain::RuleId;
 use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{Invocation, MAX_CACHED_ENTRIES, Recheck, StoreError, StoreResult};
+use table::{Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -103,21 +103,21 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// stood still a moment ago, and silence counts from the end of a pause on.
     pub(crate) async fn judge_minute(
         &self,
+        session: Session<'_, S>,
         rules: &Rules,
         is_noted: bool,
-        invocation: &Invocation,
     ) -> Minute {
         let mut minute = Minute::default();
-        let session = self.judging.session(&self.store, invocation, self.clock.now());
+        let session = self.judging.session(session.at(self.clock.now()));
 
-        let part = leaving_shares(3, invocation);
+        let part = leaving_shares(3, session.session.invocation);
         self.judge_due(rules, &mut minute, &session.within(&part)).await;
 
-        let part = leaving_shares(2, invocation);
+        let part = leaving_shares(2, session.session.invocation);
         self.recheck(rules, &mut minute, &session.within(&part)).await;
 
         if is_noted {
-            let part = leaving_shares(1, invocation);
+            let part = leaving_shares(1, session.session.invocation);
             let session = session.within(&part);
             minute.add_part("silence", Box::pin(session.judge_silence()).await);
         } else {
@@ -158,8 +158,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
         // The other half is for judging them.
+        let session = session.session;
         let reading = session.invocation.part_of(session.invocation.remaining() / 2);
-        let read = place.read_on(&self.store, &(), session.now, &reading).await;
+        let read = place.read_on(session.within(&reading), &()).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
         minute.report.is_cut |= is_cut;
         for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
@@ -182,10 +183,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(report);
 
         if is_done {
-            self.store.remove_recheck(recheck, session.invocation).await?;
+            session.session.remove_recheck(recheck).await?;
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
-            self.store.move_recheck(recheck, device, session.invocation).await?;
+            session.session.move_recheck(recheck, device).await?;
         }
         Ok(())
     }
@@ -193,10 +194,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Notes that the system runs.
     pub(crate) async fn note_running(
         &self,
-        invocation: &Invocation,
+        session: Session<'_, S>,
         log: &mut WideEvent,
     ) -> StoreResult<()> {
-        let damaged = self.running.note(&self.store, self.clock.now(), invocation).await?;
+        let damaged = self.running.note(session).await?;
         if let Some(damaged) = &damaged {
             log.warn("alerting.damaged_mark", damaged);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{AlertSubject, Rule, Watch};
 use domain::{Device, DeviceId, Label, RoomId, Unit};
-use table::{FindRegistry, Invocation, WaitingMessage};
+use table::{FindRegistry, Session, WaitingMessage};
 
 /// The devices and rooms that messages are about, as far as they are registered.
 #[derive(Debug, Default)]
@@ -16,9 +16,8 @@ pub(crate) struct Registered {
 impl Registered {
     /// Looks the subjects of messages up. What cannot be read is called by its id: no message waits for a name.
     pub(crate) async fn of(
-        store: &impl FindRegistry,
+        session: Session<'_, impl FindRegistry>,
         messages: &[WaitingMessage],
-        invocation: &Invocation,
     ) -> Self {
         let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
         for message in messages {
@@ -32,13 +31,13 @@ impl Registered {
 
         let mut found = Self::default();
         if !devices.is_empty()
-            && let Ok(listing) = store.find_devices(&devices, invocation).await
+            && let Ok(listing) = session.find_devices(&devices).await
         {
             found.devices =
                 listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
         }
         if !rooms.is_empty()
-            && let Ok(listing) = store.find_rooms(&rooms, invocation).await
+            && let Ok(listing) = session.find_rooms(&rooms).await
         {
             found.rooms = listing.found.into_iter().map(|room| (room.id, room.name)).collect();
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use domain::{RuleId, Timestamp};
 use runtime::clock::Clock;
 use table::{
-    AlertKey, Invocation, Listing, StoreError, StoredAlertState, StoredChannel, WaitingMessage,
+    AlertKey, Invocation, Listing, Session, StoreError, StoredAlertState, StoredChannel,
+    WaitingMessage,
 };
 
 use crate::Alerting;
@@ -43,13 +44,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// waits. If the sender dies, or cannot note the result, the older message is sent once more.
     pub(crate) async fn waiting(
         &self,
+        session: Session<'_, S>,
         channel: &StoredChannel,
         now: Timestamp,
         sent: &mut Sent,
-        invocation: &Invocation,
     ) -> Waiting {
-        let reading = part_for_reading(invocation);
-        let read = self.waiting_places.read_on(&self.store, &channel.id, now, &reading).await;
+        let reading = part_for_reading(session.invocation);
+        let session = session.within(&reading).at(now);
+        let read = self.waiting_places.read_on(session, &channel.id).await;
         let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
         let is_part = is_cut || has_begun_later;
         // What is damaged is sent by nobody, so nobody waits for it.
@@ -71,14 +73,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         channel: &StoredChannel,
         due: &[WaitingMessage],
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> Storms {
         if !due.iter().any(may_storm) {
             return Storms::default();
         }
         let now = self.clock.now();
-        let reading = part_for_reading(round.beginning);
-        let told = round.told.get_or_init(|| told_of_late(&self.store, now, sent, &reading)).await;
+        let reading = part_for_reading(round.beginning.invocation);
+        let session = round.beginning.within(&reading).at(now);
+        let told = round.told.get_or_init(|| told_of_late(session, sent)).await;
         Storms::of(due, told, &self.begun_storms.of(&channel.id, now))
     }
 
@@ -87,13 +90,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         keys: &[AlertKey],
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> ReadAbout<Listing<StoredAlertState>, AlertKey> {
-        let time = round.beginning.remaining().saturating_sub(SENDING);
-        let reading = round.beginning.part_of(time);
+        let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
+        let reading = round.beginning.invocation.part_of(time);
         let mut found = Listing::default();
         for (nth, some) in keys.chunks(STATES).enumerate() {
-            match self.store.alert_states(some, &reading).await {
+            match round.beginning.within(&reading).alert_states(some).await {
                 Ok(states) => {
                     found.found.extend(states.found);
                     found.unreadable.extend(states.unreadable);
@@ -113,16 +116,16 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         messages: &[WaitingMessage],
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> ReadAbout<BTreeSet<RuleId>, RuleId> {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.told.alert.rule);
         let unknown: BTreeSet<_> = named.filter(|id| round.rules.get(id).is_none()).collect();
 
-        let reading = part_for_reading(round.beginning);
+        let reading = part_for_reading(round.beginning.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in unknown {
-            match self.store.alert_rule(id, &reading).await {
+            match round.beginning.within(&reading).alert_rule(id).await {
                 Ok(None) => drop(about.found.insert(id.clone())),
                 // What cannot be read was not deleted.
                 Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}

@@ -1,18 +1,18 @@
 //! What all channels are served with, in one round. Serves none.
 
 use judging::Rules;
-use table::Invocation;
+use table::Session;
 use tokio::sync::OnceCell;
 
 use crate::storm::Told;
 
 /// What all channels are served with.
-pub(crate) struct Round<'a> {
+pub(crate) struct Round<'a, S> {
     pub(crate) rules: &'a Rules,
-    /// The part of the invocation in which requests are chosen and begun.
-    pub(crate) beginning: &'a Invocation,
+    /// The part of the time in which requests are chosen and begun.
+    pub(crate) beginning: Session<'a, S>,
     /// All the time of the round, for noting what became of requests.
-    pub(crate) noting: &'a Invocation,
+    pub(crate) noting: Session<'a, S>,
     /// What was told of late, by which storms are found: read once, when the first channel needs it.
     pub(crate) told: OnceCell<Told>,
 }

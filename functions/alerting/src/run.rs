@@ -9,7 +9,7 @@ use judging::Rules;
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::{WideEvent, chain};
-use table::{Invocation, StoreError, StoreResult};
+use table::{Invocation, Session, StoreError, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
@@ -52,7 +52,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         log.set("alerting.hint", event == Event::Hint);
-        let result = catching(Box::pin(self.run(event, &invocation, &mut log))).await;
+        let session = Session::new(&self.store, &invocation, self.clock.now());
+        let result = catching(Box::pin(self.run(session, event, &mut log))).await;
         let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
         if let Err(error) = &result {
             log.error("alerting.error", error.cause());
@@ -63,31 +64,32 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     async fn run(
         &self,
+        session: Session<'_, S>,
         event: Event,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
         // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
-        let marking = invocation.part_of(MAX_MARKING);
-        let noted = if is_minute { self.note_running(&marking, log).await } else { Ok(()) };
+        let marking = session.invocation.part_of(MAX_MARKING);
+        let noted =
+            if is_minute { self.note_running(session.within(&marking), log).await } else { Ok(()) };
 
-        let session = self.judging.session(&self.store, invocation, self.clock.now());
+        let judging = self.judging.session(session);
         // As they are now: what is judged by a rule that was saved since it was read fails, and waits for the next minute.
-        let rules = if is_minute { session.refresh().await? } else { session.rules().await? };
+        let rules = if is_minute { judging.refresh().await? } else { judging.rules().await? };
         warn(log, "alerting.unreadable", &rules.unreadable);
         warn(log, "alerting.lacking", &rules.lacking);
 
         let sent = if is_minute {
-            self.minute(&rules, noted.is_ok(), invocation, log).await
+            self.minute(session, &rules, noted.is_ok(), log).await
         } else {
-            self.send(&rules, invocation.remaining(), invocation).await
+            self.send(session, &rules, session.invocation.remaining()).await
         };
         let served = sent.note(self.clock.now(), log);
 
         noted.and(served)?;
         if is_minute {
-            self.beat(invocation, log).await;
+            self.beat(session, log).await;
         }
         Ok(())
     }
@@ -96,17 +98,19 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// the receivers are, and whatever fails.
     async fn minute(
         &self,
+        session: Session<'_, S>,
         rules: &Rules,
         is_noted: bool,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> AllSent {
-        let mut sent = self.send(rules, invocation.remaining() / 2, invocation).await;
+        let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
         let mut messages = 0;
         if !rules.rules.is_empty() {
-            let judging = invocation.part_of(invocation.remaining().saturating_sub(RESERVE));
-            let minute = Box::pin(self.judge_minute(rules, is_noted, &judging)).await;
+            let judging =
+                session.invocation.part_of(session.invocation.remaining().saturating_sub(RESERVE));
+            let minute =
+                Box::pin(self.judge_minute(session.within(&judging), rules, is_noted)).await;
             messages = minute.report.messages;
             minute.note(log);
         }
@@ -115,8 +119,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             // What was delivered and is not deleted would be told again. A deletion that is throttled to the end leaves no
             // time for what comes after it.
             let undeleted = std::mem::take(&mut sent.undeleted);
-            let deleting = self.delete_delivered(&undeleted, invocation);
-            let sending = self.send(rules, invocation.remaining(), invocation);
+            let deleting = self.delete_delivered(session, &undeleted);
+            let sending = self.send(session, rules, session.invocation.remaining());
             let (deleted, later) = join(deleting, sending).await;
             sent.append(later, deleted);
         }
@@ -124,11 +128,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Sends what waits, and notes within `time` what became of it. A channel that fails holds up no other.
-    async fn send(&self, rules: &Rules, time: Duration, invocation: &Invocation) -> AllSent {
-        let noting = &invocation.part_of(time);
-        let beginning = &invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
+    async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
+        let noting = session.invocation.part_of(time);
+        let beginning = session.invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
+        let (noting, beginning) = (session.within(&noting), session.within(&beginning));
         // As they are this moment: whether they fail, and until when they are left alone.
-        let channels = match self.store.channels(beginning).await {
+        let channels = match beginning.channels().await {
             Ok(channels) => channels.found,
             Err(error) => return AllSent::without_channels(error),
         };
@@ -138,7 +143,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Tells a service elsewhere that the minute is done. It is for those who are told when this stops.
-    async fn beat(&self, invocation: &Invocation, log: &mut WideEvent) {
+    async fn beat(&self, session: Session<'_, S>, log: &mut WideEvent) {
         let Some(address) = &self.settings.heartbeat else { return };
         let now = self.clock.now();
         if !self.heartbeat.is_due(now) {
@@ -146,7 +151,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
         // With the invocation the line that says all of this would be lost.
         let sending = self.carrier.send(Request::heartbeat(address), &self.clock);
-        match tokio::time::timeout(invocation.remaining(), sending).await {
+        match tokio::time::timeout(session.invocation.remaining(), sending).await {
             Ok(Ok(())) => self.heartbeat.beat(now),
             Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
             Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),

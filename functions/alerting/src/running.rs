@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
-use table::{Expected, Invocation, RunningMark, StoreError, StoreResult, UnreadableItem};
+use table::{Expected, RunningMark, Session, StoreError, StoreResult, UnreadableItem};
 
 use crate::ports::Store;
 
@@ -25,16 +25,14 @@ impl Running {
     /// Notes it, if it is time to. A mark that cannot be read is replaced and given back.
     pub(crate) async fn note(
         &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
+        session: Session<'_, impl Store>,
     ) -> StoreResult<Option<UnreadableItem>> {
         let seen = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.is_some_and(|at| at <= now && now.since(at) < EVERY) {
+        if seen.is_some_and(|at| at <= session.now && session.now.since(at) < EVERY) {
             return Ok(None);
         }
 
-        let (known, damaged) = match store.running_mark(invocation).await {
+        let (known, damaged) = match session.running_mark().await {
             Ok(known) => (known, None),
             Err(StoreError::Unreadable(damaged)) => (None, Some(damaged)),
             Err(error) => return Err(error),
@@ -46,9 +44,9 @@ impl Running {
         };
 
         // Somebody else has noted the same if this is refused.
-        let mark = next(known.as_ref(), now);
-        store.put_running_mark(&mark, expected, invocation).await?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let mark = next(known.as_ref(), session.now);
+        session.put_running_mark(&mark, expected).await?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.now);
         Ok(damaged)
     }
 }

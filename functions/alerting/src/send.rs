@@ -13,8 +13,7 @@ use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use table::{
-    AlertKey, Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingKey,
-    WaitingMessage,
+    AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
 };
 
 use crate::Alerting;
@@ -62,7 +61,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn send_all(
         &self,
         channels: &[StoredChannel],
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> Vec<(String, Sent)> {
         join_all(channels.iter().map(async |channel| {
             let failing_since = channel.failing.map(|failing| failing.since);
@@ -79,37 +78,38 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> StoreResult<()> {
         let now = self.clock.now();
-        let Waiting { free, count } = self.waiting(channel, now, sent, round.beginning).await;
+        let Waiting { free, count } = self.waiting(round.beginning, channel, now, sent).await;
         let (mut chosen, storms) = self.choose(channel, free, sent, round).await;
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
             // Nothing is left that it could fail to deliver, and nothing that would show that it works again.
             if count == Some(sent.dropped) {
-                self.end_failing(channel, sent, round.beginning).await?;
+                self.end_failing(round.beginning, channel, sent).await?;
             }
             return Ok(());
         }
-        if round.beginning.remaining() < ENOUGH {
+        if round.beginning.invocation.remaining() < ENOUGH {
             sent.is_cut = true;
             return Ok(());
         }
 
-        let preparing = round.beginning.part_of(MAX_PREPARING);
+        let preparing = round.beginning.invocation.part_of(MAX_PREPARING);
+        let session = round.beginning.within(&preparing);
         // Before the lease: what is leased and not sent waits for the end of its lease.
-        let secret = self.secret(channel, &preparing).await?;
+        let secret = self.secret(session, channel).await?;
         // The other half is for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
-        let leased = self.lease(&chosen.send, &leasing).await?;
+        let leased = self.lease(session.within(&leasing), &chosen.send).await?;
         sent.is_cut |= leased.is_cut;
         if leased.messages.is_empty() {
             return Ok(());
         }
 
-        match self.deliver(secret, &leased, &storms, round, &preparing).await {
+        match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
                 if leased.repeated.is_empty() {
@@ -117,10 +117,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     let done: Vec<_> = done.collect();
                     self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
                 }
-                self.delivered(channel, &leased.messages, sent, round.noting).await?;
+                self.delivered(round.noting, channel, &leased.messages, sent).await?;
             }
             Err(failure) => {
-                let noted = self.failed(channel, &leased, &failure, round.noting).await;
+                let noted = self.failed(round.noting, channel, &leased, &failure).await;
                 sent.failure = Some(failure.reason);
                 noted?;
             }
@@ -135,7 +135,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         channel: &StoredChannel,
         mut waiting: Vec<WaitingMessage>,
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
         // Also of messages that are not due: those that were given up are never due by themselves.
@@ -171,7 +171,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         mut due: Vec<WaitingMessage>,
         deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let storms = self.storms(channel, &due, sent, round).await;
         leave(&mut due, |message| storms.holds(message));
@@ -200,7 +200,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         later: &[WaitingMessage],
         deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
         sent: &mut Sent,
-        round: &Round<'_>,
+        round: &Round<'_, S>,
     ) -> Chosen {
         let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
         let states = self.states(&needed, sent, round).await;
@@ -217,11 +217,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Deletes messages that nobody needs any more. Where one stays, later messages of the state are left to the next round:
     /// the older message would be said last.
-    async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_>) {
+    async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
         // The other half is for those that are sent.
-        let dropping = round.beginning.part_of(round.beginning.remaining() / 2);
-        let finished =
-            chosen.drop.iter().map(|message| self.store.finish_waiting(message, &dropping));
+        let beginning = round.beginning.invocation;
+        let dropping = beginning.part_of(beginning.remaining() / 2);
+        let session = round.beginning.within(&dropping);
+        let finished = chosen.drop.iter().map(|message| session.finish_waiting(message));
         let finished: Vec<_> = finished.collect();
         let results: Vec<_> = stream::iter(finished).buffered(CONCURRENCY).collect().await;
 
@@ -243,8 +244,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// because another attempt would have to wait for the end of its lease.
     async fn lease(
         &self,
+        session: Session<'_, S>,
         messages: &[WaitingMessage],
-        invocation: &Invocation,
     ) -> StoreResult<Leased> {
         let until = self.clock.now().saturating_add(LEASE);
         let mut of_states: BTreeMap<&AlertKey, Vec<&WaitingMessage>> = BTreeMap::new();
@@ -255,7 +256,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         of_states.sort_by_key(|messages| messages[0].told.key());
 
         let asked =
-            of_states.into_iter().map(|messages| self.lease_in_order(messages, until, invocation));
+            of_states.into_iter().map(|messages| self.lease_in_order(session, messages, until));
         let asked: Vec<_> = asked.collect();
         let parts: Vec<Leased> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
 
@@ -278,13 +279,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// heard before an earlier one.
     async fn lease_in_order(
         &self,
+        session: Session<'_, S>,
         messages: Vec<&WaitingMessage>,
         until: Timestamp,
-        invocation: &Invocation,
     ) -> Leased {
         let mut leased = Leased::default();
         for (position, known) in messages.iter().enumerate() {
-            match self.store.lease_waiting(known, until, invocation).await {
+            match session.lease_waiting(known, until).await {
                 Ok(Some(message)) => {
                     if known.lease.is_some() {
                         leased.repeated.insert(message.key());
@@ -304,10 +305,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// What is secret of a channel; without it nothing is delivered.
     async fn secret(
         &self,
+        session: Session<'_, S>,
         channel: &StoredChannel,
-        invocation: &Invocation,
     ) -> StoreResult<Result<Secret, NotCarried>> {
-        let stored = self.store.channel_secret(&channel.id, invocation).await?;
+        let stored = session.channel_secret(&channel.id).await?;
         Ok(match stored.map(|stored| stored.secret()) {
             Some(Ok(secret)) => Ok(secret),
             Some(Err(_)) => Err(unusable("what is stored as its secret cannot be read")),
@@ -317,15 +318,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     async fn deliver(
         &self,
+        session: Session<'_, S>,
         secret: Result<Secret, NotCarried>,
         leased: &Leased,
         storms: &Storms,
-        round: &Round<'_>,
-        preparing: &Invocation,
+        round: &Round<'_, S>,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
         let Leased { messages, repeated, .. } = leased;
-        let registered = Registered::of(&self.store, messages, preparing).await;
+        let registered = Registered::of(session, messages).await;
 
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
@@ -336,14 +337,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     async fn delivered(
         &self,
+        session: Session<'_, S>,
         channel: &StoredChannel,
         leased: &[WaitingMessage],
         sent: &mut Sent,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         // A deletion that the table throttles to the end leaves no time for what comes after it.
-        let deleting = self.delete_delivered(leased, invocation);
-        let ending = self.end_failing(channel, sent, invocation);
+        let deleting = self.delete_delivered(session, leased);
+        let ending = self.end_failing(session, channel, sent);
         let (deleted, ended) = join(deleting, ending).await;
         if deleted.is_err() {
             sent.undeleted = leased.to_vec();
@@ -354,23 +355,23 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Deletes messages that were delivered. One that is gone already does no harm.
     pub(crate) async fn delete_delivered(
         &self,
+        session: Session<'_, S>,
         messages: &[WaitingMessage],
-        invocation: &Invocation,
     ) -> StoreResult<()> {
-        let deleted = messages.iter().map(|message| self.store.finish_waiting(message, invocation));
+        let deleted = messages.iter().map(|message| session.finish_waiting(message));
         some_at_once(deleted.collect()).await.map(drop)
     }
 
     /// Notes that a channel fails no longer.
     async fn end_failing(
         &self,
+        session: Session<'_, S>,
         channel: &StoredChannel,
         sent: &mut Sent,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         sent.failing_since = None;
         if channel.failing.is_some() {
-            self.store.note_channel(channel, None, invocation).await?;
+            session.note_channel(channel, None).await?;
         }
         Ok(())
     }
@@ -379,10 +380,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// for a pause, which holds later messages too; and else at the second attempt.
     async fn failed(
         &self,
+        session: Session<'_, S>,
         channel: &StoredChannel,
         leased: &Leased,
         failure: &NotCarried,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let Leased { messages: leased, repeated, .. } = leased;
         let now = self.clock.now();
@@ -398,7 +399,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // What may have arrived stays together.
             let next = if may_have_arrived { soonest } else { next_of(message) };
-            self.store.postpone_waiting(message, next, may_have_arrived, invocation)
+            session.postpone_waiting(message, next, may_have_arrived)
         });
         let postponed = some_at_once(postponed.collect()).await;
 
@@ -414,7 +415,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if is_told_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };
-            self.store.note_channel(channel, Some(failing), invocation).await?;
+            session.note_channel(channel, Some(failing)).await?;
         }
         postponed.map(drop)
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use alerts::{AlertSubject, Scope};
 use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, TimeRange, Timestamp};
-use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
+use table::{ReadToldMessages, Session, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
 
 use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
@@ -148,21 +148,21 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
 
 /// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.
 pub(crate) async fn told_of_late(
-    store: &impl ReadToldMessages,
-    now: Timestamp,
+    session: Session<'_, impl ReadToldMessages>,
     sent: &mut Sent,
-    invocation: &Invocation,
 ) -> Told {
     let (mut told, mut after) = (Told::default(), None);
     // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
     // rule's messages for hours.
-    let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), now.saturating_add(WINDOW)) else {
+    let Ok(range) =
+        TimeRange::new(session.now.saturating_add(-WINDOW), session.now.saturating_add(WINDOW))
+    else {
         return told;
     };
 
     loop {
         let query = ToldQuery { range, rule: None, after, limit: PAGE };
-        let page = match store.told_messages(&query, invocation).await {
+        let page = match session.told_messages(&query).await {
             Ok(page) => page,
             Err(error) => {
                 sent.error = Some(error);

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{ChannelId, Timestamp};
 use table::{
-    Invocation, Listing, Recheck, Rechecked, StoreError, StoreResult, StoredAlertState,
+    Listing, Recheck, Rechecked, Session, StoreError, StoreResult, StoredAlertState,
     UnreadableItem, WaitingKey, WaitingMessage,
 };
 
@@ -43,11 +43,9 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
     type Place: Clone + Debug + Send + Sync;
 
     fn page(
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         owner: &Self::Owner,
-        now: Timestamp,
         after: Option<&Self::Place>,
-        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<TaskPage<Self>>> + Send;
 
     /// Whether it is taken together with what stands at a place.
@@ -83,14 +81,12 @@ impl Task for StoredAlertState {
     type Place = String;
 
     async fn page(
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         (): &(),
-        now: Timestamp,
         after: Option<&String>,
-        invocation: &Invocation,
     ) -> StoreResult<TaskPage<Self>> {
         let after = after.map(String::as_str);
-        let due = store.due_alert_states(now, after, STATES, invocation).await?;
+        let due = session.due_alert_states(session.now, after, STATES).await?;
         let Listing { found: tasks, unreadable, .. } = due.listing;
         Ok(TaskPage { tasks, unreadable, next: due.next })
     }
@@ -103,13 +99,11 @@ impl Task for Recheck {
     type Place = Rechecked;
 
     async fn page(
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         (): &(),
-        _: Timestamp,
         after: Option<&Rechecked>,
-        invocation: &Invocation,
     ) -> StoreResult<TaskPage<Self>> {
-        let page = store.rechecks(after, RECHECKS, invocation).await?;
+        let page = session.rechecks(after, RECHECKS).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
         Ok(TaskPage { next: last.map(|recheck| recheck.what.clone()), tasks, unreadable })
@@ -124,13 +118,11 @@ impl Task for WaitingMessage {
     type Place = WaitingKey;
 
     async fn page(
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         channel: &ChannelId,
-        _: Timestamp,
         after: Option<&WaitingKey>,
-        invocation: &Invocation,
     ) -> StoreResult<TaskPage<Self>> {
-        let page = store.waiting_messages(channel, after, MESSAGES, invocation).await?;
+        let page = session.waiting_messages(channel, after, MESSAGES).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
         Ok(TaskPage { next: last.map(Self::key), tasks, unreadable })
@@ -164,13 +156,12 @@ impl<T: Task> KeptPlace<T> {
     /// The tasks behind the place. Those before it are read after the end was reached.
     pub(crate) async fn read_on(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         owner: &T::Owner,
-        now: Timestamp,
-        invocation: &Invocation,
     ) -> ReadTasks<T> {
         let kept = self.lock().remove(owner);
-        let kept = kept.filter(|kept| kept.at <= now && now.since(kept.at) < MAX_KEPT);
+        let kept =
+            kept.filter(|kept| kept.at <= session.now && session.now.since(kept.at) < MAX_KEPT);
         let has_begun_later = kept.is_some();
         let (mut place, mut tasks) = match kept {
             Some(KeptPart { place, part, .. }) => (Some(place), part),
@@ -180,7 +171,7 @@ impl<T: Task> KeptPlace<T> {
         let most = tasks.len() + T::MAX;
         let (mut unreadable, mut failure) = (Vec::new(), None);
         loop {
-            match T::page(store, owner, now, place.as_ref(), invocation).await {
+            match T::page(session, owner, place.as_ref()).await {
                 Ok(page) => {
                     tasks.extend(page.tasks);
                     unreadable.extend(page.unreadable);
@@ -196,7 +187,7 @@ impl<T: Task> KeptPlace<T> {
         let is_cut = place.is_some();
         if let Some(place) = place {
             let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            self.lock().insert(owner.clone(), KeptPart { at: now, place, part });
+            self.lock().insert(owner.clone(), KeptPart { at: session.now, place, part });
         }
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }
@@ -209,7 +200,7 @@ impl<T: Task> KeptPlace<T> {
 #[cfg(test)]
 mod tests {
     use table::EditAlertStates as _;
-    use table::given::{firing, invocation};
+    use table::given::{firing, invocation, session};
     use table::memory_db::MemoryDb;
 
     use super::*;
@@ -222,7 +213,7 @@ mod tests {
             assert!(store.put_alert_state(&state, &invocation()).await.expect("memory"));
         }
         let place = KeptPlace::<StoredAlertState>::default();
-        let read = async || place.read_on(&store, &(), Timestamp::MAX, &invocation()).await;
+        let read = async || place.read_on(session(&store, &invocation()), &()).await;
 
         store.fail_after(1, [StoreError::Throttled("for now".into())]);
         let first = read().await;

@@ -6,7 +6,7 @@ use domain::Timestamp;
 use runtime::http::Call;
 
 /// Answers requests that read no data. All others are referred to the query function.
-pub(crate) fn answer(call: &Call<'_>, now: Timestamp) -> Result<Response, Problem> {
+pub(crate) fn answer(call: &Call<'_, impl Sync>, now: Timestamp) -> Result<Response, Problem> {
     let request = call.request;
     match call.endpoint.operation {
         Operation::InfluxPing => Ok(influxdb::ping(request)),
@@ -19,7 +19,7 @@ pub(crate) fn answer(call: &Call<'_>, now: Timestamp) -> Result<Response, Proble
     }
 }
 
-fn query(call: &Call<'_>) -> Result<Response, Problem> {
+fn query(call: &Call<'_, impl Sync>) -> Result<Response, Problem> {
     Ok(influxdb::open_query(call.request)?.unwrap_or_else(|| {
         let problem = elsewhere(call.request, Function::Ingest);
         call.endpoint.dialect().unwrap_or(Dialect::V1).respond(&problem)

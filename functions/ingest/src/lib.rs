@@ -28,7 +28,7 @@ use domain::Zone;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::{Invocation, StoreResult};
+use table::{Invocation, Session, StoreResult};
 
 use formats::Format;
 use intake::options::ReplyDialect;
@@ -49,7 +49,8 @@ pub use settings::Settings;
 #[derive(Debug)]
 pub struct Ingest<S, C> {
     http: HttpFunction<C>,
-    pipeline: Pipeline<S, C>,
+    store: S,
+    pipeline: Pipeline<C>,
     telemetry: Telemetry,
 }
 
@@ -60,13 +61,13 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone())
                 .with_max_units(settings.max_units);
-        Self { http, pipeline: Pipeline::new(store, clock, settings), telemetry }
+        Self { http, store, pipeline: Pipeline::new(clock, settings), telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
-        let Pipeline { store, registry, .. } = &self.pipeline;
-        registry.cache.load(store, "ingest.load", &self.telemetry).await;
+        let cache = &self.pipeline.registry.cache;
+        cache.load(&self.store, "ingest.load", &self.telemetry).await;
     }
 
     /// Stores the readings of an event.
@@ -77,8 +78,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
         match event {
             Event::Http(event) => {
-                let Self { http, pipeline, .. } = self;
-                let response = http.handle(*event, deadline, &pipeline.store, pipeline).await;
+                let Self { http, store, pipeline, .. } = self;
+                let response = http.handle(*event, deadline, store, pipeline).await;
                 Ok(Reply::Http(Box::new(response)))
             }
             Event::Iot(message) => {
@@ -98,6 +99,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         deadline: Deadline,
     ) -> Result<Reply, Failure> {
         let invocation = Invocation::until(deadline);
+        let session = Session::new(&self.store, &invocation, self.pipeline.clock.now());
         let mut log = WideEvent::begin("ingest");
 
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
@@ -106,7 +108,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 if let Some(device) = submission.sender.only_device() {
                     log.set("mqtt.device", device.as_str());
                 }
-                Box::pin(self.pipeline.take(&submission, &invocation, &mut log)).await
+                Box::pin(self.pipeline.take(session, &submission, &mut log)).await
             }
             Ok(None) => StoreReport::default(),
             Err(problem) => StoreReport::refused(problem, &mut log),
@@ -124,8 +126,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     }
 }
 
-impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
-    async fn answer(&self, call: Call<'_>) -> Result<Response, Problem> {
+impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
+    async fn answer(&self, call: Call<'_, S>) -> Result<Response, Problem> {
         // Boxed: of both futures at once the stack is too small in a debug build.
         match call.endpoint.operation {
             Operation::WriteLines => Box::pin(self.write_lines(call)).await,
@@ -137,19 +139,16 @@ impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
     }
 }
 
-impl<S: Store, C: Clock> Pipeline<S, C> {
+impl<C: Clock> Pipeline<C> {
     /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the whole
     /// request is refused.
-    async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
-        let Call { endpoint, request, params, grant, invocation, log, .. } = call;
+    async fn post_readings(&self, call: Call<'_, impl Store>) -> Result<Response, Problem> {
+        let Call { endpoint, request, params, grant, session, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);
         let submission =
             Submission::of_request(endpoint, request, &params, &grant, self.clock.now())?;
 
-        let zone = self.zone_of(&submission, invocation).await.map_err(|error| {
-            log.error("table.error", &error);
-            Problem::from(&error)
-        })?;
+        let zone = self.zone_of(session, &submission).await?;
         let assembled = self.assemble(&submission, zone, log)?;
         if assembled.is_foreign {
             log.count("readings.rejected", assembled.rejected.len());
@@ -161,17 +160,17 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             counted_sender: counted_sender.as_ref(),
             ..StoreRequest::new(assembled, submission.options)
         };
-        Ok(native::respond(self.store(request, invocation, log).await))
+        Ok(native::respond(self.store(session, request, log).await))
     }
 
     /// Stores the readings of an MQTT message.
     async fn take(
         &self,
+        session: Session<'_, impl Store>,
         submission: &Submission<'_>,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreReport {
-        let zone = match self.zone_of(submission, invocation).await {
+        let zone = match self.zone_of(session, submission).await {
             Ok(zone) => zone,
             Err(error) => {
                 log.error("table.error", &error);
@@ -190,18 +189,18 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             counted_sender: counted_sender.as_ref(),
             ..StoreRequest::new(assembled, submission.options)
         };
-        self.store(request, invocation, log).await
+        self.store(session, request, log).await
     }
 
     /// The home's time zone, if the submission may have local times.
     async fn zone_of(
         &self,
+        session: Session<'_, impl Store>,
         submission: &Submission<'_>,
-        invocation: &Invocation,
     ) -> StoreResult<Zone> {
         match submission.format {
             Format::Payload(reader) if reader.format.has_local_times => {
-                self.zone.get(&self.store, invocation).await
+                self.zone.get(session).await
             }
             _ => Ok(Zone::UTC),
         }

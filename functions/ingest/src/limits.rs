@@ -4,4 +4,5 @@
 pub(crate) mod counted_sender;
 pub(crate) mod introductions;
 pub(crate) mod metrics;
+mod new_names;
 pub(crate) mod rooms;

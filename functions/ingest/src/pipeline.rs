@@ -18,13 +18,12 @@ use crate::settings::Settings;
 
 /// The way of readings into the table.
 #[derive(Debug)]
-pub(crate) struct Pipeline<S, C> {
-    pub(crate) store: S,
+pub(crate) struct Pipeline<C> {
     pub(crate) registry: Registry<C>,
     pub(crate) metric_limit: MetricLimit,
     pub(crate) room_limit: RoomLimit,
     pub(crate) introductions: IntroductionCounts,
-    pub(crate) zone: HomeZone<C>,
+    pub(crate) zone: HomeZone,
     pub(crate) late: LateMarking,
     pub(crate) retries: RetryMemory,
     pub(crate) clock: C,
@@ -38,15 +37,14 @@ table::store! {
         + MarkLateChanges + CountIntroduced
 }
 
-impl<S, C: Clock> Pipeline<S, C> {
-    pub(crate) fn new(store: S, clock: C, settings: Settings) -> Self {
+impl<C: Clock> Pipeline<C> {
+    pub(crate) fn new(clock: C, settings: Settings) -> Self {
         Self {
-            store,
             registry: Registry::new(settings.registry_max_age, clock.clone()),
             metric_limit: MetricLimit::default(),
             room_limit: RoomLimit::default(),
             introductions: IntroductionCounts::default(),
-            zone: HomeZone::new(settings, clock.clone()),
+            zone: HomeZone::new(settings),
             late: LateMarking::new(settings.late_ahead),
             retries: RetryMemory::default(),
             clock,

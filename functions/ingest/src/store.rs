@@ -8,7 +8,7 @@ use domain::{DeviceId, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
-use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
+use table::{Added, PutOutcome, Session, StoreError, StoreResult};
 
 use crate::intake::options::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
@@ -37,12 +37,12 @@ struct LateReadings {
     until: Option<Timestamp>,
 }
 
-impl<S: Store, C: Clock> Pipeline<S, C> {
+impl<C: Clock> Pipeline<C> {
     /// Stores the readings of a request and reports what became of each. A request without readings asks no table.
     pub(crate) async fn store(
         &self,
+        session: Session<'_, impl Store>,
         mut request: StoreRequest<'_>,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreReport {
         if request.is_empty() {
@@ -50,7 +50,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
 
         let retry = self.retries.request(&request.timed.readings, request.options);
-        let prepared = match self.prepare(&mut request, retry, invocation, log).await {
+        let prepared = match self.prepare(session, &mut request, retry, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
@@ -58,12 +58,12 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             return request.report.finished(log);
         }
 
-        let stored = self.write(&mut request, retry, invocation).await;
-        self.renew_late_mark(&prepared.late, invocation, log).await;
+        let stored = self.write(session, &mut request, retry).await;
+        self.renew_late_mark(session, &prepared.late, log).await;
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
-        let Self { store, registry, .. } = self;
-        registry.register_new(store, &stored, &prepared.found, invocation, log).await;
+        let registry = &self.registry;
+        registry.register_new(session, &stored, &prepared.found, log).await;
         registry.remember(&stored, &prepared.found);
         request.report.finished(log)
     }
@@ -72,13 +72,13 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// of a reading is not known, and nobody would correct a stored reading later.
     async fn prepare(
         &self,
+        session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
         retry: RequestHash,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<Prepared> {
         let options = request.options;
-        let found = self.registry.find(&self.store, request, invocation, log).await?;
+        let found = self.registry.find(session, request, log).await?;
         if found.lacks_some() {
             if options.all_or_nothing {
                 return Err(not_looked_up());
@@ -88,8 +88,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
 
         found.refuse_deleted(request);
         let introductions = &self.introductions;
-        let introduced =
-            introductions.refuse_beyond_limit(request, &found, &self.store, invocation).await?;
+        let introduced = introductions.refuse_beyond_limit(session, request, &found).await?;
         if options.merge {
             self.metric_limit.refuse_beyond_limit(request, &found, self.clock.now());
         }
@@ -104,7 +103,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();
-        let until = self.mark_late(&keys, invocation).await?;
+        let until = self.mark_late(session, &keys).await?;
         Ok(Prepared { found, late: LateReadings { keys, until } })
     }
 
@@ -131,29 +130,29 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Writes the readings. Those that the table does not take are named in the report.
     async fn write(
         &self,
+        session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
         retry: RequestHash,
-        invocation: &Invocation,
     ) -> Vec<Reading> {
         let timed = mem::take(&mut request.timed);
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
-        let put = self.put(&timed.readings, &left, request.options, invocation).await;
+        let put = self.put(session, &timed.readings, &left, request.options).await;
         self.note_attempt(retry, &timed.readings, &left, &put);
         let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
         let mut stored = request.report.add(timed, attempt);
 
         // After the others, because one of them may have the very timestamp of the arrival.
-        self.add_arrivals(request, &mut stored, invocation).await;
+        self.add_arrivals(session, request, &mut stored).await;
         stored
     }
 
     /// Puts or merges the readings at the indices `left`: an earlier attempt of the same request has stored the others.
     async fn put(
         &self,
+        session: Session<'_, impl Store>,
         readings: &[Reading],
         left: &[usize],
         options: StoreOptions,
-        invocation: &Invocation,
     ) -> PutOutcome {
         let some: Vec<Reading>;
         let unwritten = if left.len() == readings.len() {
@@ -165,9 +164,9 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
 
         let retention = self.retention();
         let mut outcome = if options.merge {
-            self.store.merge_readings(unwritten, retention, invocation).await
+            session.merge_readings(unwritten, retention).await
         } else {
-            self.store.put_readings(unwritten, retention, invocation).await
+            session.put_readings(unwritten, retention).await
         };
 
         for index in &mut outcome.not_stored {
@@ -197,22 +196,22 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Writes the late mark for the keys of the past. Returns until when the mark holds; `None` if no key is of the past.
     async fn mark_late(
         &self,
+        session: Session<'_, impl Store>,
         keys: &[(DeviceId, Timestamp)],
-        invocation: &Invocation,
     ) -> StoreResult<Option<Timestamp>> {
         let changed = keys.iter().map(|(device, at)| (device, *at));
-        self.late.mark(&self.store, changed, self.clock.now(), invocation).await
+        self.late.mark(session, changed).await
     }
 
     /// Renews the late mark if it expired while the readings were written.
     async fn renew_late_mark(
         &self,
+        session: Session<'_, impl Store>,
         late: &LateReadings,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) {
         if late.until.is_some_and(|until| until <= self.clock.now())
-            && let Err(error) = self.mark_late(&late.keys, invocation).await
+            && let Err(error) = self.mark_late(session, &late.keys).await
         {
             // The readings are stored: for some seconds answers do not tell that rollups lack them.
             log.warn("late.error", &error);
@@ -223,9 +222,9 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// one device within a millisecond are two readings: the second is stored a millisecond later.
     async fn add_arrivals(
         &self,
+        session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
         stored: &mut Vec<Reading>,
-        invocation: &Invocation,
     ) {
         let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
         let mut added = Vec::with_capacity(readings.len());
@@ -233,7 +232,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         for some in readings.chunks(ARRIVAL_CONCURRENCY) {
             let adding = some
                 .iter()
-                .map(|reading| self.add_arrival(reading.clone(), request.arrival_id, invocation));
+                .map(|reading| self.add_arrival(session, reading.clone(), request.arrival_id));
             added.extend(join_all(adding).await);
         }
 
@@ -260,15 +259,14 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores a reading at the first free millisecond. Returns the reading as stored; `None` if no millisecond is free.
     async fn add_arrival(
         &self,
+        session: Session<'_, impl Store>,
         mut reading: Reading,
         arrival_id: &str,
-        invocation: &Invocation,
     ) -> StoreResult<Option<Reading>> {
         let arrived = reading.at;
         for slot in 0..ARRIVAL_SLOTS {
             reading.at = arrived.saturating_add(TimeDelta::milliseconds(slot));
-            let added =
-                self.store.add_arrival(&reading, arrival_id, self.retention(), invocation).await?;
+            let added = session.add_arrival(&reading, arrival_id, self.retention()).await?;
             if added == Added::Stored {
                 return Ok(Some(reading));
             }

@@ -816,7 +816,7 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     assert!(
         bench.store.revoke_token(&hash, bench.clock.now(), &invocation()).await.expect("memory")
     );
-    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);
+    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE.to_std().expect("positive"));
     assert_eq!(bench.post_with("one", ONE).await.0, 401);
 }
 
@@ -861,7 +861,7 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
     bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
     assert_eq!(bench.post_with("one", ONE).await.0, 503);
     let log = bench.log();
-    let cause = r#""token.error":"the table cannot be reached: connection refused""#;
+    let cause = r#""table.error":"the table cannot be reached: connection refused""#;
     assert!(log.contains(cause) && log.contains(r#""level":"ERROR""#), "{log}");
 }
 

@@ -19,10 +19,13 @@ use crate::readings::line_points::Reader;
 use crate::replies::influxdb::{self, Written};
 use crate::store_request::StoreRequest;
 
-impl<S: Store, C: Clock> Pipeline<S, C> {
+impl<C: Clock> Pipeline<C> {
     /// Stores the lines of a request, and names those that are refused.
-    pub(crate) async fn write_lines(&self, call: Call<'_>) -> Result<Response, Problem> {
-        let Call { endpoint, request, params, grant, invocation, log, .. } = call;
+    pub(crate) async fn write_lines(
+        &self,
+        call: Call<'_, impl Store>,
+    ) -> Result<Response, Problem> {
+        let Call { endpoint, request, params, grant, session, log, .. } = call;
         let dialect = endpoint.dialect().unwrap_or(Dialect::V1);
         let body = request.line_protocol_body()?;
         let reader = Reader {
@@ -47,7 +50,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             counted_sender: counted_sender.as_ref(),
             ..StoreRequest::new(assembled, options)
         };
-        let report = self.store(request, invocation, log).await;
+        let report = self.store(session, request, log).await;
         if all_or_nothing && let Some(first) = report.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));
         }

@@ -26,15 +26,12 @@ const MAX_MEMBERS: usize = 16;
 
 /// `GET /annotations`
 pub(crate) async fn list(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { store, clock, .. } = handlers;
-    let now = clock.now();
-
-    let query = query(call, now)?;
-    let found = store.annotations(&query, call.invocation).await;
-    let AnnotationPage { annotations, has_more } = found.map_err(|error| call.failed(&error))?;
+    let query = query(call)?;
+    let found = call.session.annotations(&query).await;
+    let AnnotationPage { annotations, has_more } = found?;
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind = |annotation: &Annotation| {
@@ -49,7 +46,7 @@ pub(crate) async fn list(
 }
 
 /// The page that a request asks for.
-fn query(call: &Call<'_>, now: Timestamp) -> Result<AnnotationQuery, Problem> {
+fn query(call: &Call<'_, impl Store>) -> Result<AnnotationQuery, Problem> {
     let Call { request, params, .. } = call;
     let device = params.parse::<DeviceId>("device")?.map(Annotated::Device);
     let room = params.parse::<RoomId>("room")?.map(Annotated::Room);
@@ -62,7 +59,7 @@ fn query(call: &Call<'_>, now: Timestamp) -> Result<AnnotationQuery, Problem> {
             let (range, after) = cursor::decode_annotations(&fingerprint, cursor)?;
             (range, Some(after))
         }
-        None => (open_range(params, now)?, None),
+        None => (open_range(params, call.session.now)?, None),
     };
     Ok(AnnotationQuery { range, about, after, limit })
 }
@@ -79,39 +76,37 @@ fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Pr
 
 /// `PUT /annotations/{id}`
 pub(crate) async fn put(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let annotation = {
         let text = body::text(call.request, MAX_BODY)?;
         parse(annotation_id(call)?, &text)?
     };
     match &annotation.about {
-        Annotated::Device(id) => drop(lookup::device_of(id, registry, store, call).await?),
-        Annotated::Room(id) => drop(lookup::room_of(id, registry, store, call).await?),
-        Annotated::Home(id) => drop(lookup::rooms_of_home(id, registry, store, call).await?),
+        Annotated::Device(id) => drop(lookup::device_of(id, registry, call).await?),
+        Annotated::Room(id) => drop(lookup::room_of(id, registry, call).await?),
+        Annotated::Home(id) => drop(lookup::rooms_of_home(id, registry, call).await?),
     }
-    let put = store.put_annotation(&annotation, call.invocation).await;
-    put.map_err(|error| call.failed(&error))?;
+    let put = call.session.put_annotation(&annotation).await;
+    put?;
     Ok(Response::json(200, &AnnotationRow::from(&annotation)))
 }
 
 /// `DELETE /annotations/{id}`
 pub(crate) async fn delete(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
     let id = annotation_id(call)?;
-    let deleted = store.delete_annotation(&id, call.invocation).await;
-    let deleted = usize::from(deleted.map_err(|error| call.failed(&error))?);
+    let deleted = call.session.delete_annotation(&id).await;
+    let deleted = usize::from(deleted?);
     Ok(Response::json(200, &json!({"deleted": deleted, "has_more": false, "left": 0})))
 }
 
-fn annotation_id(call: &Call<'_>) -> Result<AnnotationId, Problem> {
+fn annotation_id(call: &Call<'_, impl Store>) -> Result<AnnotationId, Problem> {
     call.id.parse().map_err(|why| Problem::field("annotation_id", format!("{why}")))
 }
 

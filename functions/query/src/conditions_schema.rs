@@ -10,7 +10,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use table::{Expected, StoredSchema};
+use table::{Expected, Session, StoredSchema};
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -96,14 +96,12 @@ impl<'a> From<&'a StoredSchema> for Shown<'a> {
 
 /// `GET /conditions/schema`
 pub(crate) async fn show(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
-    ensure_index(store)?;
-    let stored = store.conditions_schema(call.invocation).await;
-    match stored.map_err(|error| call.failed(&error))? {
+    ensure_index(call.session)?;
+    let stored = call.session.conditions_schema().await;
+    match stored? {
         Some(stored) => Ok(Response::json(200, &Shown::from(&stored))),
         None => {
             let detail = "There is no schema yet; PUT /conditions/schema sets one.";
@@ -115,16 +113,14 @@ pub(crate) async fn show(
 /// `PUT /conditions/schema`: the same metrics again change nothing; others are a new version, which no
 /// question uses until `roomtide rollups rebuild` has run.
 pub(crate) async fn put(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
     let body = call.request.json_body()?;
     let new = parse(&body)?;
-    ensure_index(store)?;
-    let known = store.conditions_schema(call.invocation).await;
-    let known = known.map_err(|error| call.failed(&error))?;
+    ensure_index(call.session)?;
+
+    let known = call.session.conditions_schema().await?;
     let (version, expected) = match &known {
         Some(known) if known.schema.metrics() == new.metrics() => {
             return Ok(Response::json(200, &Shown::from(known)));
@@ -141,9 +137,9 @@ pub(crate) async fn put(
         }
         None => (1, Expected::Absent),
     };
+
     let schema = new.with_version(version);
-    let put = store.put_conditions_schema(&schema, expected, call.invocation).await;
-    if !put.map_err(|error| call.failed(&error))? {
+    if !call.session.put_conditions_schema(&schema, expected).await? {
         let detail =
             "Another schema was stored at the same moment; read it, and send this one again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
@@ -151,8 +147,8 @@ pub(crate) async fn put(
     Ok(Response::json(200, &Shown::from(&StoredSchema { schema, is_ready: false })))
 }
 
-fn ensure_index(store: &impl Store) -> Result<(), Problem> {
-    if store.has_conditions_index() {
+fn ensure_index(session: Session<'_, impl Store>) -> Result<(), Problem> {
+    if session.has_conditions_index() {
         return Ok(());
     }
     let detail = "The table has no index by conditions: deploy with ConditionsIndex=on, or start with \

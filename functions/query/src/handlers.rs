@@ -7,7 +7,7 @@ use alerts::Reach;
 use chrono::TimeDelta;
 use judging::Judging;
 use rollups::LateMarking;
-use runtime::clock::Clock;
+use runtime::http::Call;
 use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 
 use crate::readings::newest::NewestReader;
@@ -18,8 +18,7 @@ const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 
 /// The state that the handlers share.
 #[derive(Debug)]
-pub(crate) struct Handlers<S, C> {
-    pub(crate) store: S,
+pub(crate) struct Handlers<C> {
     pub(crate) registry: CachedRegistry<C>,
     pub(crate) known_state: RollupStateCache,
     pub(crate) late: LateMarking,
@@ -37,11 +36,10 @@ pub(crate) struct Handlers<S, C> {
     pub(crate) clock: C,
 }
 
-impl<S, C: Clock> Handlers<S, C> {
+impl<C> Handlers<C> {
     /// What reads the newest values of devices.
-    pub(crate) fn newest_reader(&self) -> NewestReader<'_, S> {
-        let Self { store, known_state, clock, .. } = self;
-        NewestReader { store, known_state, now: clock.now() }
+    pub(crate) fn newest_reader<'a, S>(&'a self, call: &Call<'a, S>) -> NewestReader<'a, S> {
+        NewestReader { session: call.session, known_state: &self.known_state }
     }
 }
 

@@ -12,19 +12,17 @@ use crate::ports::Store;
 
 /// `GET /health`
 pub(crate) async fn health(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { known_state, .. } = handlers;
+    let now = call.session.now;
 
     if !call.params.flag("details") {
         return Ok(influxdb::health());
     }
-    let horizon = known_state.read(store, now, call.invocation).await;
-    let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
-    let lacking = lacking.map_err(|error| call.failed(&error))?;
+    let horizon = known_state.read(call.session).await?;
+    let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
         json!({

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
-use domain::Timestamp;
 use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
 use influxql::{Epoch, Outcome, QueryError, RoomTexts, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
-use table::Invocation;
+use table::Session;
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -28,11 +27,9 @@ use select::Context;
 
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let now = handlers.clock.now();
-
     let request = QueryRequest::of(call.request)?;
     let form = request.form();
     let statements = match parsed(&request) {
@@ -42,19 +39,21 @@ pub(crate) async fn query(
     if statements.iter().any(|statement| !is_open(statement)) {
         call.grant.check(api::endpoints::Access::Read)?;
     }
+
     let mut results: Vec<Outcome> = Vec::new();
     for statement in &statements {
         if results.iter().any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
             results.push(Outcome::failed("not executed"));
             continue;
         }
-        let result = Box::pin(run(statement, &request, handlers, now, call)).await;
+        let result = Box::pin(run(statement, &request, handlers, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
             Err(Failure::Query(error)) => Outcome::failed(error.to_string()),
-            Err(Failure::Store(error)) => return Err(call.failed(&error)),
+            Err(Failure::Store(error)) => return Err(error.into()),
         });
     }
+
     let mut body = form.write(&results);
     if carried_bytes(&body) > MAX_CARRIED {
         let message = "the answer is larger than 5.9 MB; narrow the time range or set a LIMIT";
@@ -66,9 +65,8 @@ pub(crate) async fn query(
 async fn run(
     statement: &Statement,
     request: &QueryRequest,
-    handlers: &Handlers<impl Store, impl Clock>,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Outcome, Failure> {
     if let Statement::Unsupported(name) = statement {
         return Err(QueryError::unsupported(name).into());
@@ -80,32 +78,31 @@ async fn run(
         return Err(QueryError::new("database name required").into());
     }
 
-    let snapshot = snapshot_for(statement, handlers, now, call).await?;
+    let snapshot = snapshot_for(statement, handlers, call).await?;
     if !snapshot.has_all_devices {
         let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
     let epoch = request.form().epoch;
-    run_on(&snapshot, statement, epoch, handlers, now, call.invocation).await
+    run_on(&snapshot, statement, epoch, handlers, call.session).await
 }
 
 /// The registry for a statement. If no device has what it names, the registry is read again: a device may be new.
 async fn snapshot_for(
     statement: &Statement,
-    handlers: &Handlers<impl Store, impl Clock>,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Arc<Snapshot>, Failure> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
     let Statement::Select(select) = statement else {
-        return Ok(registry.snapshot_for_list(store, call.invocation, call.log).await?);
+        return Ok(registry.snapshot_for_list(call.session, call.log).await?);
     };
 
-    let snapshot = registry.snapshot(store, call.invocation, call.log).await?;
-    if !snapshot.has_all_devices || select::names_a_device(select, &snapshot, now)? {
+    let snapshot = registry.snapshot(call.session, call.log).await?;
+    if !snapshot.has_all_devices || select::names_a_device(select, &snapshot, call.session.now)? {
         return Ok(snapshot);
     }
-    Ok(registry.refresh_for_missing(store, call.invocation, call.log).await?)
+    Ok(registry.refresh_for_missing(call.session, call.log).await?)
 }
 
 /// Runs a statement about what is stored, with the registry of this moment.
@@ -113,18 +110,16 @@ async fn run_on(
     snapshot: &Snapshot,
     statement: &Statement,
     epoch: Epoch,
-    handlers: &Handlers<impl Store, impl Clock>,
-    now: Timestamp,
-    invocation: &Invocation,
+    handlers: &Handlers<impl Clock>,
+    session: Session<'_, impl Store>,
 ) -> Result<Outcome, Failure> {
-    let Handlers { store, known_state, densities, .. } = handlers;
-    let horizon = &known_state.horizon(store, now, invocation).await?;
+    let Handlers { known_state, densities, .. } = handlers;
+    let now = session.now;
+    let horizon = &known_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
     let context = Context { snapshot, rooms, horizon, densities, epoch, now };
     match statement {
-        Statement::Select(select) => {
-            Box::pin(select::select(store, &context, select, invocation)).await
-        }
+        Statement::Select(select) => Box::pin(select::select(session, &context, select)).await,
         Statement::Show(show) => {
             Ok(influxql::show(show, snapshot.devices.values(), rooms, now)?.into())
         }

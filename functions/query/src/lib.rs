@@ -109,7 +109,8 @@ impl From<&Config> for Settings {
 #[derive(Debug)]
 pub struct Query<S, C> {
     http: HttpFunction<C>,
-    handlers: Handlers<S, C>,
+    store: S,
+    handlers: Handlers<C>,
     telemetry: Telemetry,
 }
 
@@ -137,7 +138,6 @@ impl<S: Store, C: Clock> Query<S, C> {
         let page = web::Page::new(ingest_url.as_deref(), &frame_ancestors);
         let judging = Judging::new();
         let handlers = Handlers {
-            store,
             registry,
             known_state,
             late,
@@ -149,13 +149,13 @@ impl<S: Store, C: Clock> Query<S, C> {
             judging,
             clock,
         };
-        Self { http, handlers, telemetry }
+        Self { http, store, handlers, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again. Marks the search index as complete
     /// if no device lacks an entry.
     pub async fn load(&self) {
-        let Handlers { store, registry, clock, .. } = &self.handlers;
+        let Self { store, handlers: Handlers { registry, clock, .. }, .. } = self;
         registry.load(store, "query.load", &self.telemetry).await;
         Box::pin(search::mark_indexed(registry, store, clock, &self.telemetry)).await;
     }
@@ -166,19 +166,19 @@ impl<S: Store, C: Clock> Query<S, C> {
         event: ApiGatewayV2httpRequest,
         deadline: Deadline,
     ) -> ApiGatewayV2httpResponse {
-        self.http.handle(event, deadline, &self.handlers.store, &self.handlers).await
+        self.http.handle(event, deadline, &self.store, &self.handlers).await
     }
 }
 
-impl<S: Store, C: Clock> Handler for Handlers<S, C> {
-    async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
+impl<S: Store, C: Clock> Handler<S> for Handlers<C> {
+    async fn answer(&self, mut call: Call<'_, S>) -> Result<Response, Problem> {
         mcp::Api::answer(self, &mut call).await
     }
 }
 
-impl<S: Store, C: Clock> Handlers<S, C> {
+impl<C: Clock> Handlers<C> {
     /// The answer of an operation that reads no table.
-    fn answer_at_once(&self, call: &Call<'_>) -> Result<Response, Problem> {
+    fn answer_at_once<S>(&self, call: &Call<'_, S>) -> Result<Response, Problem> {
         match call.endpoint.operation {
             Operation::OpenApi => Ok(Response::json(200, &openapi::document())),
             Operation::InfluxPing => Ok(influxdb::ping(call.request)),
@@ -196,8 +196,8 @@ impl<S: Store, C: Clock> Handlers<S, C> {
 // Calls the handler that the table of endpoints (`api::endpoints`) names for the operation, for HTTP and MCP alike.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
-        impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
-            fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
+        impl<S: Store, C: Clock> mcp::Api<S> for Handlers<C> {
+            fn answer<'a>(&'a self, call: &'a mut Call<'_, S>) -> Answer<'a> {
                 // On the heap: a debug build would keep the futures of all handlers on the stack at once.
                 match call.endpoint.operation {
                     $($(Operation::$operation => {

@@ -30,8 +30,8 @@ const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`
 pub(crate) async fn answer(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     ensure_own_page(call.request)?;
     let body = call.request.json_body()?;
@@ -157,17 +157,17 @@ fn tool_and_arguments(
 async fn called(
     tool: &Tool,
     given: Map<String, Value>,
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Map<String, Value> {
-    let Handlers { known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { known_state, .. } = handlers;
+    let now = call.session.now;
 
     let found = async {
         let asked = tool.asked(&given)?;
         let answer = answers::answer(tool.answer, handlers, asked, call).await?;
-        let horizon = known_state.horizon(store, now, call.invocation).await;
-        let home = horizon.map_err(|error| call.failed(&error))?.zone();
+        let horizon = known_state.horizon(call.session).await;
+        let home = horizon?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };
     let content = |text: &str| json!([{"type": "text", "text": text}]);
@@ -177,7 +177,10 @@ async fn called(
             ("structuredContent", answer),
             ("isError", json!(false)),
         ]),
-        Err(problem) => members([("content", content(&problem.detail)), ("isError", json!(true))]),
+        Err(problem) => {
+            call.log.cause(&problem);
+            members([("content", content(&problem.detail)), ("isError", json!(true))])
+        }
     }
 }
 

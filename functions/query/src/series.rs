@@ -42,21 +42,21 @@ pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`: metrics of a device, a room, a home or all, in rows of the calendar.
 pub(crate) async fn series(
-    handlers: &Handlers<impl Store, impl Clock>,
+    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, densities, .. } = handlers;
+    let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let plan = RowPlan::of(&request, scope, known_state, store, now, call).await?;
+    let plan = RowPlan::of(&request, scope, known_state, call).await?;
     let has_all = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = AskedDevices::find(search, registry, store, has_all, call).await?;
-    let devices = asked.devices(call)?;
+    let asked = AskedDevices::find(search, registry, has_all, call).await?;
+    let devices = asked.devices()?;
     let names = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
 
@@ -66,14 +66,14 @@ pub(crate) async fn series(
     let names = columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
-    let mut reader = RowReader::of(store, densities, call.invocation);
+    let mut reader = RowReader::of(call.session, densities);
 
     let mut answer = SeriesAnswer::new(&request, &plan, columns, asked.is_shared());
     for group in &groups {
         let columns = group.columns(&request, &names)?;
         let spans = |rule: &MetricRule| columns.spans(rule);
         let values = Box::pin(group.read(&mut reader, &names, spans, &plan)).await;
-        let mut values = values.map_err(|failure| problem(failure, call))?;
+        let mut values = values.map_err(problem)?;
         answer.note_read(&values);
         if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
             answer.note_without_room(group, &rooms, &mut values);
@@ -83,7 +83,7 @@ pub(crate) async fn series(
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
             let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);
-            meters = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
+            meters = Box::pin(found).await.map_err(problem)?;
         }
         values.retain(|device| group.was_present(device));
 

@@ -27,11 +27,10 @@ const MAX_MEMBERS: usize = 16;
 
 /// `POST /tokens`
 pub(crate) async fn issue(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { store, clock, .. } = handlers;
-    let now = clock.now();
+    let now = call.session.now;
 
     let text = body::text(call.request, MAX_BODY)?;
     let new = NewToken { issued_by: call.grant.token().copied(), ..parse(&text)? };
@@ -39,7 +38,7 @@ pub(crate) async fn issue(
         call.log.error("token.error", &error);
         Problem::new(ProblemKind::Internal, "No token can be made: there are no random bits.")
     })?;
-    store.add_token(&token, call.invocation).await.map_err(|error| call.failed(&error))?;
+    call.session.add_token(&token).await?;
     call.log.set("token.issued", token.hash.short());
     let response = Response::json(201, &Issued::of(&token, &secret));
     Ok(response.with("cache-control", "no-store"))

@@ -7,7 +7,7 @@ use runtime::panic::catching;
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
-use table::{Invocation, ItemKey, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
+use table::{ItemKey, Session, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
 
 use crate::current::{Current, rooms_of};
 use crate::newest_room::{NamedRoom, newest_room};
@@ -20,16 +20,15 @@ const MAX_ATTEMPTS: usize = 5;
 
 /// Writes what the devices' observations add to the registry.
 pub(crate) async fn apply(
-    store: &impl RegistryStore,
+    session: Session<'_, impl RegistryStore>,
     mut batch: BTreeMap<DeviceId, ObservedDevice>,
-    invocation: &Invocation,
     log: &mut WideEvent,
 ) -> BatchResult {
     let mut result = BatchResult::default();
     let Some(first) = batch.values().map(|device| device.first_record).min() else {
         return result;
     };
-    let mut current = match Current::read(store, &mut batch, invocation).await {
+    let mut current = match Current::read(session, &mut batch).await {
         Ok(current) => current,
         Err(error) => {
             log.error("table.error", &error);
@@ -48,7 +47,7 @@ pub(crate) async fn apply(
             continue;
         }
         let observation = &observed.observation;
-        let registering = Box::pin(register(store, id, observation, &mut current, invocation));
+        let registering = Box::pin(register(session, id, observation, &mut current));
         match catching(registering).await {
             Ok(Ok(device)) => registered.extend(device.map(|device| (device, observed))),
             failed => {
@@ -62,8 +61,7 @@ pub(crate) async fn apply(
     for (device, observed) in registered {
         let id = device.id().clone();
         let observation = &observed.observation;
-        let applying =
-            Box::pin(apply_observation(store, device, observation, &mut current, invocation));
+        let applying = Box::pin(apply_observation(session, device, observation, &mut current));
         let written = catching(applying).await;
         let key = || ItemKey::new(DEVICES, id.as_str());
         result.note(observed.first_record, key, written, log);
@@ -75,7 +73,7 @@ pub(crate) async fn apply(
             && let Some(earliest) = earliest_naming(&id, &batch)
         {
             let first = earliest.observation.rooms[&id].first;
-            let updated = update_room(store, room, first, &batch, invocation).await;
+            let updated = update_room(session, room, first, &batch).await;
             let key = || ItemKey::new(ROOMS, id.as_str());
             result.note(earliest.first_record, key, Ok(updated), log);
         }
@@ -94,50 +92,48 @@ fn earliest_naming<'a>(
 
 /// Notes an earlier first reading of a registered room. A room without a name gets the name in the readings.
 async fn update_room(
-    store: &impl UpdateRegistry,
+    session: Session<'_, impl UpdateRegistry>,
     room: &Room,
     first: Timestamp,
     batch: &BTreeMap<DeviceId, ObservedDevice>,
-    invocation: &Invocation,
 ) -> StoreResult<()> {
     if first < room.first_seen {
-        store.update_room(&room.id, first, invocation).await?;
+        session.update_room(&room.id, first).await?;
     }
 
     let mut names = batch.values().filter_map(|device| device.observation.room_names.get(&room.id));
     if room.name.is_none()
         && let Some(name) = names.next()
     {
-        store.name_room(&room.id, name, invocation).await?;
+        session.name_room(&room.id, name).await?;
     }
     Ok(())
 }
 
 /// Writes what an observation adds to a registered device, then begins a stay if the device has settled.
 async fn apply_observation(
-    store: &impl RegistryStore,
+    session: Session<'_, impl RegistryStore>,
     mut device: Device,
     observation: &DeviceObservation,
     current: &mut Current,
-    invocation: &Invocation,
 ) -> StoreResult<()> {
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(observation, is_known);
         if let Some((since, room)) = update.room.take() {
             let named = NamedRoom { room, since };
-            let newest = newest_room(store, &device, named, current, invocation).await?;
+            let newest = newest_room(session, &device, named, current).await?;
             update.room = newest.map(|NamedRoom { room, since }| {
                 (begin_of_stay(&device, observation, &room, since), room)
             });
         }
         if update.is_empty() {
-            return settle(store, device, observation.last, invocation).await;
+            return settle(session, device, observation.last).await;
         }
 
-        match store.update_device(&device, &update, invocation).await? {
+        match session.update_device(&device, &update).await? {
             UpdateOutcome::Updated(now) => {
-                return settle(store, now, observation.last, invocation).await;
+                return settle(session, now, observation.last).await;
             }
             // Somebody was faster, or a person has decided: what is there now is the new base.
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
@@ -165,14 +161,13 @@ fn begin_of_stay(
 
 /// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.
 async fn settle(
-    store: &impl UpdateRegistry,
+    session: Session<'_, impl UpdateRegistry>,
     mut device: Device,
     newest: Timestamp,
-    invocation: &Invocation,
 ) -> StoreResult<()> {
     for _ in 0..MAX_ATTEMPTS {
         let Some(stay) = device.settled(newest) else { return Ok(()) };
-        match store.begin_stay(&device, &stay, invocation).await? {
+        match session.begin_stay(&device, &stay).await? {
             UpdateOutcome::Updated(_) => return Ok(()),
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
             UpdateOutcome::ConditionFailed(None) => break,

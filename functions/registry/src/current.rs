@@ -6,7 +6,7 @@ use domain::{Device, DeviceId, Room, RoomId, Timestamp};
 use runtime::registry::is_gone;
 use table::keys::{DEVICES, ROOMS};
 use table::shards::Shard;
-use table::{FindRegistry, Invocation, Listing, QueryReadings, StoreResult, UnreadableItem};
+use table::{FindRegistry, Listing, QueryReadings, Session, StoreResult, UnreadableItem};
 
 use crate::observed::ObservedDevice;
 
@@ -23,14 +23,13 @@ impl Current {
     /// Reads the devices and rooms as they are now, with what another instance has just written. Takes the
     /// devices out of the batch that are gone: a late record of a deleted reading registers nothing.
     pub(crate) async fn read(
-        store: &(impl FindRegistry + QueryReadings),
+        session: Session<'_, impl FindRegistry + QueryReadings>,
         batch: &mut BTreeMap<DeviceId, ObservedDevice>,
-        invocation: &Invocation,
     ) -> StoreResult<Self> {
         let ids: Vec<_> = batch.keys().cloned().collect();
-        let devices = store.find_devices(&ids, invocation).await?;
+        let devices = session.find_devices(&ids).await?;
         for device in &devices.deleted {
-            if is_gone(store, device, invocation).await? {
+            if is_gone(session, device).await? {
                 batch.remove(&device.id);
             }
         }
@@ -38,7 +37,7 @@ impl Current {
         let named: Vec<_> = rooms_of(batch).into_iter().collect();
         let rooms = match named.as_slice() {
             [] => Listing::default(),
-            named => store.find_rooms(named, invocation).await?,
+            named => session.find_rooms(named).await?,
         };
 
         let mut current = Self {
@@ -79,11 +78,10 @@ impl Current {
     pub(crate) async fn has_room(
         &mut self,
         room: &RoomId,
-        store: &impl FindRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl FindRegistry>,
     ) -> StoreResult<bool> {
         if !self.rooms.contains_key(room) {
-            let found = store.find_rooms(std::slice::from_ref(room), invocation).await?.found;
+            let found = session.find_rooms(std::slice::from_ref(room)).await?.found;
             self.rooms.extend(found.into_iter().map(|room| (room.id.clone(), room)));
         }
         Ok(self.rooms.contains_key(room))

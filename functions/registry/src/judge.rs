@@ -12,7 +12,7 @@ use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded};
 use runtime::telemetry::WideEvent;
 use table::keys::ALERT_RECHECKS;
-use table::{Invocation, ItemKey};
+use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
 
@@ -44,7 +44,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         let mut result = BatchResult::default();
         let Batch { written, first_records } = Batch::of(readings);
         let part = invocation.part_of(MAX_JUDGING.min(invocation.remaining() / 2));
-        let session = self.judging.session(self.store, &part, self.clock.now());
+        let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
         let judging = Box::pin(session.judge_batch(&written));
         let BatchReport { judged, rechecks, cause } = match catching(judging).await {
             Ok(judged) => judged,

@@ -20,12 +20,12 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::Reading;
 use judging::Judging;
-use runtime::clock::{Clock, Deadline};
+use runtime::clock::{Clock, Deadline, SystemClock};
 use runtime::dead_letters::DeadLetterQueue;
 use runtime::hint::{Hint, NoHint};
 use runtime::stream::{self, BatchResult, Consumer, Recorded, StreamFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::Invocation;
+use table::{Invocation, Session};
 
 pub use ports::{RegistryStore, Store};
 
@@ -36,16 +36,16 @@ use observed::observations;
 #[derive(Debug)]
 pub struct Registry<S, Q, C, H = NoHint> {
     stream: StreamFunction<Q, C>,
-    writer: RegistryWriter<S>,
+    store: S,
     judging: Judging,
     clock: C,
     hint: H,
 }
 
 /// The consumer of the stream: it applies readings to the registry.
-#[derive(Debug)]
-struct RegistryWriter<S> {
-    store: S,
+struct RegistryWriter<'a, S, C> {
+    store: &'a S,
+    clock: &'a C,
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
@@ -53,8 +53,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     #[must_use]
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
-        let (writer, judging) = (RegistryWriter { store }, Judging::new());
-        Self { stream, writer, judging, clock, hint: NoHint }
+        Self { stream, store, judging: Judging::new(), clock, hint: NoHint }
     }
 }
 
@@ -62,8 +61,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     /// The same function, which asks by `hint` that messages are sent as soon as they wait.
     #[must_use]
     pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
-        let Self { stream, writer, judging, clock, .. } = self;
-        Registry { stream, writer, judging, clock, hint }
+        let Self { stream, store, judging, clock, .. } = self;
+        Registry { stream, store, judging, clock, hint }
     }
 
     /// Applies a batch to the registry. Returns the first record that should be delivered again, if
@@ -71,10 +70,11 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     ///
     /// A deletion says nothing: what a deleted reading taught stays true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
-        let (judging, store) = (&self.judging, &self.writer.store);
-        let judge = AlertConsumer { judging, store, clock: &self.clock, hint: &self.hint };
-        let consumer = RegistryThenAlerts { writer: &self.writer, judge };
-        self.stream.handle(event, deadline, stream::written_reading, &consumer).await
+        let Self { stream, store, judging, clock, hint } = self;
+        let writer = RegistryWriter { store, clock };
+        let consumer =
+            RegistryThenAlerts { writer, judge: AlertConsumer { judging, store, clock, hint } };
+        stream.handle(event, deadline, stream::written_reading, &consumer).await
     }
 }
 
@@ -88,14 +88,14 @@ pub async fn learn(
     let recorded = |(record, change)| Recorded { record, change };
     let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
     let mut log = WideEvent::begin("registry");
-    let writer = RegistryWriter { store };
+    let writer = RegistryWriter { store: &store, clock: &SystemClock };
     Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
 }
 
 /// Both consumers of a batch, one after the other: a rule may be about a room into which the batch moves a device. Each
 /// has a result of its own.
 struct RegistryThenAlerts<'a, S, C, H> {
-    writer: &'a RegistryWriter<S>,
+    writer: RegistryWriter<'a, S, C>,
     judge: AlertConsumer<'a, S, C, H>,
 }
 
@@ -112,15 +112,16 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S
     }
 }
 
-impl<S: RegistryStore> Consumer<Reading> for RegistryWriter<S> {
+impl<S: RegistryStore, C: Clock> Consumer<Reading> for RegistryWriter<'_, S, C> {
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
+        let session = Session::new(self.store, invocation, self.clock.now());
         let devices = observations(readings);
         log.set("stream.devices", devices.len());
-        apply::apply(&self.store, devices, invocation, log).await
+        apply::apply(session, devices, log).await
     }
 }

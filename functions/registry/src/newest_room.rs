@@ -1,7 +1,7 @@
 //! The room that a device is in by its newest readings, and since when. Writes nothing.
 
 use domain::{Device, Order, RoomId, TimeRange, Timestamp};
-use table::{FindRegistry, Invocation, QueryReadings, RangeQuery, ReadingKey, StoreResult};
+use table::{FindRegistry, QueryReadings, RangeQuery, ReadingKey, Session, StoreResult};
 
 use crate::current::Current;
 
@@ -25,11 +25,10 @@ pub(crate) struct NamedRoom {
 /// The stream may be behind the table, by all of an import. Then no later batch says that the device has settled in the
 /// room, so the readings are searched for that too.
 pub(crate) async fn newest_room(
-    store: &(impl FindRegistry + QueryReadings),
+    session: Session<'_, impl FindRegistry + QueryReadings>,
     device: &Device,
     named: NamedRoom,
     current: &mut Current,
-    invocation: &Invocation,
 ) -> StoreResult<Option<NamedRoom>> {
     let Ok(range) = TimeRange::new(named.since, Timestamp::MAX) else { return Ok(Some(named)) };
     let mut query =
@@ -38,7 +37,7 @@ pub(crate) async fn newest_room(
     let mut found: Option<NamedRoom> = None;
 
     loop {
-        let page = store.device_readings(device.id(), &query, invocation).await?;
+        let page = session.device_readings(device.id(), &query).await?;
         for reading in &page.readings {
             newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
@@ -46,7 +45,7 @@ pub(crate) async fn newest_room(
                 Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
                 // A room that no device could introduce is in readings only; no device moves there.
-                None if !current.has_room(room, store, invocation).await? => {}
+                None if !current.has_room(room, session).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
                 None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),
             }

@@ -2,7 +2,7 @@
 
 use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::{
-    InsertOutcome, Invocation, RegisterDevices, Registration, StoreResult, UpdateOutcome,
+    InsertOutcome, RegisterDevices, Registration, Session, StoreResult, UpdateOutcome,
     UpdateRegistry,
 };
 
@@ -13,11 +13,10 @@ use crate::current::Current;
 ///
 /// Done twice, or by many at once, the first items stay.
 pub(crate) async fn register(
-    store: &(impl RegisterDevices + UpdateRegistry),
+    session: Session<'_, impl RegisterDevices + UpdateRegistry>,
     id: &DeviceId,
     observation: &DeviceObservation,
     current: &mut Current,
-    invocation: &Invocation,
 ) -> StoreResult<Option<Device>> {
     let known = current.devices.remove(id);
     let mut device = match known {
@@ -27,7 +26,7 @@ pub(crate) async fn register(
                 current.rooms.contains_key(room) && !observation.introduced_rooms.contains(room)
             };
             let new = observation.new_device(id.clone(), is_known);
-            match store.register_device(&new, invocation).await? {
+            match session.register_device(&new).await? {
                 Registration::Inserted => new,
                 Registration::Exists(device) => *device,
                 Registration::Deleted(_) => return Ok(None),
@@ -43,7 +42,7 @@ pub(crate) async fn register(
 
         // The device notes a room before the room is registered, so that no two functions together register more than
         // it may introduce.
-        match introduce(store, device, room, invocation).await? {
+        match introduce(session, device, room).await? {
             Introduction::Noted(now) => device = now,
             Introduction::TooMany(now) => {
                 device = now;
@@ -56,7 +55,7 @@ pub(crate) async fn register(
         if !is_registered {
             let name = observation.room_names.get(room).cloned();
             let new = Room { name, ..Room::new(room.clone(), span.first) };
-            let room = match store.register_room(&new, invocation).await? {
+            let room = match session.register_room(&new).await? {
                 InsertOutcome::Inserted => new,
                 InsertOutcome::Exists(room) => room,
             };
@@ -74,10 +73,9 @@ enum Introduction {
 }
 
 async fn introduce(
-    store: &impl UpdateRegistry,
+    session: Session<'_, impl UpdateRegistry>,
     device: Device,
     room: &RoomId,
-    invocation: &Invocation,
 ) -> StoreResult<Introduction> {
     if device.introduced_rooms().contains(room) {
         return Ok(Introduction::Noted(device));
@@ -85,7 +83,7 @@ async fn introduce(
     if device.introduced_rooms().len() >= MAX_INTRODUCED_ROOMS {
         return Ok(Introduction::TooMany(device));
     }
-    Ok(match store.introduce_room(device.id(), room, invocation).await? {
+    Ok(match session.introduce_room(device.id(), room).await? {
         UpdateOutcome::Updated(now) => Introduction::Noted(now),
         UpdateOutcome::ConditionFailed(Some(now)) => Introduction::TooMany(now),
         UpdateOutcome::ConditionFailed(None) => Introduction::Deleted(device),

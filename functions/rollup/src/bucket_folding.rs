@@ -13,7 +13,7 @@ use runtime::clock::Clock;
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
-use table::{Invocation, StoreError, StoreResult};
+use table::{Invocation, Session, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
@@ -100,13 +100,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds a quarter. `rules` become those that the device has now, if they are older than the rollup's.
     pub(crate) async fn quarter(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         quarter: QuarterHour,
-        invocation: &Invocation,
     ) -> StoreResult<Folded> {
         for _ in 0..MAX_READS {
-            match self.fold(rules, invocation).quarter(quarter, Assumed::Nothing).await? {
-                Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
+            match self.fold(session, rules).quarter(quarter, Assumed::Nothing).await? {
+                Folded::Outdated => *rules = self.rules_of(session, &rules.id).await?,
                 folded => return Ok(folded),
             }
         }
@@ -116,16 +116,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds a local day, as far as it is over at `until`.
     async fn day(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         day: LocalDay,
         until: Timestamp,
         assumed: Assumed,
-        invocation: &Invocation,
     ) -> StoreResult<Folded> {
         let LocalDay { zone, date } = day;
         for _ in 0..MAX_READS {
-            match self.fold(rules, invocation).day(zone, date, until, assumed).await? {
-                Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
+            match self.fold(session, rules).day(zone, date, until, assumed).await? {
+                Folded::Outdated => *rules = self.rules_of(session, &rules.id).await?,
                 folded => return Ok(folded),
             }
         }
@@ -136,10 +136,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// its own, folds quarter by quarter: only the failing quarters go to the queue.
     pub(crate) async fn quarters(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         range: TimeRange,
         assumed: Assumed,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
         let mut put = BTreeMap::new();
@@ -147,17 +147,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             done.quarters += window.folded.len();
             put.extend(window.put);
         };
-        let window = self.window(rules, QuarterSet::Of(range, assumed), invocation);
+        let window = self.window(session, rules, QuarterSet::Of(range, assumed));
         let whole = catching(Box::pin(window)).await;
         if reason(whole, |window| note(window, done))?.is_none() {
             return Ok(put);
         }
         for quarter in quarters_in(range) {
             let one = QuarterSet::Of(quarter.range(), assumed);
-            let one = Box::pin(self.window(rules, one, invocation));
+            let one = Box::pin(self.window(session, rules, one));
             let one = catching(one).await;
             if let Some(reason) = reason(one, |window| note(window, done))? {
-                self.leave_to_queue(&rules.id, quarter, &reason, invocation, done).await?;
+                self.leave_to_queue(session, &rules.id, quarter, &reason, done).await?;
             }
         }
         Ok(put)
@@ -166,23 +166,23 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds these quarters as [`quarters`](Self::quarters) does.
     pub(crate) async fn these_quarters(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         quarters: &BTreeSet<QuarterHour>,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         if are_close(quarters) {
-            let window = self.window(rules, QuarterSet::These(quarters), invocation);
+            let window = self.window(session, rules, QuarterSet::These(quarters));
             let whole = catching(Box::pin(window)).await;
             if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
                 return Ok(());
             }
         }
         for quarter in quarters {
-            let folding = Box::pin(self.quarter(rules, *quarter, invocation));
+            let folding = Box::pin(self.quarter(session, rules, *quarter));
             let folded = catching(folding).await;
             if let Some(why) = reason(folded, |_| done.quarters += 1)? {
-                self.leave_to_queue(&rules.id, *quarter, &why, invocation, done).await?;
+                self.leave_to_queue(session, &rules.id, *quarter, &why, done).await?;
             }
         }
         Ok(())
@@ -190,12 +190,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     async fn window(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         quarters: QuarterSet<'_>,
-        invocation: &Invocation,
     ) -> StoreResult<FoldedWindow> {
         for _ in 0..MAX_READS {
-            let fold = self.fold(rules, invocation);
+            let fold = self.fold(session, rules);
             let window = match quarters {
                 QuarterSet::Of(range, assumed) => fold.quarters_of(range, assumed).await?,
                 QuarterSet::These(quarters) => fold.these_quarters(quarters).await?,
@@ -203,7 +203,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if !window.is_outdated {
                 return Ok(window);
             }
-            *rules = self.rules_of(&rules.id, invocation).await?;
+            *rules = self.rules_of(session, &rules.id).await?;
         }
         Err(newer_than_the_device(&rules.id))
     }
@@ -213,29 +213,29 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// to where the device is `sealed`, which may be ahead of the clock.
     pub(crate) async fn day_of(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         day: LocalDay,
         first: QuarterHour,
         sealed: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<Folded> {
         let until = over_until(self.clock.now()).max(sealed);
         let part = day.zone.day(day.date).and_then(|day| part_of_day(day, until));
         if part.is_none_or(|part| part.to() <= first.start()) {
             return Ok(Folded::Skipped);
         }
-        self.day(rules, day, until, Assumed::Nothing, invocation).await
+        self.day(session, rules, day, until, Assumed::Nothing).await
     }
 
     /// Folds the local days that end within `(from, to]`, and the parts of an open day. A day that cannot be folded for
     /// a reason of its own goes to the queue.
     pub(crate) async fn days_ended(
         &self,
+        session: Session<'_, S>,
         rules: &mut DeviceRules,
         zone: Zone,
         range: TimeRange,
         assumed: Assumed,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         let now_over = over_until(self.clock.now());
@@ -253,12 +253,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let assumed = if is_first { assumed } else { Assumed::Nothing };
 
             let day = LocalDay { zone, date: zone.date(part.from()) };
-            let folding = Box::pin(self.day(rules, day, range.to(), assumed, invocation));
+            let folding = Box::pin(self.day(session, rules, day, range.to(), assumed));
             let folded = catching(folding).await;
             let count = |folded| done.days += usize::from(folded != Folded::Skipped);
             if let Some(reason) = reason(folded, count)? {
                 let last = QuarterHour::of(part.last());
-                self.leave_to_queue(&rules.id, last, &reason, invocation, done).await?;
+                self.leave_to_queue(session, &rules.id, last, &reason, done).await?;
             }
         }
         Ok(())
@@ -267,22 +267,22 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Leaves a quarter and its day to the queue.
     pub(crate) async fn leave_to_queue(
         &self,
+        session: Session<'_, S>,
         device: &DeviceId,
         quarter: QuarterHour,
         reason: &str,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         let request = FoldRequest { device: device.clone(), quarter };
-        self.queue.send(std::slice::from_ref(&request), invocation).await?;
+        self.queue.send(std::slice::from_ref(&request), session.invocation).await?;
         done.left_to_queue(&request, reason);
         Ok(())
     }
 
-    fn fold<'a>(&'a self, device: &'a DeviceRules, invocation: &'a Invocation) -> Fold<'a, S> {
-        let Self { store, settings, seen, clock, .. } = self;
-        let retention = &settings.retention;
-        Fold { store, device, seen, retention, now: clock.now(), invocation }
+    fn fold<'a>(&'a self, session: Session<'a, S>, device: &'a DeviceRules) -> Fold<'a, S> {
+        let Self { settings, seen, clock, .. } = self;
+        let session = session.at(clock.now());
+        Fold { session, device, seen, retention: &settings.retention }
     }
 }
 

@@ -4,7 +4,7 @@ use runtime::clock::Clock;
 use runtime::queue::{Failure, MessageConsumer};
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::{FoldRequest, WorkQueue};
-use table::Invocation;
+use table::{Invocation, Session};
 
 use crate::bucket_folding::{BucketFolding, LocalDay};
 use crate::ports::Store;
@@ -21,18 +21,20 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
     ) -> Result<(), Failure> {
         // One device that the table throttles leaves time for the other messages.
         let invocation = &invocation.patient_for(invocation.patience() / 3);
-        let State { stored, zone } = self.state(invocation, log).await?;
+        let session = Session::new(&self.store, invocation, self.clock.now());
+
+        let State { stored, zone } = self.state(session, log).await?;
         let sealed = stored.sealed_of(&device);
-        let found = self.rules(std::slice::from_ref(&device), invocation).await?.remove(&device);
+        let found = self.rules(session, std::slice::from_ref(&device)).await?.remove(&device);
         let mut rules = match found {
             Some(Ok(rules)) => rules,
-            Some(Err(_)) => self.rules_of(&device, invocation).await?,
+            Some(Err(_)) => self.rules_of(session, &device).await?,
             // The device is deleted.
             None => return Ok(()),
         };
-        self.quarter(&mut rules, quarter, invocation).await?;
+        self.quarter(session, &mut rules, quarter).await?;
         let day = LocalDay { zone, date: zone.date(quarter.start()) };
-        self.day_of(&mut rules, day, quarter, sealed, invocation).await?;
+        self.day_of(session, &mut rules, day, quarter, sealed).await?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
-use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
+use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, LocalDay, NotFolded, for_one_device, reason};
 use crate::log::Done;
@@ -52,11 +52,13 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
+        let session = Session::new(&self.store, invocation, self.clock.now());
+
         let mut result = BatchResult::default();
         let mut done = Done::default();
         let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
-        let folding = Box::pin(self.apply_batch(changes, &oldest, invocation, log, &mut done));
-        let folded = self.while_noting_backlog(folding, &oldest, invocation).await;
+        let folding = Box::pin(self.apply_batch(session, changes, &oldest, log, &mut done));
+        let folded = self.while_noting_backlog(session, folding, &oldest).await;
         if let Err((record, error)) = folded {
             if invocation.remaining().is_zero() {
                 log.set("rollup.out_of_time", true);
@@ -75,9 +77,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// others are folded, so that a throttled device holds up no stream.
     async fn apply_batch(
         &self,
+        session: Session<'_, S>,
         changes: &[Recorded<TouchedReading>],
         oldest: &Oldest,
-        invocation: &Invocation,
         log: &mut WideEvent,
         done: &mut Done,
     ) -> Result<(), (usize, NotFolded)> {
@@ -85,11 +87,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(());
         };
         let failed = |error: StoreError| (first, NotFolded::from(error));
-        let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
+        let State { stored, zone } = self.state(session, log).await.map_err(failed)?;
 
         let unknown =
             self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
-        let mut rules = self.rules(&unknown, invocation).await.map_err(failed)?;
+        let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
@@ -98,7 +100,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             .iter()
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &stored, now));
         log.set("rollup.left_to_sweep", left.len());
-        self.note_rooms(&left, now, invocation).await.map_err(failed)?;
+        self.note_rooms(session, &left, now).await.map_err(failed)?;
         if changes.is_empty() {
             return Ok(());
         }
@@ -107,15 +109,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             changes.iter().map(|recorded| &recorded.change.key.device).collect();
         devices.retain(|device| unknown.binary_search(device).is_err());
         let devices: Vec<_> = devices.into_iter().cloned().collect();
-        rules.extend(self.rules(&devices, invocation).await.map_err(failed)?);
+        rules.extend(self.rules(session, &devices).await.map_err(failed)?);
 
         let days = in_order(by_day(&changes, zone));
         let (mut failures, mut is_any_done) = (Vec::new(), false);
         for (position, ((device, date), day)) in days.iter().enumerate() {
             let left = days[position..].iter().filter_map(|(_, day)| day.written).min();
             *oldest.lock().expect("nothing panics while it is held") = left;
-            self.note_backlog(left, invocation).await.map_err(failed)?;
-            if invocation.remaining().is_zero() {
+            self.note_backlog(session, left).await.map_err(failed)?;
+            if session.invocation.remaining().is_zero() {
                 let first = failures.first().map_or(day, |failure: &FailedDay<'_>| failure.day);
                 return Err((first.first_record, StoreError::TimedOut.into()));
             }
@@ -126,33 +128,32 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                     let (day_of, sealed) =
                         (LocalDay { zone, date: *date }, stored.sealed_of(device));
                     let quarters = &day.quarters;
-                    let invocation = &for_one_device(invocation);
-                    self.fold_day(rules.clone(), day_of, sealed, quarters, invocation, done).await
+                    let part = for_one_device(session.invocation);
+                    let session = session.within(&part);
+                    self.fold_day(session, rules.clone(), day_of, sealed, quarters, done).await
                 }
-                Some(Err(why)) => {
-                    self.leave_all(device, &day.quarters, why, invocation, done).await
-                }
+                Some(Err(why)) => self.leave_all(session, device, &day.quarters, why, done).await,
             };
             match folding {
                 Ok(()) => is_any_done = true,
                 Err(error) => failures.push(FailedDay { device, day, error }),
             }
         }
-        self.leave_failures(failures, is_any_done, invocation, done).await
+        self.leave_failures(session, failures, is_any_done, done).await
     }
 
     /// Leaves days that failed to the queue, if any other day was folded: else the table fails, and not a device.
     async fn leave_failures(
         &self,
+        session: Session<'_, S>,
         failures: Vec<FailedDay<'_>>,
         is_any_done: bool,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), (usize, NotFolded)> {
         for FailedDay { device, day, error } in failures {
             let why = chain(error.cause());
             let is_left = is_any_done
-                && self.leave_all(device, &day.quarters, &why, invocation, done).await.is_ok();
+                && self.leave_all(session, device, &day.quarters, &why, done).await.is_ok();
             if !is_left {
                 return Err((day.first_record, error));
             }
@@ -167,9 +168,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// come again, the sweep knows so and notes its rooms with the rollup.
     async fn note_rooms(
         &self,
+        session: Session<'_, S>,
         left: &[&Recorded<TouchedReading>],
         now: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
         for TouchedReading { key, room, .. } in left.iter().map(|recorded| &recorded.change) {
@@ -181,10 +182,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         let devices: Vec<DeviceId> = unknown.keys().copied().cloned().collect();
         // Of a device that is gone nothing is noted.
-        let rules = self.rules(&devices, invocation).await?;
+        let rules = self.rules(session, &devices).await?;
         let noting = unknown.iter().filter_map(|(device, named)| {
             let device = rules.get(*device)?.as_ref().ok()?.registered();
-            Some(Box::pin(self.seen.note(&self.store, device, named, now, invocation)))
+            Some(Box::pin(self.seen.note(session, device, named)))
         });
         let noting: Vec<_> = noting.collect();
         futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY).try_collect().await
@@ -193,9 +194,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds, and looks meanwhile whether the function is behind: one fold may take longer than a note holds.
     async fn while_noting_backlog<T>(
         &self,
+        session: Session<'_, S>,
         folding: impl Future<Output = T>,
         oldest: &Oldest,
-        invocation: &Invocation,
     ) -> T {
         let mut folding = pin!(folding);
         loop {
@@ -204,7 +205,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             let oldest = *oldest.lock().expect("nothing panics while it is held");
             // What fails is tried again at the next look, and before the next day is folded.
-            drop(self.note_backlog(oldest, invocation).await);
+            drop(self.note_backlog(session, oldest).await);
         }
     }
 
@@ -212,8 +213,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// rollups lack some.
     async fn note_backlog(
         &self,
+        session: Session<'_, S>,
         oldest: Option<Timestamp>,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let (now, following) = (self.clock.now(), self.settings.following);
         let Some(since) = oldest.filter(|since| following.is_behind(*since, now)) else {
@@ -222,7 +223,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if !self.backlog.is_due(now, following.note_interval()) {
             return Ok(());
         }
-        self.store.note_backlog(Backlog { since, at: now }, invocation).await?;
+        session.note_backlog(Backlog { since, at: now }).await?;
         self.backlog.noted(now);
         Ok(())
     }
@@ -246,36 +247,36 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters, and then their day, as far as it is over.
     async fn fold_day(
         &self,
+        session: Session<'_, S>,
         mut rules: DeviceRules,
         day: LocalDay,
         sealed: Timestamp,
         quarters: &BTreeSet<QuarterHour>,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
-        self.these_quarters(&mut rules, quarters, invocation, done).await?;
+        self.these_quarters(session, &mut rules, quarters, done).await?;
         let Some(first) = quarters.first() else { return Ok(()) };
-        let folding = Box::pin(self.day_of(&mut rules, day, *first, sealed, invocation));
+        let folding = Box::pin(self.day_of(session, &mut rules, day, *first, sealed));
         let folded = catching(folding).await;
         let count = |folded| done.days += usize::from(folded != Folded::Skipped);
         if let Some(why) = reason(folded, count)? {
-            self.leave_to_queue(&rules.id, *first, &why, invocation, done).await?;
+            self.leave_to_queue(session, &rules.id, *first, &why, done).await?;
         }
         Ok(())
     }
 
     async fn leave_all(
         &self,
+        session: Session<'_, S>,
         device: &DeviceId,
         quarters: &BTreeSet<QuarterHour>,
         why: &str,
-        invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         let quarters = quarters.iter().copied();
         let requests: Vec<_> =
             quarters.map(|quarter| FoldRequest { device: device.clone(), quarter }).collect();
-        self.queue.send(&requests, invocation).await?;
+        self.queue.send(&requests, session.invocation).await?;
         for request in &requests {
             done.left_to_queue(request, why);
         }

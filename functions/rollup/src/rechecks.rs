@@ -44,13 +44,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn rechecks_of(
         &self,
         range: TimeRange,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<Rechecks, NotFolded> {
         let now = self.clock.now();
         if range.to() < now.saturating_add(-MAX_AGE) {
             return Ok(Rechecks::default());
         }
-        let rules = self.alert_rules.rules(&self.store, now, run.invocation).await;
+        let rules = self.alert_rules.rules(run.session).await;
         let rules = unless_refused(rules, &mut run.done)?;
         Ok(Rechecks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
     }
@@ -59,12 +59,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
         let Rechecks { breaches: Some(breaches), found } = rechecks else { return Ok(()) };
         let ids: Vec<DeviceId> = found.keys().cloned().collect();
         for ids in ids.chunks(PAGE) {
-            let listing = self.store.find_devices(ids, run.noting).await?;
+            let listing = run.noting.find_devices(ids).await?;
             let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
@@ -76,7 +76,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if touched.is_empty() {
                 continue;
             }
-            let noted = self.store.note_rechecks(&touched, run.noting).await;
+            let noted = run.noting.note_rechecks(&touched).await;
             run.done.rechecks += touched.len() - noted.not_stored.len();
             unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done)?;
         }

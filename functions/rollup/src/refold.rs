@@ -4,7 +4,7 @@ use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zon
 use rollups::{Assumed, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, NearestReading, Refold, StoreResult};
+use table::{NearestReading, Refold, Session, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, window_end};
 use crate::memory::ListedDevice;
@@ -19,13 +19,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &[Timestamp; SWEEP_GROUPS],
         zone: Zone,
         now: Timestamp,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
         // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
         // next to nothing, and a person waits for what the new settings say.
-        let mut listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
+        let mut listed = self.listed_since(run.session, Timestamp::MIN).await?;
         if listed.devices.len() <= MAX_HOME {
-            listed = self.listed_since(now, run.invocation).await?;
+            listed = self.listed_since(run.session, now).await?;
         }
 
         // A list without the settings was read before this one, by a clock that may be ahead: its reader
@@ -58,11 +58,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: Timestamp,
         is_last: bool,
         zone: Zone,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
         let (id, number) = (&device.id, device.fold_settings.number);
-        let invocation = &for_one_device(run.invocation);
-        let known = self.store.refold(id, invocation).await?;
+        let part = for_one_device(run.session.invocation);
+        let session = run.session.within(&part);
+        let known = session.refold(id).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
             self.refolded.note(device);
             return Ok(());
@@ -70,32 +71,32 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let mut from = match known.under_way {
             Some((under_way, until)) if under_way == number => until,
-            _ => self.first_quarter(device, changed, invocation).await?,
+            _ => self.first_quarter(session, device, changed).await?,
         };
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
 
-        let indexing = self.store.indexing(invocation).await?;
+        let indexing = session.indexing().await?;
         let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());
             }
-            let Run { invocation, done, .. } = &mut *run;
-            let invocation = &for_one_device(invocation);
-            self.quarters(&mut rules, range, Assumed::Nothing, invocation, done).await?;
-            self.days_ended(&mut rules, zone, range, Assumed::Nothing, invocation, done).await?;
+            let part = for_one_device(run.session.invocation);
+            let (session, done) = (run.session.within(&part), &mut run.done);
+            self.quarters(session, &mut rules, range, Assumed::Nothing, done).await?;
+            self.days_ended(session, &mut rules, zone, range, Assumed::Nothing, done).await?;
 
             from = range.to();
             let under_way = Some((number, from));
             let refold = Refold { under_way, ..known };
-            self.store.set_refold(id, &refold, invocation).await?;
-            run.pace.keep(run.invocation).await;
+            session.set_refold(id, &refold).await?;
+            run.pace.keep(run.session.invocation).await;
         }
 
         if is_last || to < sealed_until {
             let done = Refold { settings: number, under_way: None };
-            self.store.set_refold(id, &done, run.invocation).await?;
+            run.session.set_refold(id, &done).await?;
             self.refolded.note(device);
         }
         Ok(())
@@ -105,15 +106,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// have noted yet.
     async fn first_quarter(
         &self,
+        session: Session<'_, S>,
         device: &ListedDevice,
         changed: Extent,
-        invocation: &Invocation,
     ) -> StoreResult<Timestamp> {
         let range =
             TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
         let (id, order) = (&device.id, Order::Ascending);
         let oldest = NearestReading { device: id, range, order, consistent: true };
-        let oldest = oldest.find(&self.store, invocation).await?;
+        let oldest = oldest.find(session).await?;
         let first = oldest.map_or(device.first_seen, |reading| reading.at);
         Ok(QuarterHour::of(changed.first.max(first.min(device.first_seen))).start())
     }

@@ -10,7 +10,7 @@ use runtime::clock::Clock;
 use runtime::registry::has_readings;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, StoreError, StoreResult};
+use table::{Session, StoreError, StoreResult};
 
 use crate::bucket_folding::BucketFolding;
 use crate::memory::{ListedDevice, ListedDevices};
@@ -40,18 +40,18 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// folded again.
     pub(crate) async fn rules(
         &self,
+        session: Session<'_, S>,
         ids: &[DeviceId],
-        invocation: &Invocation,
     ) -> StoreResult<Rules> {
         let mut rules = Rules::new();
-        let missing = self.add_rules(&mut rules, ids.to_vec(), invocation).await?;
-        let mut missing = self.with_readings(missing, invocation).await?;
+        let missing = self.add_rules(session, &mut rules, ids.to_vec()).await?;
+        let mut missing = self.with_readings(session, missing).await?;
         for pause in REGISTRATION_PAUSES {
-            if missing.is_empty() || invocation.remaining() < pause {
+            if missing.is_empty() || session.invocation.remaining() < pause {
                 break;
             }
             tokio::time::sleep(pause).await;
-            missing = self.add_rules(&mut rules, missing, invocation).await?;
+            missing = self.add_rules(session, &mut rules, missing).await?;
         }
         rules.extend(missing.into_iter().map(|id| {
             let why = chain(&not_registered(&id));
@@ -63,18 +63,19 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Adds the rules of the devices that are registered; returns those that are not, but may be later.
     async fn add_rules(
         &self,
+        session: Session<'_, S>,
         rules: &mut Rules,
         mut ids: Vec<DeviceId>,
-        invocation: &Invocation,
     ) -> StoreResult<Vec<DeviceId>> {
         if ids.is_empty() {
             return Ok(ids);
         }
-        let listing = self.store.find_devices(&ids, invocation).await?;
+        let listing = session.find_devices(&ids).await?;
         self.registered.note(listing.found.iter().map(domain::Device::id));
-        let indexing = &self.store.indexing(invocation).await?;
+        let indexing = &session.indexing().await?;
         let of = |device| DeviceRules::of(device).indexed(indexing);
         rules.extend(listing.found.iter().map(|device| (device.id().clone(), Ok(of(device)))));
+
         let is_being_deleted = |id: &DeviceId| {
             listing
                 .deleted
@@ -94,12 +95,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Those of the devices that have readings. Of the others, which are gone, the stream tells late.
     async fn with_readings(
         &self,
+        session: Session<'_, S>,
         ids: Vec<DeviceId>,
-        invocation: &Invocation,
     ) -> StoreResult<Vec<DeviceId>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            if has_readings(&self.store, &id, invocation).await? {
+            if has_readings(session, &id).await? {
                 found.push(id);
             }
         }
@@ -109,22 +110,22 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The rules of one device that is registered.
     pub(crate) async fn rules_of(
         &self,
+        session: Session<'_, S>,
         id: &DeviceId,
-        invocation: &Invocation,
     ) -> StoreResult<DeviceRules> {
-        let mut listing = self.store.find_devices(std::slice::from_ref(id), invocation).await?;
+        let mut listing = session.find_devices(std::slice::from_ref(id)).await?;
         if let Some(item) = listing.unreadable.pop() {
             return Err(StoreError::Unreadable(item));
         }
         let device = listing.found.first().ok_or_else(|| not_registered(id))?;
-        Ok(DeviceRules::of(device).indexed(&self.store.indexing(invocation).await?))
+        Ok(DeviceRules::of(device).indexed(&session.indexing().await?))
     }
 
     /// All devices, listed at `time` or later. The list of an earlier invocation serves as well.
     pub(crate) async fn listed_since(
         &self,
+        session: Session<'_, S>,
         time: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<Arc<ListedDevices>> {
         let listed = || self.registered.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = listed().as_ref().filter(|known| known.read_at >= time) {
@@ -135,7 +136,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut kinds = Vec::new();
         loop {
             let after = devices.last().map(|device| &device.id);
-            let page = Box::pin(self.store.device_page(after, LIST_PAGE, invocation)).await?;
+            let page = Box::pin(session.device_page(after, LIST_PAGE)).await?;
             let found = page.listing.found.into_iter();
             devices.extend(found.map(|device| ListedDevice::of(device, &mut kinds)));
             unreadable.extend(page.listing.unreadable);

@@ -10,7 +10,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::{NotSent, WorkQueue};
-use table::{Invocation, RollupState, StoreError};
+use table::{Invocation, RollupState, Session, StoreError};
 
 use crate::bucket_folding::{BucketFolding, NotFolded};
 use crate::log::Done;
@@ -81,7 +81,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut log = WideEvent::begin(NAME);
         let working = invocation.part_of(invocation.remaining().saturating_sub(NOTING));
         let (pace, done) = (Pace::new(&self.settings), Done::default());
-        let mut run = Run { invocation: &working, noting: &invocation, pace, done, state: None };
+        let noting = Session::new(&self.store, &invocation, self.clock.now());
+        let session = noting.within(&working);
+        let mut run = Run { session, noting, pace, done, state: None };
 
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
@@ -98,7 +100,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             log.error("rollup.error", error.cause());
         }
         if let Some(state) = &run.state {
-            match self.oldest_unfinished(state, &invocation).await {
+            match self.oldest_unfinished(noting, state).await {
                 Ok(age) => log.seconds("rollup.oldest_unfinished_seconds", age),
                 Err(error) => log.warn("rollup.age_error", &error),
             }
@@ -110,8 +112,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         result
     }
 
-    async fn run(&self, run: &mut Run<'_>, log: &mut WideEvent) -> Result<(), NotFolded> {
-        let state = self.state(run.invocation, log).await?;
+    async fn run(&self, run: &mut Run<'_, S>, log: &mut WideEvent) -> Result<(), NotFolded> {
+        let state = self.state(run.session, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
         let mut sealed_until = state.stored.sealed;
@@ -149,7 +151,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
         since: Timestamp,
         now: Timestamp,
-        run: &Run<'_>,
+        run: &Run<'_, S>,
         log: &mut WideEvent,
     ) -> Result<(), StoreError> {
         let limit = newest_possible_mark(now);
@@ -162,7 +164,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
         log.set("rollup.set_back", ahead.len());
-        self.store.set_back_sealed(&ahead, back, run.invocation).await?;
+        run.session.set_back_sealed(&ahead, back).await?;
         ahead.iter().for_each(|group| sealed_until[*group] = back);
         Ok(())
     }
@@ -179,7 +181,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &[Timestamp; SWEEP_GROUPS],
         target: Timestamp,
         now: Timestamp,
-        run: &Run<'_>,
+        run: &Run<'_, S>,
     ) -> Result<Vec<(Timestamp, BTreeSet<usize>)>, StoreError> {
         let mut behind: Vec<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] < target).collect();
@@ -189,7 +191,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         behind.sort_by_key(|group| sealed_until[*group]);
         let due = due_group(now);
 
-        let listed = self.listed_for(target, run.invocation).await?;
+        let listed = self.listed_for(run.session, target).await?;
         if listed.devices.len() > MAX_HOME {
             let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
             behind.retain(|group| *group == due || is_late(*group));

@@ -7,7 +7,7 @@ use rollups::newest_sealable_edge;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
-use table::{InsertOutcome, Invocation, RollupState, StoreError, StoreResult};
+use table::{InsertOutcome, RollupState, Session, StoreError, StoreResult};
 
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
@@ -34,16 +34,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// time.
     pub(crate) async fn state(
         &self,
-        invocation: &Invocation,
+        session: Session<'_, S>,
         log: &mut WideEvent,
     ) -> StoreResult<State> {
-        let stored = match self.store.rollup_state(invocation).await? {
+        let stored = match session.rollup_state().await? {
             Some(stored) => stored,
-            None => self.begin(invocation).await?,
+            None => self.begin(session).await?,
         };
         // Once in an instance, before it puts any rollup: an instance has the index or has it not.
         if !self.state.exists.load(Ordering::Relaxed) {
-            self.store.distrust_conditions(invocation).await?;
+            session.distrust_conditions().await?;
         }
         self.state.exists.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
@@ -60,9 +60,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Begins with the newest quarter: the readings before are complete in rollups only if there are none.
-    async fn begin(&self, invocation: &Invocation) -> StoreResult<RollupState> {
+    async fn begin(&self, session: Session<'_, S>) -> StoreResult<RollupState> {
         let edge = newest_sealable_edge(self.clock.now());
-        let devices = self.store.device_page(None, 1, invocation).await?.listing;
+        let devices = session.device_page(None, 1).await?.listing;
         let is_new = devices.found.is_empty() && devices.unreadable.is_empty();
         let state = RollupState {
             zone: self.settings.zone.name().to_owned(),
@@ -70,7 +70,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             sealed: [edge; SWEEP_GROUPS],
             queue: None,
         };
-        match self.store.begin_rollups(&state, invocation).await? {
+        match session.begin_rollups(&state).await? {
             InsertOutcome::Inserted => Ok(state),
             InsertOutcome::Exists(known) => Ok(known),
         }

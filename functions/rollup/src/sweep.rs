@@ -8,7 +8,7 @@ use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Indexing, Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
+use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, UnreadableItem};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, quarters_in};
 use crate::memory::ListedDevices;
@@ -44,10 +44,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         mut sealed_until: Timestamp,
         target: Timestamp,
         zone: Zone,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<Timestamp, NotFolded> {
-        let indexing = &self.store.indexing(run.invocation).await?;
-        let listed = self.listed_for(target, run.invocation).await?;
+        let indexing = &run.session.indexing().await?;
+        let listed = self.listed_for(run.session, target).await?;
         let devices = listed.devices.iter();
         let devices = devices.filter(|device| groups.contains(&sweep_group(&device.id))).count();
         let most = most_quarters(devices, run.pace.write_units_of_turn());
@@ -77,7 +77,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         groups: &BTreeSet<usize>,
         window: &Window<'_>,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<bool, NotFolded> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let (mut done, mut swept) = (BTreeSet::new(), Ok(()));
@@ -95,7 +95,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.note_rechecks(rechecks, run).await?;
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
-            self.store.advance_sealed(&done, window.range.to(), queue, run.noting).await?;
+            run.noting.advance_sealed(&done, window.range.to(), queue).await?;
         }
         swept.map(|()| done == *groups)
     }
@@ -105,7 +105,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         group: usize,
         window: &Window<'_>,
         rechecks: &mut Rechecks,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
@@ -115,7 +115,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let mut failures = Vec::new();
         for device in devices {
-            if run.invocation.remaining().is_zero() {
+            if run.session.invocation.remaining().is_zero() {
                 return Err(StoreError::TimedOut.into());
             }
             let rules = device.rules(window.indexing);
@@ -126,7 +126,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if failures.len() == MAX_FAILED {
                 break;
             }
-            run.pace.keep(run.invocation).await;
+            run.pace.keep(run.session.invocation).await;
         }
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
@@ -142,8 +142,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// What waits in the queue now; `None` where the queue does not tell, which holds up no sweep.
-    async fn queue_depth(&self, run: &Run<'_>) -> Option<QueueDepth> {
-        let messages = self.queue.depth(run.noting).await.ok()?;
+    async fn queue_depth(&self, run: &Run<'_, S>) -> Option<QueueDepth> {
+        let messages = self.queue.depth(run.noting.invocation).await.ok()?;
         Some(QueueDepth { messages, at: self.clock.now() })
     }
 
@@ -151,10 +151,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// was read have left no such quarter.
     pub(crate) async fn listed_for(
         &self,
+        session: Session<'_, S>,
         target: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<Arc<ListedDevices>> {
-        self.listed_since(target.saturating_add(GRACE + SKEW), invocation).await
+        self.listed_since(session, target.saturating_add(GRACE + SKEW)).await
     }
 
     async fn sweep_device(
@@ -162,13 +162,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         mut rules: DeviceRules,
         range: TimeRange,
         zone: Zone,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
-        let Run { invocation, done, .. } = run;
-        let invocation = &for_one_device(invocation);
+        let part = for_one_device(run.session.invocation);
+        let (session, done) = (run.session.within(&part), &mut run.done);
         done.devices += 1;
-        let put = self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
-        self.days_ended(&mut rules, zone, range, Assumed::Absent, invocation, done).await?;
+        let put = self.quarters(session, &mut rules, range, Assumed::Absent, done).await?;
+        self.days_ended(session, &mut rules, zone, range, Assumed::Absent, done).await?;
         Ok(put)
     }
 
@@ -178,11 +178,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         device: &DeviceId,
         item: &UnreadableItem,
         range: TimeRange,
-        run: &mut Run<'_>,
+        run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
         let why = chain(item);
         for quarter in quarters_in(range) {
-            self.leave_to_queue(device, quarter, &why, run.invocation, &mut run.done).await?;
+            self.leave_to_queue(run.session, device, quarter, &why, &mut run.done).await?;
         }
         Ok(())
     }

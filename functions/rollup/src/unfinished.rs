@@ -4,7 +4,7 @@
 use rollups::newest_sealable_edge;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, RollupState, StoreResult};
+use table::{RollupState, Session, StoreResult};
 
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
@@ -16,11 +16,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// two minutes are usual.
     pub(crate) async fn oldest_unfinished(
         &self,
+        session: Session<'_, S>,
         state: &RollupState,
-        invocation: &Invocation,
     ) -> StoreResult<i64> {
         let now = self.clock.now();
-        let late = self.store.late_changes(invocation).await?;
+        let late = session.late_changes().await?;
         let changed = now.since(self.settings.following.folded_until(&late, now));
         let left = newest_sealable_edge(now).since(state.sealed());
         let queued = self.queue_busy.since(state.queue).map(|since| now.since(since));

@@ -4,9 +4,9 @@ use api::{Problem, ProblemKind, Request};
 use dynamodb::DynamoStore;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
-use runtime::clock::SystemClock;
+use runtime::clock::{Clock as _, SystemClock};
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::Invocation;
+use table::{Invocation, Session};
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///
@@ -14,7 +14,7 @@ use table::Invocation;
 /// is there. On a local network that would let everybody send bodies.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
-    authenticator: Authenticator<SystemClock>,
+    authenticator: Authenticator,
     store: DynamoStore,
     telemetry: Telemetry,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Authorizer {
 impl Authorizer {
     /// An authorizer that looks tokens up in a table.
     pub(crate) fn new(store: DynamoStore, telemetry: Telemetry) -> Self {
-        Self { authenticator: Authenticator::new(Auth::On, SystemClock), store, telemetry }
+        Self { authenticator: Authenticator::new(Auth::On), store, telemetry }
     }
 
     /// Refuses a request that every function would refuse, whatever its body is.
@@ -32,10 +32,13 @@ impl Authorizer {
         invocation: &Invocation,
     ) -> Result<(), Problem> {
         let mut log = WideEvent::begin("authorizer");
-        let grant =
-            self.authenticator.authenticate(request, &self.store, invocation, &mut log).await;
+        let session = Session::new(&self.store, invocation, SystemClock.now());
+        let grant = self.authenticator.authenticate(request, session, &mut log).await;
         // A refusal is not logged, unless the table did not answer.
-        if grant.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
+        if let Err(problem) = &grant
+            && problem.kind != ProblemKind::Unauthorized
+        {
+            log.cause(problem);
             log.emit(invocation, &self.telemetry, &SystemClock);
         }
         grant.map(drop)

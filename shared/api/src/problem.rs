@@ -1,5 +1,7 @@
 //! Problems: failures as clients see them (RFC 9457), and the one place that decides their status.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::Response;
@@ -149,7 +151,7 @@ pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usiz
 }
 
 /// A failure as the client sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Problem {
     /// The kind of failure.
     pub kind: ProblemKind,
@@ -163,6 +165,8 @@ pub struct Problem {
     pub ignored: Vec<String>,
     /// The methods of the path, where the request has another one.
     pub allowed: Vec<&'static str>,
+    /// The error of the table, for the log alone.
+    pub cause: Option<Arc<StoreError>>,
 }
 
 /// After how many seconds a client should try again.
@@ -197,6 +201,7 @@ impl Problem {
             not_stored: Vec::new(),
             ignored: Vec::new(),
             allowed: Vec::new(),
+            cause: None,
         }
     }
 
@@ -245,9 +250,9 @@ impl Problem {
     }
 }
 
-impl From<&StoreError> for Problem {
+impl From<StoreError> for Problem {
     /// The client learns what it can do; the chain of causes is for the log.
-    fn from(error: &StoreError) -> Self {
+    fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,
             StoreError::Contended(_) => ProblemKind::Contended,
@@ -258,7 +263,7 @@ impl From<&StoreError> for Problem {
         };
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();
-        Self::new(kind, detail + ".")
+        Self { cause: Some(Arc::new(error)), ..Self::new(kind, detail + ".") }
     }
 }
 
@@ -268,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_retryable_failure_says_when_to_come_back() {
-        let response = Problem::from(&StoreError::Throttled("x".into())).respond();
+        let response = Problem::from(StoreError::Throttled("x".into())).respond();
         assert_eq!(response.status, 503);
         assert!(response.headers.contains(&("retry-after", "2".to_owned())));
-        assert_eq!(Problem::from(&StoreError::TimedOut).respond().status, 503);
-        let problem = Problem::from(&StoreError::Contended("the device d".to_owned()));
+        assert_eq!(Problem::from(StoreError::TimedOut).respond().status, 503);
+        let problem = Problem::from(StoreError::Contended("the device d".to_owned()));
         assert_eq!(problem.detail, "Others keep changing the device d at the same moment.");
         let response = problem.respond();
         assert_eq!(response.status, 503);
@@ -281,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_chain_of_causes_stays_in_the_log() {
-        let response = Problem::from(&StoreError::Refused("secret table name".into())).respond();
+        let response = Problem::from(StoreError::Refused("secret table name".into())).respond();
         assert_eq!(response.status, 500);
         assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
     }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use alerts::{Limits, Scope, Watch};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
-use table::{Invocation, ReadAlertRules, StoreResult, StoredRule};
+use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup};
+use table::{ReadAlertRules, Remembered, Session, StoreResult, StoredRule};
 
 use crate::counter::flags_of;
-use crate::remembered::Remembered;
 use crate::rules::is_about;
 
 /// How long rules are used.
@@ -24,17 +23,12 @@ pub struct Breaches(Arc<Vec<StoredRule>>);
 
 impl SealedBreaches {
     /// The rules that are on, at most a minute old.
-    pub async fn rules(
-        &self,
-        store: &impl ReadAlertRules,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Breaches> {
-        if let Some(rules) = self.0.get(now, |_| MAX_AGE) {
+    pub async fn rules(&self, session: Session<'_, impl ReadAlertRules>) -> StoreResult<Breaches> {
+        if let Some(rules) = self.0.get(session.now, |_| MAX_AGE) {
             return Ok(Breaches(rules));
         }
-        let rules = store.alert_rules(invocation).await?.found.into_iter();
-        Ok(Breaches(self.0.keep(rules.filter(|rule| rule.rule.is_on).collect(), now)))
+        let rules = session.alert_rules().await?.found.into_iter();
+        Ok(Breaches(self.0.keep(rules.filter(|rule| rule.rule.is_on).collect(), session.now)))
     }
 }
 

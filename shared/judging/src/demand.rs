@@ -1,7 +1,6 @@
 //! The figure of a demand: where the period that runs is heading. Tells nothing.
 
 use alerts::{DemandLimit, Figure, RECENT, RunningPeriod};
-use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp};
 use series::{EnergyDevice, Grid, Horizon, Level};
 
@@ -13,9 +12,6 @@ use crate::peaks::Peak;
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
-
-/// The time after which a month is read anew: readings that are late or deleted change what has been.
-const MAX_AGE: TimeDelta = TimeDelta::hours(6);
 
 /// What a rule watches.
 pub(crate) struct WatchedDemand<'a> {
@@ -31,9 +27,9 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Vec<Figure>> {
-        let range = demand.period.bucket_of(self.now, horizon.zone());
+        let range = demand.period.bucket_of(self.session.now, horizon.zone());
         let running = self.running(device, range, horizon).await?;
-        let Some(projection) = running.and_then(|running| running.project(self.now)) else {
+        let Some(projection) = running.and_then(|running| running.project(self.session.now)) else {
             return Ok(Vec::new());
         };
 
@@ -55,8 +51,8 @@ impl<S: Store> JudgingSession<'_, S> {
         range: TimeRange,
         horizon: &Horizon,
     ) -> Result<Option<RunningPeriod>> {
-        let since = self.now.saturating_add(-RECENT);
-        let Some(grid) = grid_until(range, since, self.now) else { return Ok(None) };
+        let since = self.session.now.saturating_add(-RECENT);
+        let Some(grid) = grid_until(range, since, self.session.now) else { return Ok(None) };
         let of_device = || EnergyQuestion::of(device, &grid, horizon, Level::Readings);
         let Some(rows) = self.energy(of_device()).await? else { return Ok(None) };
         let Some(recent) = rows.used(1) else { return Ok(None) };
@@ -83,13 +79,13 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Option<Exact>> {
-        let now = self.now;
+        let now = self.session.now;
         let month = CalendarUnit::Month.bucket_of(until, horizon.zone()).from();
         let key = (device.id().clone(), period);
         let settings = device.fold_settings().number;
         let is_true =
             |peak: &Peak| (peak.month, peak.settings) == (month, settings) && peak.until <= until;
-        let known = self.judging.peaks.get(&key, MAX_AGE, now).filter(is_true);
+        let known = self.judging.peaks.get(&key, now).filter(is_true);
         let begun = || Peak { month, settings, read_at: now, until: month, highest: None };
         let mut peak = known.unwrap_or_else(begun);
 
@@ -151,12 +147,13 @@ pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
     use domain::{Reading, Verdict};
     use rollups::Following;
     use series::RollupStateCache;
-    use table::PutReadings as _;
     use table::given::{self, invocation};
     use table::memory_db::MemoryDb;
+    use table::{PutReadings as _, Session};
 
     use super::*;
     use crate::judging::Judging;
@@ -178,10 +175,10 @@ mod tests {
         device: &Device,
         now: Timestamp,
     ) -> Option<String> {
-        let (until, call) = (at(5), invocation());
-        let horizon = RollupStateCache::new(Following::default()).read(store, now, &call).await;
+        let (until, invocation) = (at(5), invocation());
+        let session = judging.session(Session::new(store, &invocation, now));
+        let horizon = RollupStateCache::new(Following::default()).read(session.session).await;
         let horizon = horizon.expect("memory");
-        let session = judging.session(store, &call, now);
         let highest = session.peak_before(until, CalendarUnit::Hour, device, &horizon).await;
         highest.expect("answered").map(|highest| highest.to_string())
     }

@@ -18,12 +18,9 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
         let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state)));
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
 
-        let JudgingSession { store, invocation, .. } = *self;
         let obsolete = std::mem::take(&mut report.obsolete);
         for state in due.iter().filter(|state| obsolete.contains(&state.key)) {
-            if let Err(error) =
-                store.delete_alert_state(&state.key, state.version, invocation).await
-            {
+            if let Err(error) = self.session.delete_alert_state(&state.key, state.version).await {
                 report.add(state.key.clone(), Err(error.into()));
             }
         }
@@ -42,7 +39,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let key = &due.key;
         let mut rule = match rules.get(&key.rule) {
             Some(rule) => Some(rule.clone()),
-            None => self.store.alert_rule(&key.rule, self.invocation).await?,
+            None => self.session.alert_rule(&key.rule).await?,
         };
         if let Some(left) = &mut rule
             && !self.is_of_rule(left, &key.subject).await?

@@ -4,20 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Device, DeviceId, Timestamp};
+use domain::{CalendarUnit, Device, DeviceId};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
-use table::{Invocation, MAX_CACHED_ENTRIES, StoreResult};
+use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
 
 use crate::devices::Devices;
 use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
-use crate::remembered::{Remembered, RememberedByKey};
 use crate::rules::{MAX_UNMARKED, Rules};
 
 /// How long rules and channels are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
+
+/// How long is used what was learned of a device from its history.
+const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
+/// The most devices in one memory. Beyond, all are forgotten.
+const MAX_REMEMBERED: usize = 20_000;
 
 /// No judgement is begun with less time: what it has read would be read for nothing.
 const LEAST_TIME: Duration = Duration::from_secs(1);
@@ -30,9 +34,9 @@ pub struct Judging {
     rules: Remembered<Rules>,
     devices: Remembered<Devices>,
     /// After how long devices count as silent.
-    pub(crate) silence_limits: RememberedByKey<DeviceId, TimeDelta>,
+    pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
-    pub(crate) peaks: RememberedByKey<(DeviceId, CalendarUnit), Peak>,
+    pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
 }
 
@@ -49,21 +53,16 @@ impl Judging {
         Self {
             rules: Remembered::default(),
             devices: Remembered::default(),
-            silence_limits: RememberedByKey::default(),
+            silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
-            peaks: RememberedByKey::default(),
+            peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             progress: TaskProgress::default(),
         }
     }
 
     /// One call of judging, by what this process remembers.
-    pub const fn session<'a, S>(
-        &'a self,
-        store: &'a S,
-        invocation: &'a Invocation,
-        now: Timestamp,
-    ) -> JudgingSession<'a, S> {
-        JudgingSession { judging: self, store, invocation, now }
+    pub const fn session<'a, S>(&'a self, session: Session<'a, S>) -> JudgingSession<'a, S> {
+        JudgingSession { judging: self, session }
     }
 }
 
@@ -71,38 +70,35 @@ impl Judging {
 #[derive(Debug)]
 pub struct JudgingSession<'a, S> {
     pub(crate) judging: &'a Judging,
-    pub(crate) store: &'a S,
-    /// The time that is left.
-    pub invocation: &'a Invocation,
-    /// The instant by which is judged.
-    pub now: Timestamp,
+    /// The table, the time that is left, and the instant by which is judged.
+    pub session: Session<'a, S>,
 }
 
 impl<S> JudgingSession<'_, S> {
     /// The same call with a part of its time.
     #[must_use]
     pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
-        let Self { judging, store, now, .. } = *self;
-        JudgingSession { judging, store, invocation, now }
+        JudgingSession { judging: self.judging, session: self.session.within(invocation) }
     }
 
     /// Whether there is time for one more judgement.
     #[must_use]
     pub fn has_time(&self) -> bool {
-        self.invocation.remaining() >= LEAST_TIME
+        self.session.invocation.remaining() >= LEAST_TIME
     }
 
     /// The part of the time for one of several judgements: all of it, and a quarter of the patience. A device that the
     /// table throttles leaves time for the other devices.
     pub(crate) fn for_one_of_several(&self) -> Invocation {
-        self.invocation.patient_for((self.invocation.patience() / 4).max(LEAST_PATIENCE))
+        let invocation = self.session.invocation;
+        invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
     }
 }
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels, at most a minute old.
     pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
-        match self.judging.rules.get(self.now, |_| MAX_AGE) {
+        match self.judging.rules.get(self.session.now, |_| MAX_AGE) {
             Some(rules) => Ok(rules),
             None => self.refresh().await,
         }
@@ -111,21 +107,20 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels as they are this moment.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
         // With an older one, a pause of the system since then could be missing.
-        let before = self.judging.rules.get(self.now, |_| MAX_UNMARKED);
+        let before = self.judging.rules.get(self.session.now, |_| MAX_UNMARKED);
         let read = self.read_rules(before.as_deref()).await?;
-        Ok(self.judging.rules.keep(read, self.now))
+        Ok(self.judging.rules.keep(read, self.session.now))
     }
 
     /// The devices, at most as many minutes old as there are thousands of them.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
-        match self.judging.devices.get(self.now, Devices::max_age) {
+        match self.judging.devices.get(self.session.now, Devices::max_age) {
             Some(devices) => Ok(devices),
             None => {
-                let page =
-                    self.store.device_page(None, MAX_CACHED_ENTRIES, self.invocation).await?;
+                let page = self.session.device_page(None, MAX_CACHED_ENTRIES).await?;
                 let is_whole = !page.has_more;
                 let devices = is_whole.then(|| Devices::all(page.listing.found));
-                Ok(self.judging.devices.keep(devices.unwrap_or_default(), self.now))
+                Ok(self.judging.devices.keep(devices.unwrap_or_default(), self.session.now))
             }
         }
     }
@@ -138,17 +133,17 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// One device, without a read of all: from the list if it is there.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        let listed = self.judging.devices.get(self.now, Devices::max_age);
+        let listed = self.judging.devices.get(self.session.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
             return Ok(Some(device.clone()));
         }
         let ids = std::slice::from_ref(id);
-        let found = self.store.find_devices(ids, self.invocation).await?.found;
+        let found = self.session.find_devices(ids).await?.found;
         Ok(found.into_iter().next())
     }
 
     /// The rollups, at most a minute old.
     pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
-        self.judging.rollups.horizon(self.store, self.now, self.invocation).await
+        self.judging.rollups.horizon(self.session).await
     }
 }

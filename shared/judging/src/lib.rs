@@ -31,7 +31,6 @@ mod preview_walk;
 mod progress;
 mod readings;
 mod recheck;
-mod remembered;
 mod report;
 mod result;
 mod room_mean;

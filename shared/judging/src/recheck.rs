@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use alerts::{AlertSubject, MAX_BACK};
 use domain::{DeviceId, RuleId};
-use table::{AlertKey, NoteRechecks, Recheck, Rechecked, StoreError, StoredRule};
+use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -62,7 +62,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
         // As it is this moment: `rules` may have been read before it was saved, and then the recheck would be lost.
-        let rule = match self.store.alert_rule(id, self.invocation).await {
+        let rule = match self.session.alert_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
             Err(error) => return Err(error.into()),
@@ -94,7 +94,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
             Some((Rechecked::Device(device_of(&key.subject)?.clone()), recheck.since))
         };
         let own: Vec<_> = failed.iter().filter_map(own).collect();
-        if own.is_empty() || self.store.note_rechecks(&own, self.invocation).await.cause.is_some() {
+        if own.is_empty() || self.session.note_rechecks(&own).await.cause.is_some() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -104,7 +104,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a rule on its first devices, or its room. Where something is left, or failed, it leaves a recheck of the
     /// rule, which begins anew and keeps its place.
     pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
-        let JudgingSession { store, invocation, now, .. } = *self;
+        let Session { invocation, now, .. } = self.session;
         // The rest of the time is for noting the recheck, and for the answer.
         let part = invocation.part_of(invocation.remaining() / 3);
         let judged = self.within(&part).judge_first(rule).await;
@@ -113,7 +113,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         if !judged.as_ref().is_ok_and(JudgingReport::is_done) {
             let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
             let part = invocation.part_of(invocation.remaining() / 2);
-            not_noted = store.note_rechecks(&[recheck], &part).await.cause;
+            not_noted = self.session.within(&part).note_rechecks(&[recheck]).await.cause;
         }
         JudgedSaved { judged, not_noted }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{TimeRange, Timestamp, Zone};
-use table::{RunningMark, StoreResult};
+use table::{RunningMark, Session, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::judging::JudgingSession;
@@ -17,7 +17,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Asks the table for the rules, and without a rule for nothing else. Of the zone and of pauses, what was read `before`
     /// holds while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
-        let rules = self.store.alert_rules(self.invocation).await?;
+        let rules = self.session.alert_rules().await?;
         let mut read = Rules {
             rules: rules.found,
             channels: Vec::new(),
@@ -30,12 +30,13 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(read);
         }
 
-        let channels = self.store.channels(self.invocation).await?;
+        let channels = self.session.channels().await?;
         read.channels = channels.found;
         read.unreadable.extend(channels.unreadable);
 
-        let asking = || self.invocation.part_of(MAX_ASKING.min(self.invocation.remaining() / 2));
-        read.zone = match self.store.rollup_state(&asking()).await {
+        let Session { invocation, now, .. } = self.session;
+        let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
+        read.zone = match self.session.within(&asking()).rollup_state().await {
             Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
             Err(error) => {
                 read.lacking.push(error);
@@ -43,8 +44,8 @@ impl<S: Store> JudgingSession<'_, S> {
             }
         };
 
-        let pauses = match self.store.running_mark(&asking()).await {
-            Ok(mark) => Some(pauses_of(mark, self.now)),
+        let pauses = match self.session.within(&asking()).running_mark().await {
+            Ok(mark) => Some(pauses_of(mark, now)),
             Err(error) => {
                 // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
                 let is_damaged = error.is_permanent();
@@ -61,8 +62,8 @@ impl<S: Store> JudgingSession<'_, S> {
     /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
-            let mark = self.store.running_mark(self.invocation).await?;
-            Ok(pauses_of(mark, self.now))
+            let mark = self.session.running_mark().await?;
+            Ok(pauses_of(mark, self.session.now))
         });
         pauses.await.map(Vec::as_slice)
     }

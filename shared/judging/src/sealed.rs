@@ -20,7 +20,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if !rules.rules.iter().any(waits) {
             return Ok(JudgingReport::default());
         }
-        let horizon = self.judging.rollups.read(self.store, self.now, self.invocation).await?;
+        let horizon = self.judging.rollups.read(self.session).await?;
         let edge = horizon.state().map(|state| horizon.believed(state.sealed()));
         let Some(edge) = edge.filter(|edge| self.judging.progress.sealed() != Some(*edge)) else {
             return Ok(JudgingReport::default());

@@ -26,7 +26,7 @@ use table::{
     Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishRechecks as _,
     Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES, MarkRunning as _,
     PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _,
-    ReadRollupState as _, Recheck, Rechecked, RunningMark, StoreError, StoredRule, Target,
+    ReadRollupState as _, Recheck, Rechecked, RunningMark, Session, StoreError, StoredRule, Target,
     ToldMessage, UpdateOutcome,
 };
 
@@ -89,7 +89,7 @@ impl World {
         now: Timestamp,
         invocation: &'a Invocation,
     ) -> JudgingSession<'a, MemoryDb> {
-        self.judging.session(&self.store, invocation, now)
+        self.judging.session(Session::new(&self.store, invocation, now))
     }
 
     async fn rules(&self, now: Timestamp) -> Arc<Rules> {
@@ -153,12 +153,10 @@ impl World {
         for device in self.devices().await {
             let invocation = &invocation();
             let fold = Fold {
-                store: &self.store,
+                session: Session::new(&self.store, invocation, now),
                 device: &DeviceRules::of(&device),
                 seen: &seen,
                 retention: &Retention::default(),
-                now,
-                invocation,
             };
             fold.quarter(quarter, Assumed::Nothing).await.expect("memory");
             let date = zone.date(quarter.start());
@@ -189,11 +187,10 @@ impl World {
     ) -> Vec<Previewed> {
         let range = given::range(at(from), now);
         let given = &invocation();
-        let horizon =
-            RollupStateCache::new(Following::default()).read(&self.store, now, given).await;
+        let session = self.session(now, given);
+        let horizon = RollupStateCache::new(Following::default()).read(session.session).await;
         let horizon = &horizon.expect("memory");
         let question = PreviewQuestion { rule, subject, range, horizon };
-        let session = self.session(now, given);
         Box::pin(session.preview(question)).await.expect("memory").episodes
     }
 

@@ -17,19 +17,20 @@ impl<S: Store> Fold<'_, S> {
     pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Fresh> {
         if matches!(bounds.bucket, Bucket::Day(_)) {
             let source = self.of_quarters(bounds.range).await?;
-            let has_quarters = self.retention.has_quarters(bounds.range.from(), self.now);
+            let has_quarters = self.retention.has_quarters(bounds.range.from(), self.session.now);
             if has_quarters || !source.rollup.is_empty() {
                 return Ok(source);
             }
         }
         let device = &self.device.id;
-        let readings = self.store.stored_readings(device, bounds.range, self.invocation).await?;
+        let readings = self.session.stored_readings(device, bounds.range).await?;
         Ok(self.of_readings(&readings))
     }
 
     /// Expired readings are passed over: it is up to `DynamoDB` when it deletes them.
     pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Fresh {
-        let is_there = |stored: &&StoredReading| stored.expires.is_none_or(|at| at > self.now);
+        let is_there =
+            |stored: &&StoredReading| stored.expires.is_none_or(|at| at > self.session.now);
         let kept = || readings.iter().filter(is_there);
         Fresh {
             rollup: Rollup::fold(kept().map(|stored| &stored.reading), &self.device.rules),
@@ -42,11 +43,11 @@ impl<S: Store> Fold<'_, S> {
     }
 
     async fn of_quarters(&self, range: TimeRange) -> StoreResult<Fresh> {
-        let quarters = self.store.quarters(&self.device.id, range, true, self.invocation).await?;
+        let quarters = self.session.quarters(&self.device.id, range, true).await?;
         let mut source = Fresh::default();
         for quarter in quarters {
             source.is_stored_even_if_new = true;
-            if quarter.rollup.is_empty() || quarter.is_expired(self.now) {
+            if quarter.rollup.is_empty() || quarter.is_expired(self.session.now) {
                 continue;
             }
             source.named.extend(named_by_rollup(&quarter));
@@ -54,7 +55,8 @@ impl<S: Store> Fold<'_, S> {
             source.until = source.until.into_iter().chain(quarter.expires).min();
             source.settings = source.settings.max(quarter.settings);
             // One whose readings are going stays as it is.
-            if self.device.is_outdated(&quarter) && !is_closing(quarter.raw_until, self.now) {
+            if self.device.is_outdated(&quarter) && !is_closing(quarter.raw_until, self.session.now)
+            {
                 let known = source.outdated.unwrap_or(quarter.settings);
                 source.outdated = Some(known.min(quarter.settings));
             }

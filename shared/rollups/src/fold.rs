@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Bucket, LocalDate, QuarterHour, Rollup, Timestamp, Zone};
 use table::{
-    Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
+    Expected, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, Session,
     StoreError, StoreResult, StoredRollup,
 };
 
@@ -24,17 +24,13 @@ impl<S: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen> Store for S {}
 #[derive(Debug)]
 pub struct Fold<'a, S> {
     /// The table.
-    pub store: &'a S,
+    pub session: Session<'a, S>,
     /// The device. Its rules must be read after the change of a reading that is to be folded.
     pub device: &'a DeviceRules,
     /// The rooms that are known to be noted.
     pub seen: &'a SeenRooms,
     /// The times for which readings and rollups are kept.
     pub retention: &'a Retention,
-    /// The time of day.
-    pub now: Timestamp,
-    /// The time left and the capacity consumed.
-    pub invocation: &'a Invocation,
 }
 
 /// The first assumption about a bucket's rollup in the table.
@@ -118,7 +114,7 @@ impl<S: Store> Fold<'_, S> {
                 None
             } else {
                 self.pause_before(attempt).await;
-                self.store.rollup(&key, self.invocation).await?
+                self.session.rollup(&key).await?
             };
             let bounds = &bounds.at_least(known.as_ref());
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
@@ -147,7 +143,7 @@ impl<S: Store> Fold<'_, S> {
     /// Notes the rooms of what is folded, before the rollup is stored that has it.
     pub(crate) async fn note(&self, named: &NamedRooms) -> StoreResult<()> {
         let device = self.device.registered();
-        self.seen.note(self.store, device, named, self.now, self.invocation).await
+        self.seen.note(self.session, device, named).await
     }
 
     /// The next step, by the stored rollup.
@@ -157,10 +153,10 @@ impl<S: Store> Fold<'_, S> {
         {
             return Step::Done(Folded::Outdated);
         }
-        if !is_closing(known.raw_until, self.now) || bounds.continues(known) {
+        if !is_closing(known.raw_until, self.session.now) || bounds.continues(known) {
             return Step::Fold;
         }
-        if known.is_frozen || known.is_expired(self.now) {
+        if known.is_frozen || known.is_expired(self.session.now) {
             return Step::Done(Folded::Frozen);
         }
         Step::Freeze(Box::new(StoredRollup {
@@ -174,7 +170,7 @@ impl<S: Store> Fold<'_, S> {
     /// Whether a day that was folded in part has more than what is still there of its quarters.
     fn is_losing(&self, known: &StoredRollup, new: &Rollup) -> bool {
         let count = |of: &Rollup| of.metrics.values().map(|metric| metric.count).sum::<u64>();
-        is_closing(known.raw_until, self.now) && count(new) < count(&known.rollup)
+        is_closing(known.raw_until, self.session.now) && count(new) < count(&known.rollup)
     }
 
     /// The rollup to store; `Err` if none is stored.
@@ -190,9 +186,9 @@ impl<S: Store> Fold<'_, S> {
         if known.is_none() && !source.is_stored_even_if_new {
             return Err(Folded::Skipped);
         }
-        let is_ahead = |expires: &Timestamp| *expires > self.now;
+        let is_ahead = |expires: &Timestamp| *expires > self.session.now;
         let expires = if source.rollup.is_empty() {
-            Some(emptied_expires(self.now))
+            Some(emptied_expires(self.session.now))
         } else {
             match self.retention.expires(bounds.bucket, bounds.range.from()) {
                 // A shorter retention than before; the rollup that is there still has to be right.
@@ -225,7 +221,7 @@ impl<S: Store> Fold<'_, S> {
         known: Option<&StoredRollup>,
     ) -> StoreResult<bool> {
         let expected = known.map_or(Expected::Absent, |known| Expected::Version(known.version));
-        self.store.put_rollup(rollup, expected, self.invocation).await
+        self.session.put_rollup(rollup, expected).await
     }
 
     fn key(&self, bucket: Bucket) -> RollupKey {
@@ -237,7 +233,7 @@ impl<S: Store> Fold<'_, S> {
         if let Some(doublings) = attempt.checked_sub(1) {
             let longest = FIRST_PAUSE * 2_u32.pow(doublings);
             let pause = longest.mul_f64(fastrand::f64());
-            tokio::time::sleep(pause.min(self.invocation.remaining())).await;
+            tokio::time::sleep(pause.min(self.session.invocation.remaining())).await;
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{DeviceId, TimeRange, Timestamp};
 use table::{
-    DeviceGroups, Invocation, LateChanges, LateMark, MarkLateChanges, StoreError, StoreResult,
+    DeviceGroups, LateChanges, LateMark, MarkLateChanges, Session, StoreError, StoreResult,
 };
 use tokio::sync::Mutex;
 
@@ -44,12 +44,12 @@ impl LateMarking {
     /// longer are marked again.
     pub async fn mark<'a>(
         &self,
-        store: &impl MarkLateChanges,
+        session: Session<'_, impl MarkLateChanges>,
         changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
-        now: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<Option<Timestamp>> {
+        let now = session.now;
         let Some(needed) = needed(changed, now) else { return Ok(None) };
+
         // Others of the process wait here, and then find what they need as well.
         let mut memory = self.memory.lock().await;
         let Memory { stored, mine } = &mut *memory;
@@ -57,10 +57,11 @@ impl LateMarking {
         if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
             return Ok(Some(mine.until));
         }
+
         let new = LateMark { until: now.saturating_add(self.ahead), ..widened(needed, valid) };
         for _ in 0..MAX_ATTEMPTS {
             let marks = stored.marks_with(new, now);
-            match store.put_late_marks(&marks, stored.version, invocation).await? {
+            match session.put_late_marks(&marks, stored.version).await? {
                 None => {
                     *stored = LateChanges { version: stored.version + 1, marks, backlog: None };
                     *mine = Some(new);
@@ -117,9 +118,9 @@ mod tests {
     use super::*;
     use crate::{Following, MARKED_AHEAD};
     use futures_util::FutureExt as _;
-    use table::ReadLateChanges as _;
     use table::given::invocation;
     use table::memory_db::MemoryDb;
+    use table::{Invocation, ReadLateChanges as _};
 
     /// A table that counts what is stored, and sometimes loses the answer, so that the SDK repeats the request.
     #[derive(Default)]
@@ -168,7 +169,7 @@ mod tests {
                 let before = store.stored.lock().expect("unharmed").len();
                 let changed = [(device, reading), (device, at_second(second))];
                 let (now, invocation) = (at_second(second), invocation());
-                let until = instances[n].mark(&store, changed, now, &invocation);
+                let until = instances[n].mark(Session::new(&store, &invocation, now), changed);
                 let until = until.now_or_never().expect("memory").expect("marked");
                 assert!(until.is_some_and(|until| until > at_second(second)), "seed {seed}");
                 writes[n].extend(
@@ -203,7 +204,8 @@ mod tests {
         let store = Counted::default();
         let (device, invocation) = ("a".parse().expect("an id"), invocation());
         let marking = LateMarking::new(MARKED_AHEAD);
-        let marked = marking.mark(&store, [(&device, at_second(0))], at_second(0), &invocation);
+        let session = Session::new(&store, &invocation, at_second(0));
+        let marked = marking.mark(session, [(&device, at_second(0))]);
         assert_eq!(marked.now_or_never().expect("memory").expect("no error"), None);
         assert!(store.stored.lock().expect("unharmed").is_empty());
     }
@@ -214,7 +216,8 @@ mod tests {
         let (device, invocation) = ("a".parse().expect("an id"), invocation());
         let marking = LateMarking::new(MARKED_AHEAD);
         for now in [at_second(32_400), at_second(0)] {
-            let marked = marking.mark(&store, [(&device, at_second(-9_000))], now, &invocation);
+            let marked = marking
+                .mark(Session::new(&store, &invocation, now), [(&device, at_second(-9_000))]);
             let until = marked.now_or_never().expect("memory").expect("no error");
             assert_eq!(until, Some(now.saturating_add(MARKED_AHEAD)));
         }

@@ -1,15 +1,15 @@
 //! Notes which rooms readings name before a rollup of them is stored: so whoever sees the rollup can find the
 //! device by its room. Reads no reading.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, Timestamp};
 use table::{
-    Expected, Invocation, NoteSeen, RoomVisit, StoreError, StoreResult, StoredReading, StoredRollup,
+    BoundedMemory, Expected, NoteSeen, RoomVisit, Session, StoreError, StoreResult, StoredReading,
+    StoredRollup,
 };
 
 /// The rooms of some readings of a device, each with the month in which a reading named it.
@@ -29,18 +29,17 @@ pub struct Registered<'a> {
 ///
 /// The key of an entry is a hash with a key of the process, so that the rooms of a fleet fit. An entry is of a device
 /// as it was registered: its deletion removes what is noted, and the device may come again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SeenRooms {
-    noted: Mutex<HashMap<u64, Noted>>,
+    /// The number of the device's settings when its room was noted.
+    noted: BoundedMemory<u64, u64>,
     hasher: RandomState,
 }
 
-/// That a room is noted.
-#[derive(Debug, Clone, Copy)]
-struct Noted {
-    at: Timestamp,
-    /// The number of the device's settings.
-    settings: u64,
+impl Default for SeenRooms {
+    fn default() -> Self {
+        Self { noted: BoundedMemory::new(MAX_NOTED, MAX_AGE), hasher: RandomState::new() }
+    }
 }
 
 /// The time for which an entry counts.
@@ -61,47 +60,31 @@ impl SeenRooms {
         month: Month,
         now: Timestamp,
     ) -> bool {
-        self.noted_since(self.key(device, room, month), now).is_some()
+        self.noted.get(&self.key(device, room, month), now).is_some()
     }
 
     /// Notes the rooms that readings of a device name. Done twice, or by many at once, it is the same.
     pub async fn note(
         &self,
-        store: &impl NoteSeen,
+        session: Session<'_, impl NoteSeen>,
         Registered { device, settings }: Registered<'_>,
         named: &NamedRooms,
-        now: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let is_known = |room, month| {
-            let noted = self.noted_since(self.key(device, room, month), now);
-            noted.is_some_and(|noted| noted.settings == settings)
+            self.noted.get(&self.key(device, room, month), session.now) == Some(settings)
         };
         let unknown = months_of(named.iter().filter(|(room, month)| !is_known(room, *month)));
         for (room, months) in &unknown {
-            widen(store, device, room, months, invocation).await?;
-        }
-        let mut noted = self.noted();
-        if noted.len() >= MAX_NOTED {
-            noted.clear();
+            widen(session, device, room, months).await?;
         }
         let found = named.iter().filter(|(room, _)| unknown.contains_key(room));
-        let entry = Noted { at: now, settings };
-        noted.extend(found.map(|(room, month)| (self.key(device, room, *month), entry)));
+        let noted = found.map(|(room, month)| (self.key(device, room, *month), settings));
+        self.noted.keep_all(noted, session.now);
         Ok(())
-    }
-
-    fn noted_since(&self, key: u64, now: Timestamp) -> Option<Noted> {
-        let noted = self.noted().get(&key).copied();
-        noted.filter(|noted| now.since(noted.at) < MAX_AGE)
     }
 
     fn key(&self, device: &DeviceId, room: &RoomId, month: Month) -> u64 {
         self.hasher.hash_one((device, room, month))
-    }
-
-    fn noted(&self) -> MutexGuard<'_, HashMap<u64, Noted>> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,14 +101,13 @@ pub fn months_of<'a>(
 }
 
 async fn widen(
-    store: &impl NoteSeen,
+    session: Session<'_, impl NoteSeen>,
     device: &DeviceId,
     room: &RoomId,
     months: &RangeInclusive<Month>,
-    invocation: &Invocation,
 ) -> StoreResult<()> {
     for _ in 0..MAX_ATTEMPTS {
-        let (new, expected) = match store.seen(room, device, invocation).await? {
+        let (new, expected) = match session.seen(room, device).await? {
             Some(known) if known.covers(months) => return Ok(()),
             Some(known) => (known.widened(months), Expected::Version(known.version)),
             None => {
@@ -133,7 +115,7 @@ async fn widen(
                 (RoomVisit { last: *months.end(), ..begun }, Expected::Absent)
             }
         };
-        if store.put_seen(&new, expected, invocation).await? {
+        if session.put_seen(&new, expected).await? {
             return Ok(());
         }
     }

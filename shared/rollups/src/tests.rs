@@ -12,8 +12,8 @@ use table::given;
 use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _, PutRollups,
-    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, RoomVisit, StoreError, StoreResult,
-    StoredReading, StoredRollup,
+    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, RoomVisit, Session, StoreError,
+    StoreResult, StoredReading, StoredRollup,
 };
 
 use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention, SeenRooms};
@@ -57,8 +57,8 @@ impl Bench {
     }
 
     fn fold_on<'a, S>(&'a self, store: &'a S) -> Fold<'a, S> {
-        let Self { device, seen, retention, now, invocation, .. } = self;
-        Fold { store, device, seen, retention, now: *now, invocation }
+        let Self { device, seen, retention, .. } = self;
+        Fold { session: Session::new(store, &self.invocation, self.now), device, seen, retention }
     }
 
     async fn write(&self, minute: i64, value: &str) {

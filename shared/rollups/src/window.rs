@@ -67,9 +67,9 @@ impl<S: Store> Fold<'_, S> {
         let device = &self.device.id;
         let stored = match assumed {
             Assumed::Absent => Vec::new(),
-            Assumed::Nothing => self.store.quarters(device, range, true, self.invocation).await?,
+            Assumed::Nothing => self.session.quarters(device, range, true).await?,
         };
-        let readings = self.store.stored_readings(device, range, self.invocation).await?;
+        let readings = self.session.stored_readings(device, range).await?;
         let mut found = Window::new();
         for rollup in stored {
             let quarter = QuarterHour::of(rollup.range.from());
@@ -88,10 +88,10 @@ impl<S: Store> Fold<'_, S> {
         let version =
             |rollup: &StoredRollup| rollup.indexed.as_ref().map_or(0, |indexed| indexed.schema);
         let mut indexed = 0;
-        for known in self.store.quarters(&self.device.id, range, true, self.invocation).await? {
+        for known in self.session.quarters(&self.device.id, range, true).await? {
             let new = self.device.indexing.of(known.key.bucket, &known.rollup);
             let is_newer = new.as_ref().is_some_and(|new| new.schema > version(&known));
-            if !is_newer || known.is_expired(self.now) {
+            if !is_newer || known.is_expired(self.session.now) {
                 continue;
             }
             let rollup = StoredRollup { version: known.version + 1, indexed: new, ..known.clone() };

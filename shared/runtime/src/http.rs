@@ -3,7 +3,7 @@
 use api::endpoints::{self, Access, Endpoint, Function};
 use api::{Dialect, Params, Problem, Request, Response, gateway, page};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use table::{FindToken, Invocation, StoreError};
+use table::{FindToken, Invocation, Session};
 
 use crate::auth::Auth;
 use crate::authentication::{Asked, Authenticator, Grant};
@@ -14,7 +14,7 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 /// A request that is permitted and whose parameters are read.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct Call<'a, S> {
     /// The endpoint.
     pub endpoint: &'static Endpoint,
     /// The `{id}` of its path, decoded.
@@ -25,31 +25,23 @@ pub struct Call<'a> {
     pub grant: Grant,
     /// The request itself.
     pub request: &'a Request,
-    /// The deadline and the capacity meter.
-    pub invocation: &'a Invocation,
+    /// The table, the time that is left, and the time of day.
+    pub session: Session<'a, S>,
     /// The event of the invocation.
     pub log: &'a mut WideEvent,
 }
 
-impl Call<'_> {
-    /// Logs an error of the table with its causes. Returns the problem that the client sees.
-    pub fn failed(&mut self, error: &StoreError) -> Problem {
-        self.log.error("table.error", error);
-        error.into()
-    }
-}
-
 /// A function's answer to a call.
-pub trait Handler: Send + Sync {
+pub trait Handler<S>: Send + Sync {
     /// Answers a call to one of the function's endpoints.
-    fn answer(&self, call: Call<'_>) -> impl Future<Output = Result<Response, Problem>> + Send;
+    fn answer(&self, call: Call<'_, S>) -> impl Future<Output = Result<Response, Problem>> + Send;
 }
 
 /// The HTTP side of one function: everything around its handlers.
 #[derive(Debug)]
 pub struct HttpFunction<C> {
     function: Function,
-    authenticator: Authenticator<C>,
+    authenticator: Authenticator,
     clock: C,
     telemetry: Telemetry,
     max_units: Option<MaxUnits>,
@@ -59,7 +51,7 @@ impl<C: Clock> HttpFunction<C> {
     /// The HTTP side of `function`, whose requests need a token as `auth` says.
     #[must_use]
     pub fn new(function: Function, auth: Auth, clock: C, telemetry: Telemetry) -> Self {
-        let authenticator = Authenticator::new(auth, clock.clone());
+        let authenticator = Authenticator::new(auth);
         Self { function, authenticator, clock, telemetry, max_units: None }
     }
 
@@ -70,18 +62,19 @@ impl<C: Clock> HttpFunction<C> {
     }
 
     /// Answers an event and logs the invocation. There is always an answer, also where the code panics.
-    pub async fn handle(
+    pub async fn handle<S: FindToken>(
         &self,
         event: ApiGatewayV2httpRequest,
         deadline: Deadline,
-        store: &impl FindToken,
-        handler: &impl Handler,
+        store: &S,
+        handler: &impl Handler<S>,
     ) -> ApiGatewayV2httpResponse {
         let invocation = match self.function {
             Function::Ingest => Invocation::for_sender(deadline),
             // A person would rather wait for a chart than see an error, so it is repeated until the deadline.
             Function::Query => Invocation::until(deadline),
         };
+
         let mut log = WideEvent::begin(self.function.name());
         let response = match gateway::request(event) {
             Ok(request) => {
@@ -91,35 +84,40 @@ impl<C: Clock> HttpFunction<C> {
                     log.set("http.gateway_request_id", id.as_str());
                 }
                 log.set("http.body_bytes", request.body.len());
-                let answer = self.answer(&request, &invocation, store, handler, &mut log);
+
+                let session = Session::new(store, &invocation, self.clock.now());
+                let answer = self.answer(&request, session, handler, &mut log);
                 let answer = catching(Box::pin(answer)).await.unwrap_or_else(|panic| {
                     log.error("panic", &panic);
                     Err(Problem::panicked())
                 });
-                let response =
-                    answer.unwrap_or_else(|problem| Dialect::refuse(&request.path, &problem));
+                let response = answer.unwrap_or_else(|problem| {
+                    log.cause(&problem);
+                    Dialect::refuse(&request.path, &problem)
+                });
                 response.finish(&request, &invocation)
             }
             Err(problem) => problem.respond(),
         };
+
         let response = match self.max_units {
             Some(MaxUnits { read, write }) => {
                 response.with("x-max-read-units", read).with("x-max-write-units", write)
             }
             None => response,
         };
+
         log.answered(response.status);
         log.set("http.answer_bytes", response.body.len());
         log.emit(&invocation, &self.telemetry, &self.clock);
         gateway::response(response)
     }
 
-    async fn answer(
+    async fn answer<S: FindToken>(
         &self,
         request: &Request,
-        invocation: &Invocation,
-        store: &impl FindToken,
-        handler: &impl Handler,
+        session: Session<'_, S>,
+        handler: &impl Handler<S>,
         log: &mut WideEvent,
     ) -> Result<Response, Problem> {
         let (endpoint, id) = endpoints::find(request, self.function)?;
@@ -128,6 +126,7 @@ impl<C: Clock> HttpFunction<C> {
         if access == Access::Admin && endpoint.has_id() {
             log.set(endpoint.subject(), id.as_str());
         }
+
         let is_address = access == Access::Address;
         let answer = async {
             if is_address {
@@ -137,16 +136,19 @@ impl<C: Clock> HttpFunction<C> {
                 self.authenticator.check_form(request)?;
             }
             let asked = Asked { access, place: endpoint.looks_at(&id) };
-            let grant =
-                self.authenticator.authorize(request, asked, store, invocation, log).await?;
+            let grant = self.authenticator.authorize(request, asked, session, log).await?;
             let params = Params::of(request, endpoint)?;
-            handler.answer(Call { endpoint, id, params, grant, request, invocation, log }).await
+            handler.answer(Call { endpoint, id, params, grant, request, session, log }).await
         };
+
         if !is_address {
             return answer.await;
         }
         // So that no cache answers in our place: what an address says is stored each time.
-        let response = answer.await.unwrap_or_else(|problem| problem.respond());
+        let response = answer.await.unwrap_or_else(|problem| {
+            log.cause(&problem);
+            problem.respond()
+        });
         Ok(response.with("cache-control", "no-store"))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::{DeletedDevice, Device, DeviceId, Room, RoomId};
-use table::{Invocation, LookUpRegistry, ReadRegistry, StoreResult};
+use table::{Invocation, LookUpRegistry, ReadRegistry, Session, StoreResult};
 
 use crate::clock::{Clock, Deadline};
 use crate::telemetry::{Telemetry, WideEvent};
@@ -47,7 +47,8 @@ impl<C: Clock> CachedRegistry<C> {
     pub async fn load(&self, store: &impl ReadRegistry, event: &'static str, to: &Telemetry) {
         let mut log = WideEvent::begin(event);
         let invocation = Invocation::until(Deadline::after(COLD_START));
-        match self.snapshot(store, &invocation, &mut log).await {
+        let session = Session::new(store, &invocation, self.clock.now());
+        match self.snapshot(session, &mut log).await {
             Ok(snapshot) => {
                 log.set("registry.devices", snapshot.devices.len());
                 log.set("registry.rooms", snapshot.rooms.len());
@@ -61,11 +62,10 @@ impl<C: Clock> CachedRegistry<C> {
     /// items that could not be read, are logged.
     pub async fn snapshot(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let (snapshot, stale) = self.cache.snapshot(store, invocation).await?;
+        let (snapshot, stale) = self.cache.snapshot(session).await?;
         if let Some(error) = stale {
             log.warn("registry.error", &error);
         }
@@ -83,11 +83,10 @@ impl<C: Clock> CachedRegistry<C> {
     /// as old as allowed. An empty one is read each time: whoever has just sent a first reading looks for its device.
     pub async fn snapshot_for_list(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let (snapshot, stale) = self.cache.snapshot_for_list(store, invocation).await?;
+        let (snapshot, stale) = self.cache.snapshot_for_list(session).await?;
         if let Some(error) = stale {
             log.warn("registry.error", &error);
         }
@@ -97,11 +96,10 @@ impl<C: Clock> CachedRegistry<C> {
     /// The registry as it is now, whatever its age in memory.
     pub async fn refresh(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let snapshot = self.cache.refresh(store, invocation).await?;
+        let snapshot = self.cache.refresh(session).await?;
         Ok(told(snapshot, log))
     }
 
@@ -109,11 +107,10 @@ impl<C: Clock> CachedRegistry<C> {
     /// hundred devices and rooms. In a smaller registry, a device of another instance is found at once.
     pub async fn refresh_for_missing(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let snapshot = self.cache.refresh_for_missing(store, invocation).await?;
+        let snapshot = self.cache.refresh_for_missing(session).await?;
         Ok(told(snapshot, log))
     }
 
@@ -124,12 +121,11 @@ impl<C: Clock> CachedRegistry<C> {
     pub async fn device(
         &self,
         id: &DeviceId,
-        store: &(impl ReadRegistry + LookUpRegistry),
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry + LookUpRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Option<Device>> {
         if self.would_read_many() {
-            return match Box::pin(store.device(id, invocation)).await {
+            return match Box::pin(session.device(id)).await {
                 Ok(found) => {
                     found.iter().for_each(|device| self.keep_device(device.clone()));
                     Ok(found)
@@ -146,13 +142,13 @@ impl<C: Clock> CachedRegistry<C> {
                 }
             };
         }
-        let snapshot = self.snapshot(store, invocation, log).await?;
+        let snapshot = self.snapshot(session, log).await?;
         if let Some(device) = snapshot.devices.get(id) {
             return Ok(Some(device.clone()));
         }
-        let found = Box::pin(store.device(id, invocation)).await?;
+        let found = Box::pin(session.device(id)).await?;
         if let Some(device) = found.as_ref().filter(|_| snapshot.has_all_devices) {
-            let now = self.refresh_for_missing(store, invocation, log).await?;
+            let now = self.refresh_for_missing(session, log).await?;
             if !now.devices.contains_key(id) && !now.deleted.contains_key(id) {
                 self.keep_device(device.clone());
             }
@@ -164,20 +160,19 @@ impl<C: Clock> CachedRegistry<C> {
     pub async fn room(
         &self,
         id: &RoomId,
-        store: &(impl ReadRegistry + LookUpRegistry),
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry + LookUpRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Option<(Room, Arc<Snapshot>)>> {
-        let snapshot = self.snapshot(store, invocation, log).await?;
+        let snapshot = self.snapshot(session, log).await?;
         if let Some(room) = snapshot.rooms.get(id) {
             return Ok(Some((room.clone(), snapshot)));
         }
-        let Some(room) = Box::pin(store.room(id, invocation)).await? else { return Ok(None) };
+        let Some(room) = Box::pin(session.room(id)).await? else { return Ok(None) };
         if !snapshot.has_all_rooms {
             return Ok(Some((room, snapshot)));
         }
         // It is not kept: while it is missing, the registry is asked for its devices again.
-        Ok(Some((room, self.refresh_for_missing(store, invocation, log).await?)))
+        Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
     /// Takes over a device that this process has just read or written.

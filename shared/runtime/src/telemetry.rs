@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use api::Problem;
 use serde_json::{Map, Value, json};
 use table::{Invocation, StoreError};
 
@@ -159,6 +160,13 @@ impl WideEvent {
         self.level = Level::Error;
         self.is_throttled |= matches!(error.downcast_ref(), Some(StoreError::Throttled(_)));
         self.set(what, chain(error));
+    }
+
+    /// Notes the error of the table behind a problem.
+    pub fn cause(&mut self, problem: &Problem) {
+        if let Some(cause) = &problem.cause {
+            self.error("table.error", &**cause);
+        }
     }
 
     /// Notes the status of the answer to a request.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{DeviceId, MetricName};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Invocation;
+use table::Session;
 
 use crate::density::Densities;
 use crate::error::SeriesError;
@@ -78,9 +78,8 @@ impl<'a> Budget<'a> {
     /// Adds the rows of devices.
     async fn spend_on_rows(
         &mut self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         rows: &[DeviceRows<'_>],
-        invocation: &Invocation,
     ) -> Result<(), SeriesError> {
         let Some(first) = rows.first() else { return Ok(()) };
         let is_new =
@@ -94,8 +93,7 @@ impl<'a> Budget<'a> {
         if self.devices.len() == 1 && new == rows.len() {
             return Ok(());
         }
-        let costs =
-            rows.iter().map(|device| Box::pin(cost(store, device, self.densities, invocation)));
+        let costs = rows.iter().map(|device| Box::pin(cost(session, device, self.densities)));
         let costs: Vec<_> = costs.collect();
         let costs: Vec<f64> =
             stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;
@@ -146,18 +144,16 @@ impl<'a> Budget<'a> {
 #[derive(Debug)]
 pub struct RowReader<'r, S> {
     /// The table.
-    pub store: &'r S,
+    pub session: Session<'r, S>,
     /// What the answer may cost.
     pub budget: Budget<'r>,
-    /// The invocation that reads.
-    pub invocation: &'r Invocation,
 }
 
 impl<'r, S: Store> RowReader<'r, S> {
     /// One that has read nothing yet.
     #[must_use]
-    pub const fn of(store: &'r S, densities: &'r Densities, invocation: &'r Invocation) -> Self {
-        Self { store, budget: Budget::of(MAX_ROW_UNITS, densities), invocation }
+    pub const fn of(session: Session<'r, S>, densities: &'r Densities) -> Self {
+        Self { session, budget: Budget::of(MAX_ROW_UNITS, densities) }
     }
 
     /// Adds the rows of devices to the budget.
@@ -166,16 +162,15 @@ impl<'r, S: Store> RowReader<'r, S> {
     ///
     /// If they are too many or too dear together; the message says what to ask instead.
     pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
-        self.budget.spend_on_rows(self.store, rows, self.invocation).await
+        self.budget.spend_on_rows(self.session, rows).await
     }
 }
 
 /// About how many read units the rows of a device take.
 async fn cost(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     rows: &DeviceRows<'_>,
     densities: &Densities,
-    invocation: &Invocation,
 ) -> Result<f64, SeriesError> {
-    Ok(densities.cost(store, &rows.question, invocation).await?.of(rows.question.coarsest))
+    Ok(densities.cost(session, &rows.question).await?.of(rows.question.coarsest))
 }

@@ -15,7 +15,7 @@ mod tests;
 use chrono::TimeDelta;
 use domain::{DeviceId, Episode, Order, QuarterHour, TimeRange, episodes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Invocation;
+use table::Session;
 
 use crate::error::SeriesError;
 use crate::gather::DeviceQuestion;
@@ -34,20 +34,19 @@ pub use search::EpisodeSearch;
 ///
 /// If the table fails, or if the readings of too long a time would be read.
 pub async fn find<'a>(
-    store: &impl ConditionsStore,
+    session: Session<'_, impl ConditionsStore>,
     questions: &[DeviceQuestion<'a>],
     search: &EpisodeSearch,
-    invocation: &Invocation,
 ) -> Result<(Vec<(&'a DeviceId, Episode)>, IndexPlan), SeriesError> {
     questions.iter().try_for_each(DeviceQuestion::check)?;
 
     let mut plan = IndexPlan::default();
-    let matching = match by_index(store, questions, search, &mut plan, invocation).await? {
+    let matching = match by_index(session, questions, search, &mut plan).await? {
         Ok(matching) => matching,
         Err(reason) => {
             plan.reason = Some(reason);
             let whole = |question: &DeviceQuestion<'_>| vec![question.grid.range()];
-            by_rollups(store, questions, whole, search, invocation).await?
+            by_rollups(session, questions, whole, search).await?
         }
     };
 
@@ -56,7 +55,7 @@ pub async fn find<'a>(
         let matching: Vec<_> = matching.into_iter().collect();
         let mut of_device = episodes(&matching);
         if search.is_exact {
-            of_device = exact::refined(store, question, search, of_device, invocation).await?;
+            of_device = exact::refined(session, question, search, of_device).await?;
         }
         found.extend(of_device.into_iter().map(|episode| (question.device.id(), episode)));
     }
@@ -66,18 +65,17 @@ pub async fn find<'a>(
 
 /// What matches, by the rollups of parts of what is asked of each device.
 async fn by_rollups(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     questions: &[DeviceQuestion<'_>],
     parts: impl Fn(&DeviceQuestion<'_>) -> Vec<TimeRange>,
     search: &EpisodeSearch,
-    invocation: &Invocation,
 ) -> Result<Vec<Matching>, SeriesError> {
     let asked = questions.iter().map(|question| {
         let parts = parts(question);
         Box::pin(async move {
             let mut matching = Matching::new();
             for part in parts {
-                matching.extend(plain::matching(store, question, part, search, invocation).await?);
+                matching.extend(plain::matching(session, question, part, search).await?);
             }
             Ok::<_, SeriesError>(matching)
         })
@@ -88,19 +86,18 @@ async fn by_rollups(
 
 /// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
 async fn by_index(
-    store: &impl ConditionsStore,
+    session: Session<'_, impl ConditionsStore>,
     questions: &[DeviceQuestion<'_>],
     search: &EpisodeSearch,
     plan: &mut IndexPlan,
-    invocation: &Invocation,
 ) -> Result<Result<Vec<Matching>, String>, SeriesError> {
-    if let Some(reason) = plan::unsuitable(search, store.has_conditions_index()) {
+    if let Some(reason) = plan::unsuitable(search, session.has_conditions_index()) {
         return Ok(Err(reason.to_owned()));
     }
 
-    let before = invocation.read_units();
+    let before = session.invocation.read_units();
     // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
-    let stored = store.conditions_schema(invocation).await?;
+    let stored = session.conditions_schema().await?;
     let (boxed, budget) = match plan::choose(stored.as_ref(), search, questions, plan) {
         Ok(chosen) => chosen,
         Err(reason) => return Ok(Err(reason)),
@@ -111,48 +108,47 @@ async fn by_index(
         let Some(range) = indexed_range(question) else {
             return Ok(Err(format!("the rollups of {} are too new", question.device.id())));
         };
-        if !follows_settings(store, question, invocation).await? {
+        if !follows_settings(session, question).await? {
             return Ok(Err(format!(
                 "settings of the metrics of {} have changed, and its rollups do not follow yet",
                 question.device.id()
             )));
         }
-        if !has_oldest(store, question, range, invocation).await? {
+        if !has_oldest(session, question, range).await? {
             return Ok(Err(format!("rollups of {} have expired", question.device.id())));
         }
         indexed.push(Indexed { question, range });
     }
 
     // What has been read to get here is a part of the index's cost.
-    let budget = budget - (invocation.read_units() - before);
-    let matching = indexed::matching(store, &indexed, &boxed, budget, invocation).await?;
-    plan.consumed = invocation.read_units() - before;
+    let budget = budget - (session.invocation.read_units() - before);
+    let matching = indexed::matching(session, &indexed, &boxed, budget).await?;
+    plan.consumed = session.invocation.read_units() - before;
     let Some(mut matching) = matching else {
         return Ok(Err("the index has cost a fifth of all rollups".to_owned()));
     };
 
     let rest =
         |question: &DeviceQuestion<'_>| uncovered(question.grid.range(), indexed_range(question));
-    let others = by_rollups(store, questions, rest, search, invocation).await?;
+    let others = by_rollups(session, questions, rest, search).await?;
     for (matching, others) in matching.iter_mut().zip(others) {
         matching.extend(others);
     }
-    plan.consumed = invocation.read_units() - before;
+    plan.consumed = session.invocation.read_units() - before;
     Ok(Ok(matching))
 }
 
 /// Whether the index has what a device's present settings make of the readings: after a change the rollups are folded
 /// again.
 async fn follows_settings(
-    store: &impl ConditionsStore,
+    session: Session<'_, impl ConditionsStore>,
     question: &DeviceQuestion<'_>,
-    invocation: &Invocation,
 ) -> Result<bool, SeriesError> {
     let (settings, range) = (question.device.fold_settings(), question.grid.range());
     if !settings.concerns(0, range) {
         return Ok(true);
     }
-    let folded = store.refold(question.device.id(), invocation).await?;
+    let folded = session.refold(question.device.id()).await?;
     Ok(!settings.concerns(folded.settings, range))
 }
 
@@ -169,19 +165,18 @@ fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
 /// Whether the device's rollups of 15 minutes reach back as far as those of days say. Where they have
 /// expired the index says nothing, and the rollups say from when on there are some.
 async fn has_oldest(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     range: TimeRange,
-    invocation: &Invocation,
 ) -> Result<bool, SeriesError> {
     let zone = question.horizon.zone();
     let dates = zone.dates(range);
     let order = Order::Ascending;
-    let days = store.days(question.device.id(), dates, order, 1, invocation).await?;
+    let days = session.days(question.device.id(), dates, order, 1).await?;
     let first =
         days.iter().flat_map(|day| day.rollup.metrics.values()).map(|metric| metric.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
     let quarter = QuarterHour::of(first).range();
-    let found = store.quarters(question.device.id(), quarter, false, invocation).await?;
+    let found = session.quarters(question.device.id(), quarter, false).await?;
     Ok(found.iter().any(|quarter| !quarter.is_expired(question.now)))
 }

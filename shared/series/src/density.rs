@@ -1,14 +1,12 @@
 //! The number of readings that a device has in a day, estimated from its newest day's rollup and remembered. Reads no
 //! reading.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order};
 use table::sizes::ItemSizes;
-use table::{Invocation, StoreResult};
+use table::{BoundedMemory, Session, StoreResult};
 
 use crate::gather::{DeviceQuestion, Level};
 use crate::ports::Store;
@@ -86,8 +84,14 @@ fn days_of(length: TimeDelta) -> f64 {
 
 /// Daily rollups, remembered by device and date, that say how dense a device's readings are. A repeated question so
 /// costs no more than its own reads. An older answer is as good: it only chooses the cheaper items.
-#[derive(Debug, Default)]
-pub struct Densities(Mutex<HashMap<(DeviceId, LocalDate), NewestDay>>);
+#[derive(Debug)]
+pub struct Densities(BoundedMemory<(DeviceId, LocalDate), NewestDay>);
+
+impl Default for Densities {
+    fn default() -> Self {
+        Self(BoundedMemory::new(MAX_REMEMBERED, TimeDelta::MAX))
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct NewestDay {
@@ -101,9 +105,8 @@ impl Densities {
     /// readings.
     pub async fn cost(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
-        invocation: &Invocation,
     ) -> StoreResult<Cost> {
         let DeviceQuestion { device, horizon, now, .. } = *question;
         let range = question.grid.range();
@@ -116,46 +119,36 @@ impl Densities {
 
         let zone = horizon.zone();
         let dates = zone.dates(range);
-        Ok(self.of(store, device, dates, invocation).await?.cost(days_of(lived)))
+        Ok(self.of(session, device, dates).await?.cost(days_of(lived)))
     }
 
     /// The density of a device between two dates, both inside: of the newest day that has a rollup.
     async fn of(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         device: &Device,
         dates: RangeInclusive<LocalDate>,
-        invocation: &Invocation,
     ) -> StoreResult<Density> {
         let key = (device.id().clone(), *dates.end());
         let density = |day: NewestDay| Density::of(device, day.metrics, day.readings);
-        let known = self.known().get(&key).copied();
+        let known = self.0.get(&key, session.now);
         if let Some(day) = known.filter(|day| day.date >= *dates.start()) {
             return Ok(density(day));
         }
-        let Some(day) = newest_day(store, device, dates, invocation).await? else {
+        let Some(day) = newest_day(session, device, dates).await? else {
             return Ok(Density::usual(device));
         };
-        let mut remembered = self.known();
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.clear();
-        }
-        remembered.insert(key, day);
+        self.0.keep(key, day, session.now);
         Ok(density(day))
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(DeviceId, LocalDate), NewestDay>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn newest_day(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     device: &Device,
     dates: RangeInclusive<LocalDate>,
-    invocation: &Invocation,
 ) -> StoreResult<Option<NewestDay>> {
-    let days = store.days(device.id(), dates, Order::Descending, 1, invocation).await?;
+    let days = session.days(device.id(), dates, Order::Descending, 1).await?;
     let Some(day) = days.first() else { return Ok(None) };
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
     let metrics = &day.rollup.metrics;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
-use table::Invocation;
+use table::Session;
 
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, gather, gather_with_day_before};
@@ -48,11 +48,10 @@ impl DeviceValues<'_> {
 /// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
 /// what comes from their neighbours.
 pub async fn device_values<'a>(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'a>,
     names: &[MetricName],
     spans: impl Fn(&MetricRule) -> bool,
-    invocation: &Invocation,
 ) -> Result<DeviceValues<'a>, SeriesError> {
     let names: Vec<MetricName> = names
         .iter()
@@ -69,13 +68,13 @@ pub async fn device_values<'a>(
 
     let (mut gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
-        gathered = gather(store, question, invocation).await?;
+        gathered = gather(session, question).await?;
         beside =
             RangeNeighbours { values: BTreeMap::new(), reach: question.grid.range(), left: None };
     } else {
-        gathered = gather_with_day_before(store, question, invocation).await?;
+        gathered = gather_with_day_before(session, question).await?;
         let day_before = gathered.day_before.as_ref();
-        beside = neighbours(store, question, &spanning, day_before, invocation).await?;
+        beside = neighbours(session, question, &spanning, day_before).await?;
     }
 
     let none = Neighbours::default();

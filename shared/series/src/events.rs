@@ -7,7 +7,7 @@ use domain::{
     Timestamp, Verdict,
 };
 use serde::Serialize;
-use table::Invocation;
+use table::Session;
 
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, Level, RollupPiece, gather, gather_with_day_before, readings};
@@ -88,11 +88,10 @@ impl Events {
 /// The events of a device's counters whose steps overlap the range, or end at its begin: so each flag of a row has an
 /// event. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
 pub async fn events(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     names: &[MetricName],
     wanted: Flags,
-    invocation: &Invocation,
 ) -> Result<Events, SeriesError> {
     let counters = question.device.metrics().iter().filter(|(name, _)| names.contains(name));
     let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
@@ -102,14 +101,13 @@ pub async fn events(
         return Ok(Events::default());
     }
 
-    let gathered = gather_with_day_before(store, question, invocation).await?;
-    let beside =
-        neighbours(store, question, &counters, gathered.day_before.as_ref(), invocation).await?;
+    let gathered = gather_with_day_before(session, question).await?;
+    let beside = neighbours(session, question, &counters, gathered.day_before.as_ref()).await?;
 
     let mut found = Events::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
-        let mut look = Look { store, invocation, name, rule, wanted, found: Vec::new(), looks: 0 };
+        let mut look = Look { session, name, rule, wanted, found: Vec::new(), looks: 0 };
         let last = look.search_pieces(question, &gathered.pieces, beside.before).await?;
         if let (Some(last), Some(after)) = (last, beside.after) {
             look.step(question.device, &last, &after);
@@ -122,8 +120,7 @@ pub async fn events(
 
 /// A look at one counter.
 struct Look<'a, S> {
-    store: &'a S,
-    invocation: &'a Invocation,
+    session: Session<'a, S>,
     name: &'a MetricName,
     rule: &'a MetricRule,
     wanted: Flags,
@@ -174,7 +171,7 @@ impl<S: Store> Look<'_, S> {
         if piece.level == Level::Days {
             let grid = Grid::total(piece.range);
             let finer = DeviceQuestion { grid: &grid, coarsest: Level::QuarterHours, ..*question };
-            match gather(self.store, &finer, self.invocation).await {
+            match gather(self.session, &finer).await {
                 Ok(quarters) => {
                     Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;
                 }
@@ -197,7 +194,7 @@ impl<S: Store> Look<'_, S> {
         range: TimeRange,
     ) -> Result<(), SeriesError> {
         let mut last: Option<Sample> = None;
-        for reading in readings(self.store, question, range, self.invocation).await? {
+        for reading in readings(self.session, question, range).await? {
             let Some(sample) = self.rule.sample(&reading, self.name) else { continue };
             if let Some(last) = last {
                 self.step(question.device, &last, &sample);

@@ -15,7 +15,7 @@ use domain::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rollups::is_closing;
 use table::sizes::ItemSizes;
-use table::{Invocation, NearestReading, RangeQuery, ReadingKey, StoredRollup};
+use table::{NearestReading, RangeQuery, ReadingKey, Session, StoredRollup};
 
 use super::error::SeriesError;
 use super::grid::{Grid, intersection, joined, uncovered};
@@ -229,20 +229,18 @@ impl DeviceRollups {
 
 /// Gathers what is asked.
 pub async fn gather(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
-    invocation: &Invocation,
 ) -> Result<DeviceRollups, SeriesError> {
-    Gathering::new(question, false)?.run(store, invocation).await
+    Gathering::new(question, false)?.run(session).await
 }
 
 /// Gathers the rollups of the range, and with the same query the day before it, for the neighbours.
 pub(crate) async fn gather_with_day_before(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
-    invocation: &Invocation,
 ) -> Result<DeviceRollups, SeriesError> {
-    Gathering::new(question, true)?.run(store, invocation).await
+    Gathering::new(question, true)?.run(session).await
 }
 
 /// How a stored rollup serves.
@@ -288,17 +286,13 @@ impl<'a> Gathering<'a> {
         Ok(Self { question, rules, gathered, readings, days_read, budget, has_day_before })
     }
 
-    async fn run(
-        mut self,
-        store: &impl Store,
-        invocation: &Invocation,
-    ) -> Result<DeviceRollups, SeriesError> {
+    async fn run(mut self, session: Session<'_, impl Store>) -> Result<DeviceRollups, SeriesError> {
         if let Some(rolled_up) = self.question.rolled_up() {
-            self.take_rollups(store, rolled_up, invocation).await?;
+            self.take_rollups(session, rolled_up).await?;
         }
-        self.take_readings(store, invocation).await?;
+        self.take_readings(session).await?;
         self.gathered.pieces.sort_by_key(|piece| piece.range.from());
-        self.find_arrivals(store, invocation).await?;
+        self.find_arrivals(session).await?;
         let mut gathered = self.gathered;
         gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
         Ok(gathered)
@@ -306,13 +300,12 @@ impl<'a> Gathering<'a> {
 
     async fn take_rollups(
         &mut self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
-        invocation: &Invocation,
     ) -> Result<(), SeriesError> {
         let days = match self.question.coarsest {
             Level::Days => {
-                let days = self.days(store, self.with_day_before(range), invocation).await?;
+                let days = self.days(session, self.with_day_before(range)).await?;
                 self.gathered.day_before =
                     days.first().filter(|day| self.has_neighbours(day)).cloned();
                 days
@@ -332,11 +325,11 @@ impl<'a> Gathering<'a> {
         }
 
         let mut gaps = uncovered(range, taken);
-        if self.take_newest(store, gaps.last(), &days, invocation).await? {
+        if self.take_newest(session, gaps.last(), &days).await? {
             gaps.pop();
         }
 
-        let mut quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        let mut quarters = self.quarters(session, &gaps, &days).await?;
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
             let last = quarters.partition_point(|quarter| quarter.range.from() < gap.to());
@@ -345,7 +338,7 @@ impl<'a> Gathering<'a> {
             if let Ok(silent) = TimeRange::new(gap.from(), begin) {
                 let days = match self.question.coarsest {
                     Level::Days => &days,
-                    _ => &self.days(store, silent, invocation).await?,
+                    _ => &self.days(session, silent).await?,
                 };
                 self.check_expiry(silent, days)?;
             }
@@ -362,10 +355,9 @@ impl<'a> Gathering<'a> {
     /// the quarters that may still be found.
     async fn quarters(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         gaps: &[TimeRange],
         days: &[StoredRollup],
-        invocation: &Invocation,
     ) -> Result<Vec<StoredRollup>, SeriesError> {
         let aligned = |gap: &TimeRange| {
             let from = QuarterHour::of(gap.from()).start();
@@ -379,7 +371,7 @@ impl<'a> Gathering<'a> {
             let length = QuarterHour::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
             let asked = parts.map(|part| async move {
-                store.quarters(self.question.device.id(), part, false, invocation).await
+                session.quarters(self.question.device.id(), part, false).await
             });
             let asked: Vec<_> = asked.collect();
             let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
@@ -395,15 +387,13 @@ impl<'a> Gathering<'a> {
 
     async fn days(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
-        invocation: &Invocation,
     ) -> Result<Vec<StoredRollup>, SeriesError> {
         let zone = self.question.horizon.zone();
         let dates = zone.dates(range);
         let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
-        let mut days =
-            store.days(self.question.device.id(), dates, order, limit, invocation).await?;
+        let mut days = session.days(self.question.device.id(), dates, order, limit).await?;
         days.retain(|day| !day.is_expired(self.question.now));
         Ok(days)
     }
@@ -440,10 +430,9 @@ impl<'a> Gathering<'a> {
     /// If there are more readings than then, takes nothing, and has read no more than the quarters cost.
     async fn take_newest(
         &mut self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         gap: Option<&TimeRange>,
         days: &[StoredRollup],
-        invocation: &Invocation,
     ) -> Result<bool, SeriesError> {
         let newest = days.iter().rfind(|day| !day.rollup.is_empty());
         let (Some(gap), Some(newest)) = (gap, newest) else { return Ok(false) };
@@ -471,7 +460,7 @@ impl<'a> Gathering<'a> {
         let order = Order::Ascending;
 
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
-        let page = store.device_readings(self.question.device.id(), &query, invocation).await?;
+        let page = session.device_readings(self.question.device.id(), &query).await?;
         if page.has_more {
             return Ok(false);
         }
@@ -579,13 +568,9 @@ impl<'a> Gathering<'a> {
         )))
     }
 
-    async fn take_readings(
-        &mut self,
-        store: &impl Store,
-        invocation: &Invocation,
-    ) -> Result<(), SeriesError> {
+    async fn take_readings(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
         for range in joined(std::mem::take(&mut self.readings)) {
-            self.fold_readings(store, range, invocation).await?;
+            self.fold_readings(session, range).await?;
         }
         Ok(())
     }
@@ -593,16 +578,15 @@ impl<'a> Gathering<'a> {
     /// Folds the readings of a range page by page: no more of them are held than a page and the unit that it cuts.
     async fn fold_readings(
         &mut self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
-        invocation: &Invocation,
     ) -> Result<(), SeriesError> {
         let mut pages = Pages::of(self.question, range);
         let mut unfolded: Vec<Reading> = Vec::new();
         let mut is_first = true;
-        while let Some(page) = pages.next(store, invocation).await? {
+        while let Some(page) = pages.next(session).await? {
             if is_first && self.question.coarsest == Level::Readings {
-                self.check_readings(store, range, page.first(), invocation).await?;
+                self.check_readings(session, range, page.first()).await?;
             }
             is_first = false;
             unfolded.extend(page);
@@ -631,16 +615,15 @@ impl<'a> Gathering<'a> {
     /// Refuses a range whose first readings have expired.
     async fn check_readings(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
         first: Option<&Reading>,
-        invocation: &Invocation,
     ) -> Result<(), SeriesError> {
         let first = first.map_or(range.to(), |reading| reading.at);
         let Ok(silent) = TimeRange::new(range.from(), first) else { return Ok(()) };
         let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
-        let quarters = store.quarters(self.question.device.id(), silent, false, invocation).await?;
+        let quarters = session.quarters(self.question.device.id(), silent, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !self.question.has_readings(quarter)
         };
@@ -710,18 +693,14 @@ impl<'a> Gathering<'a> {
     }
 
     /// Finds when a device that has moved came. It may have come with a counter of 0, which is in no rollup.
-    async fn find_arrivals(
-        &mut self,
-        store: &impl Store,
-        invocation: &Invocation,
-    ) -> Result<(), SeriesError> {
+    async fn find_arrivals(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
         let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
         for piece in &mut self.gathered.pieces {
             let has_moved = piece.is_in_other_room != was_elsewhere;
             was_elsewhere = piece.is_in_other_room;
             if has_moved && piece.level > Level::Readings && left > 0 {
                 let order = Order::Ascending;
-                let first = edge(store, self.question, piece.range, order, invocation).await?;
+                let first = edge(session, self.question, piece.range, order).await?;
                 piece.first = first.unwrap_or(piece.first);
                 left -= 1;
             }
@@ -733,18 +712,17 @@ impl<'a> Gathering<'a> {
 /// When the reading at an end of a range is, if the device has a counter: a reading whose only value is a counter of 0
 /// is in no rollup.
 async fn edge(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     range: TimeRange,
     order: Order,
-    invocation: &Invocation,
 ) -> Result<Option<Timestamp>, SeriesError> {
     let mut rules = question.device.metrics().values().map(MetricRule::of);
     if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
         return Ok(None);
     }
     let nearest = NearestReading { device: question.device.id(), range, order, consistent: false };
-    Ok(nearest.find(store, invocation).await?.map(|reading| reading.at))
+    Ok(nearest.find(session).await?.map(|reading| reading.at))
 }
 
 /// Takes ranges from the front that are together at most so long; the last is cut.
@@ -765,14 +743,13 @@ fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<Ti
 
 /// All readings of a device in a range.
 pub async fn readings(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     range: TimeRange,
-    invocation: &Invocation,
 ) -> Result<Vec<Reading>, SeriesError> {
     let mut pages = Pages::of(question, range);
     let mut readings: Vec<Reading> = Vec::new();
-    while let Some(page) = pages.next(store, invocation).await? {
+    while let Some(page) = pages.next(session).await? {
         readings.extend(page);
     }
     Ok(readings)
@@ -797,13 +774,12 @@ impl<'a> Pages<'a> {
     /// The next page; `None` behind the last one.
     async fn next(
         &mut self,
-        store: &impl Store,
-        invocation: &Invocation,
+        session: Session<'_, impl Store>,
     ) -> Result<Option<Vec<Reading>>, SeriesError> {
         if !self.has_more {
             return Ok(None);
         }
-        let page = store.device_readings(self.device.id(), &self.query, invocation).await?;
+        let page = session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
         self.read += page.readings.len();
         if self.read > MAX_READINGS {

@@ -1,19 +1,19 @@
 //! The time up to which the rollups of a table are complete. Reads no rollup.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Following, newest_sealable_edge};
-use table::{Invocation, RollupState, StoreResult};
+use table::{Remembered, RollupState, Session, StoreResult};
 
 use crate::ports::Store;
 
 /// The time for which rollups are complete, and the zone of their days.
 #[derive(Debug)]
 pub struct Horizon {
-    state: Option<RollupState>,
+    state: Option<Arc<RollupState>>,
     /// The newest time that may be sealed. A mark of a clock that was ahead is not believed beyond it.
     edge: Timestamp,
     following: Following,
@@ -31,8 +31,8 @@ impl Horizon {
 
     /// The state, if the rollup function has run.
     #[must_use]
-    pub const fn state(&self) -> Option<&RollupState> {
-        self.state.as_ref()
+    pub fn state(&self) -> Option<&RollupState> {
+        self.state.as_deref()
     }
 
     /// The rollups that were read so far although they are of older settings, and will be folded again.
@@ -66,7 +66,7 @@ impl Horizon {
 /// An older state is right as well: what was sealed since then is folded from readings.
 #[derive(Debug)]
 pub struct RollupStateCache {
-    known: Mutex<Option<(Timestamp, RollupState)>>,
+    state: Remembered<RollupState>,
     following: Following,
 }
 
@@ -76,44 +76,27 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 impl RollupStateCache {
     /// Knows nothing yet.
     #[must_use]
-    pub const fn new(following: Following) -> Self {
-        Self { known: Mutex::new(None), following }
+    pub fn new(following: Following) -> Self {
+        Self { state: Remembered::default(), following }
     }
 
     /// The state, at most a minute old.
-    pub async fn horizon(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Horizon> {
-        if let Some((read_at, state)) = &*self.known()
-            && now.since(*read_at) < MAX_AGE
-        {
-            return Ok(self.of(Some(state.clone()), now));
+    pub async fn horizon(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
+        match self.state.get(session.now, |_| MAX_AGE) {
+            Some(state) => Ok(self.of(Some(state), session.now)),
+            None => self.read(session).await,
         }
-        self.read(store, now, invocation).await
     }
 
     /// The state as it is this moment.
-    pub async fn read(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Horizon> {
-        let state = store.rollup_state(invocation).await?;
-        *self.known() = state.clone().map(|state| (now, state));
-        Ok(self.of(state, now))
+    pub async fn read(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
+        let state = session.rollup_state().await?;
+        Ok(self.of(state.map(|state| self.state.keep(state, session.now)), session.now))
     }
 
-    fn of(&self, state: Option<RollupState>, now: Timestamp) -> Horizon {
+    fn of(&self, state: Option<Arc<RollupState>>, now: Timestamp) -> Horizon {
         let (edge, outdated) = (newest_sealable_edge(now), Arc::default());
         Horizon { state, edge, following: self.following, outdated }
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Option<(Timestamp, RollupState)>> {
-        self.known.lock().expect("nothing panics while it is held")
     }
 }
 

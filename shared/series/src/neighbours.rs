@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use domain::{
     Bucket, MetricName, MetricRule, Neighbours, Order, QuarterHour, Sample, TimeRange, Timestamp,
 };
-use table::{Invocation, RangeQuery, StoredRollup};
+use table::{RangeQuery, Session, StoredRollup};
 
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, MAX_READ};
@@ -41,19 +41,17 @@ pub(crate) struct RangeNeighbours {
 /// Where one room is asked for, a value in another room does not count, nor does any value beyond it: the device
 /// came from there, or went there.
 pub(crate) async fn neighbours(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     rules: &BTreeMap<MetricName, MetricRule>,
     day_before: Option<&StoredRollup>,
-    invocation: &Invocation,
 ) -> Result<RangeNeighbours, SeriesError> {
     let range = question.grid.range();
     let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
 
     let mut search = Search {
-        store,
+        session,
         question,
-        invocation,
         order: Order::Descending,
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
@@ -96,9 +94,8 @@ pub(crate) async fn neighbours(
 
 /// A search in one direction; back in time where the order is descending.
 struct Search<'a, S> {
-    store: &'a S,
+    session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
-    invocation: &'a Invocation,
     order: Order,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
@@ -182,7 +179,7 @@ impl<S: Store> Search<'_, S> {
 
         let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
         let device = self.question.device.id();
-        let page = self.store.device_readings(device, &query, self.invocation).await?;
+        let page = self.session.device_readings(device, &query).await?;
 
         for reading in &page.readings {
             if !self.question.is_about(reading.room.as_ref()) {
@@ -292,7 +289,7 @@ impl<S: Store> Search<'_, S> {
             return Ok(());
         };
         let device = self.question.device.id();
-        let mut found = self.store.quarters(device, range, false, self.invocation).await?;
+        let mut found = self.session.quarters(device, range, false).await?;
 
         if self.is_refolded(range, &found) {
             return self.read_all(near, far).await;
@@ -359,7 +356,7 @@ impl<S: Store> Search<'_, S> {
             }
 
             let device = self.question.device.id();
-            let days = self.store.days(device, dates, self.order, limit, self.invocation);
+            let days = self.session.days(device, dates, self.order, limit);
             let days = days.await?;
             for day in &days {
                 if self.missing.is_empty() {

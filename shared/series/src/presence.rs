@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{Order, TimeRange, Timestamp};
-use table::{Invocation, NearestReading};
+use table::{NearestReading, Session};
 
 use super::device::DeviceValues;
 use super::error::SeriesError;
@@ -31,11 +31,10 @@ impl Presence {
     /// A meter is where its last reading was, also one from before the range, until the next one. `first_seen` is the
     /// first reading of the meter and of the devices behind it: before, there was nothing to measure.
     pub async fn of(
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
         values: &DeviceValues<'_>,
         first_seen: Timestamp,
-        invocation: &Invocation,
     ) -> Result<Self, SeriesError> {
         let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
         // What lies ahead of now is told as far as there are readings.
@@ -52,7 +51,7 @@ impl Presence {
         let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
         let left = left_at(question, pieces);
         if range.from() < first
-            && let Some(last) = was_there_before(store, question, invocation).await?
+            && let Some(last) = was_there_before(session, question).await?
         {
             let left = left.filter(|left| last < *left);
             presence.append(range.from(), first.min(left.unwrap_or(first)));
@@ -122,15 +121,14 @@ fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Time
 /// The time of a device's last reading before the range, if it was in the rooms then. Where that reading has expired the
 /// registry tells whether it was, and no time is known.
 async fn was_there_before(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
-    invocation: &Invocation,
 ) -> Result<Option<Timestamp>, SeriesError> {
     let from = question.grid.range().from();
     let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(None) };
     let (device, order) = (question.device.id(), Order::Descending);
     let last = NearestReading { device, range, order, consistent: false };
-    let last = last.find(store, invocation).await?;
+    let last = last.find(session).await?;
     Ok(match last {
         Some(reading) => question.is_about(reading.room.as_ref()).then_some(reading.at),
         None => {

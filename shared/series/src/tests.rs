@@ -17,8 +17,8 @@ use rollups::Following;
 use table::given::invocation;
 use table::memory_db::MemoryDb;
 use table::{
-    Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _, RollupKey,
-    RollupState, StoredRollup,
+    Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, RollupKey, RollupState,
+    Session, StoredRollup,
 };
 
 use super::budget::MAX_ROW_VALUES;
@@ -163,7 +163,8 @@ impl Home {
         now: Timestamp,
     ) -> Result<DeviceRollups, SeriesError> {
         let horizon = RollupStateCache::new(Following::default());
-        let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
+        let horizon =
+            horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
         let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
         let question = DeviceQuestion {
             device,
@@ -176,7 +177,7 @@ impl Home {
             coarsest,
             now,
         };
-        gather(&self.store, &question, &invocation()).await
+        gather(Session::new(&self.store, &invocation(), Timestamp::MAX), &question).await
     }
 
     async fn answer(
@@ -186,7 +187,8 @@ impl Home {
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
         let horizon = RollupStateCache::new(Following::default());
-        let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
+        let horizon =
+            horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
         let question = DeviceQuestion {
             device: &self.device,
             rooms: None,
@@ -199,7 +201,13 @@ impl Home {
             now,
         };
         let names = [COUNTER, POWER, GAUGE].map(metric);
-        let found = device_values(&self.store, &question, &names, |_| true, &invocation()).await;
+        let found = device_values(
+            Session::new(&self.store, &invocation(), Timestamp::MAX),
+            &question,
+            &names,
+            |_| true,
+        )
+        .await;
         let found = found.expect("within reach");
         found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
     }
@@ -285,7 +293,10 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     };
     let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
     let horizon = RollupStateCache::new(Following::default());
-    let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
+    let horizon = horizon
+        .read(Session::new(&home.store, &invocation(), Timestamp::MAX))
+        .await
+        .expect("memory");
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
     let question =
@@ -293,14 +304,22 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let names = [metric(GAUGE)];
 
     let wanted = BTreeSet::from(names.clone());
-    let found =
-        gather(&home.store, &DeviceQuestion { metrics: Some(&wanted), ..question }, &invocation())
-            .await;
+    let found = gather(
+        Session::new(&home.store, &invocation(), Timestamp::MAX),
+        &DeviceQuestion { metrics: Some(&wanted), ..question },
+    )
+    .await;
     let pieces = found.expect("within reach").pieces;
     let is_asked = |piece: &RollupPiece| piece.rollup.metrics.keys().eq(&names);
     assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
 
-    let found = device_values(&home.store, &question, &names, |_| true, &invocation()).await;
+    let found = device_values(
+        Session::new(&home.store, &invocation(), Timestamp::MAX),
+        &question,
+        &names,
+        |_| true,
+    )
+    .await;
     let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
     assert_eq!((gathered.pieces.len(), gathered.sent.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
@@ -454,14 +473,20 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
         ];
         let home = Home::of(readings, "UTC").await;
         let horizon = RollupStateCache::new(Following::default());
-        let horizon = horizon.read(&home.store, now, &invocation()).await.expect("memory");
+        let horizon =
+            horizon.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
         let of = async |from, to| {
             let grid = Grid::total(range(minute(from), minute(to)));
             let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let names = [metric(POWER)];
-            let found =
-                device_values(&home.store, &question, &names, |_| true, &invocation()).await;
+            let found = device_values(
+                Session::new(&home.store, &invocation(), Timestamp::MAX),
+                &question,
+                &names,
+                |_| true,
+            )
+            .await;
             total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
         };
         let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
@@ -524,7 +549,10 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
     let horizon = RollupStateCache::new(Following::default());
-    let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
+    let horizon = horizon
+        .read(Session::new(&home.store, &invocation(), Timestamp::MAX))
+        .await
+        .expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
         let rooms = [given::room(room)].into();
@@ -539,9 +567,13 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             coarsest: Level::Days,
             now: plus(first, 9 * DAY),
         };
-        let found =
-            device_values(&home.store, &question, &[metric(COUNTER)], |_| true, &invocation())
-                .await;
+        let found = device_values(
+            Session::new(&home.store, &invocation(), Timestamp::MAX),
+            &question,
+            &[metric(COUNTER)],
+            |_| true,
+        )
+        .await;
         let found = found.expect("within reach");
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
@@ -563,7 +595,10 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
         let home = Home::of(readings.clone(), "UTC").await;
         home.roll_up(range(first, minute(sealed.max(1))), || true).await;
         let horizon = RollupStateCache::new(Following::default());
-        let horizon = horizon.read(&home.store, minute(90), &invocation()).await.expect("memory");
+        let horizon = horizon
+            .read(Session::new(&home.store, &invocation(), minute(90)))
+            .await
+            .expect("memory");
         let rooms = [given::room("hall")].into();
         // Of 600 W those are the minutes in the hall: to the reading in the loft, and from the return for 15.
         for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
@@ -572,7 +607,13 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
                 DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, minute(90));
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let (names, invocation) = ([metric(POWER)], invocation());
-            let found = device_values(&home.store, &question, &names, |_| true, &invocation).await;
+            let found = device_values(
+                Session::new(&home.store, &invocation, Timestamp::MAX),
+                &question,
+                &names,
+                |_| true,
+            )
+            .await;
             let found = found.expect("within reach");
             let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
             let expected = Exact::from(minutes * 60_000 * 600_u64);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
-use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, ReadLateChanges, StoreResult};
+use table::{DeviceGroups, LateChanges, QueueDepth, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
@@ -27,15 +27,13 @@ impl UnfoldedChanges {
 
     /// Asks the table, as it is this moment.
     pub async fn read(
-        store: &impl ReadLateChanges,
+        session: Session<'_, impl ReadLateChanges>,
         horizon: &Horizon,
-        now: Timestamp,
-        invocation: &Invocation,
     ) -> StoreResult<Self> {
         let queue = horizon.state().and_then(|state| state.queue);
         let following = horizon.following();
-        let (late, outdated) = (store.late_changes(invocation).await?, horizon.outdated().clone());
-        Ok(Self { late, queue, following, outdated, now })
+        let (late, outdated) = (session.late_changes().await?, horizon.outdated().clone());
+        Ok(Self { late, queue, following, outdated, now: session.now })
     }
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use domain::{
     CounterRule, Device, MetricName, MetricRule, Order, Sample, TimeRange, Timestamp, Verdict,
 };
-use table::{Invocation, NearestReading};
+use table::{NearestReading, Session};
 
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, Level};
@@ -36,20 +36,19 @@ impl Step<'_> {
     /// If the table fails.
     pub async fn unfit(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         rule: &CounterRule,
         verdict: Verdict,
-        invocation: &Invocation,
     ) -> Result<Option<String>, SeriesError> {
         let Self { name, at, .. } = *self;
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
             return Ok(Some("is no time that a reading can have".to_owned()));
         };
 
-        let Some(to) = self.value(store, range, rule, invocation).await? else {
+        let Some(to) = self.value(session, range, rule).await? else {
             return Ok(Some(format!("there is no reading of {name} above zero at that time")));
         };
-        let Some(from) = self.before(store, range, rule, invocation).await? else {
+        let Some(from) = self.before(session, range, rule).await? else {
             return Ok(Some(format!("{} is the first value; no step ends there", to.value)));
         };
 
@@ -71,14 +70,13 @@ impl Step<'_> {
 
     async fn value(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
         rule: &CounterRule,
-        invocation: &Invocation,
     ) -> Result<Option<Sample>, SeriesError> {
         let (device, order) = (self.device.id(), Order::Ascending);
         let reading = NearestReading { device, range, order, consistent: true };
-        let reading = reading.find(store, invocation).await?;
+        let reading = reading.find(session).await?;
         let rule = MetricRule::Counter(rule.clone());
         Ok(reading.and_then(|reading| rule.sample(&reading, self.name)))
     }
@@ -86,16 +84,15 @@ impl Step<'_> {
     /// The value before the step's last one, however far.
     async fn before(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         range: TimeRange,
         rule: &CounterRule,
-        invocation: &Invocation,
     ) -> Result<Option<Sample>, SeriesError> {
         let grid = Grid::total(range);
         let question =
             DeviceQuestion::of(self.device, &grid, self.horizon, Level::Readings, self.now);
         let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
-        let mut found = neighbours(store, &question, &rules, None, invocation).await?;
+        let mut found = neighbours(session, &question, &rules, None).await?;
         Ok(found.values.remove(self.name).and_then(|neighbours| neighbours.before))
     }
 }

@@ -2,10 +2,11 @@
 
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
+use crate::ports_macro::ports;
 use crate::{
     AlertKey, ChannelSecret, DueStates, Expected, Failing, JudgementOutcome, ListPage, Listing,
     NewJudgement, PutOutcome, Recheck, Rechecked, RunningMark, StoreResult, StoredAlertState,
-    StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey, WaitingMessage, ports,
+    StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey, WaitingMessage,
 };
 
 ports! {

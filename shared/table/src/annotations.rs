@@ -2,7 +2,8 @@
 
 use domain::{Annotated, Annotation, AnnotationId, TimeRange};
 
-use crate::{StoreResult, ports};
+use crate::StoreResult;
+use crate::ports_macro::ports;
 
 /// What is asked of annotations: those that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
 use crate::keys::Key;
-use crate::{BegunDeletion, PutOutcome, StoreResult, ports};
+use crate::ports_macro::ports;
+use crate::{BegunDeletion, PutOutcome, StoreResult};
 
 /// The key of an item, as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

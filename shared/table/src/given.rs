@@ -15,14 +15,19 @@ use domain::{
 
 use crate::{
     AlertKey, AlertState, Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups,
-    RegisterDevices, RollupKey, RollupState, StoredAlertState, StoredChannel, StoredRollup,
-    StoredRule,
+    RegisterDevices, RollupKey, RollupState, Session, StoredAlertState, StoredChannel,
+    StoredRollup, StoredRule,
 };
 
 /// A minute: more than any test takes, so that a slow machine fails none.
 #[must_use]
 pub fn minute() -> Deadline {
     Deadline::after(Duration::from_secs(60))
+}
+
+/// A session for which the time of day does not matter.
+pub const fn session<'a, S>(store: &'a S, invocation: &'a Invocation) -> Session<'a, S> {
+    Session::new(store, invocation, Timestamp::MAX)
 }
 
 /// An invocation of a [`minute`].

@@ -28,11 +28,13 @@ mod listing;
 mod meter_change;
 mod nearest;
 mod outcome;
+mod patterns;
 mod pause;
 mod permission;
 mod ports;
 mod ports_macro;
 mod range_query;
+mod remembered;
 mod rollup;
 mod rollup_ports;
 mod search;
@@ -69,6 +71,7 @@ pub use nearest::NearestReading;
 pub use outcome::{
     Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
 };
+use patterns::Patterns;
 pub use pause::{Pauses, out_of_patience, while_throttled};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
@@ -78,6 +81,7 @@ pub use ports::{
     ReadStays, RegisterDevices, RestoreStays, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
+pub use remembered::{BoundedMemory, Remembered};
 pub use rollup::{
     ConditionsPage, ConditionsQuery, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold,
     RollupKey, RollupState, StoredReading, StoredRollup, StoredSchema,

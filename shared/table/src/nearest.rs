@@ -2,7 +2,7 @@
 
 use domain::{DeviceId, Order, Reading, TimeRange};
 
-use crate::{Invocation, QueryReadings, RangeQuery, StoreResult};
+use crate::{QueryReadings, RangeQuery, Session, StoreResult};
 
 /// A search for one reading of a device.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,11 @@ impl NearestReading<'_> {
     /// Reads it; `None` if the range has no reading.
     pub async fn find(
         self,
-        store: &impl QueryReadings,
-        invocation: &Invocation,
+        session: Session<'_, impl QueryReadings>,
     ) -> StoreResult<Option<Reading>> {
         let Self { device, range, order, consistent } = self;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent };
-        let page = store.device_readings(device, &query, invocation).await?;
+        let page = session.device_readings(device, &query).await?;
         Ok(page.readings.into_iter().next())
     }
 }

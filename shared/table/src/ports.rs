@@ -1,20 +1,17 @@
 //! The ports: one trait per access pattern, in words of the domain, with the permissions that it needs.
 //! Says nothing of keys, items or the SDK.
 
-use std::future::Future;
-
 use chrono::TimeDelta;
 use domain::{
     Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Label, Reading, Room,
     RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
-use crate::db::Db;
+use crate::ports_macro::ports;
 use crate::shards::Shards;
 use crate::{
-    Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
-    PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, Session, StayPage,
-    StayQuery, StoreResult, Target, UpdateOutcome, ports,
+    Added, Edited, InsertOutcome, ListPage, Listing, Page, PutOutcome, RangeQuery, ReadingKey,
+    Registration, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, UpdateOutcome,
 };
 
 ports! {
@@ -58,43 +55,21 @@ ports! {
         /// A page of one device's readings.
         fn device_readings(device: &DeviceId, query: &RangeQuery) -> StoreResult<Page>;
     }
-}
 
-/// Readings of a room in a range.
-pub trait QueryRoomReadings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
-
-    /// Whether the table has the index by room.
-    fn has_room_index(&self) -> bool;
-
-    /// A page of one room's readings, all its devices merged in time order.
-    ///
-    /// `devices` are or were in the room; a table without the index by room is asked device by device.
-    fn room_readings(
-        &self,
-        room: &RoomId,
-        devices: &[DeviceId],
-        query: &RangeQuery,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Page>> + Send;
-}
-
-/// Whether the table has an index is known without asking it, so this is no row.
-impl<D: Db> QueryRoomReadings for D {
-    fn has_room_index(&self) -> bool {
-        self.layout().room_index
-    }
-
-    async fn room_readings(
-        &self,
-        room: &RoomId,
-        devices: &[DeviceId],
-        query: &RangeQuery,
-        invocation: &Invocation,
-    ) -> StoreResult<Page> {
-        Session::new(self, invocation).room_readings(room, devices, query).await
+    /// Readings of a room in a range.
+    QueryRoomReadings [(Query, RoomIndex), (Query, Readings)]
+    knows {
+        /// Whether the table has the index by room.
+        fn has_room_index() -> bool;
+    } {
+        /// A page of one room's readings, all its devices merged in time order.
+        ///
+        /// `devices` are or were in the room; a table without the index by room is asked device by device.
+        fn room_readings(
+            room: &RoomId,
+            devices: &[DeviceId],
+            query: &RangeQuery,
+        ) -> StoreResult<Page>;
     }
 }
 

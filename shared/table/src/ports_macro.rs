@@ -1,14 +1,18 @@
 //! Ports as rows of a table: each is declared once, with its permissions and its one implementation. Holds no row.
 
-/// Declares ports: for each the trait, what it must be permitted, and that every [`Db`](crate::db::Db) has it. What a
-/// function does is the method of the same name of [`Session`](crate::Session).
+/// Declares ports: for each the trait, what it must be permitted, that every [`Db`](crate::db::Db) has it, and the
+/// methods of a [`Session`](crate::Session) whose store has it. What a function does is the method of the same name of
+/// `Patterns`.
+///
+/// What `knows` lists is known without asking the table.
 ///
 /// Code over a port cannot call another port or an operation of `Db`, because `Db` is no supertrait of a port.
-#[macro_export]
 macro_rules! ports {
     ($(
         $(#[$about:meta])*
-        $port:ident [$(($action:ident, $target:ident)),+ $(,)?] {
+        $port:ident [$(($action:ident, $target:ident)),+ $(,)?]
+        $(knows { $(#[$about_fact:meta])* fn $fact:ident() -> bool; })?
+        {
             $(
                 $(#[$about_function:meta])*
                 fn $function:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty;
@@ -29,6 +33,11 @@ macro_rules! ports {
                     invocation: &$crate::Invocation,
                 ) -> impl ::std::future::Future<Output = $output> + Send;
             )+
+
+            $(
+                $(#[$about_fact])*
+                fn $fact(&self) -> bool;
+            )?
         }
 
         impl<D: $crate::db::Db> $port for D {
@@ -38,9 +47,37 @@ macro_rules! ports {
                     $($argument: $type,)*
                     invocation: &$crate::Invocation,
                 ) -> $output {
-                    $crate::Session::new(self, invocation).$function($($argument),*).await
+                    $crate::patterns::Patterns::new(self, invocation).$function($($argument),*).await
                 }
             )+
+
+            $(
+                fn $fact(&self) -> bool {
+                    $crate::patterns::$fact(self)
+                }
+            )?
+        }
+
+        impl<S: $port> $crate::Session<'_, S> {
+            $(
+                $(#[$about_function])*
+                pub fn $function(
+                    self,
+                    $($argument: $type,)*
+                ) -> impl ::std::future::Future<Output = $output> + Send {
+                    self.store.$function($($argument,)* self.invocation)
+                }
+            )+
+
+            $(
+                $(#[$about_fact])*
+                #[must_use]
+                pub fn $fact(self) -> bool {
+                    self.store.$fact()
+                }
+            )?
         }
     )+ };
 }
+
+pub(crate) use ports;

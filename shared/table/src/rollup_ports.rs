@@ -1,18 +1,15 @@
 //! The ports of rollups: reading, putting, and the state of the function that keeps them. Folds nothing.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
-use crate::db::Db;
+use crate::ports_macro::ports;
 use crate::{
-    Action, Backlog, ConditionsPage, ConditionsQuery, Expected, Indexing, InsertOutcome,
-    Invocation, LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold,
-    RollupKey, RollupState, Session, StoreResult, StoredReading, StoredRollup, StoredSchema,
-    Target, ports,
+    Backlog, ConditionsPage, ConditionsQuery, Expected, Indexing, InsertOutcome, LateChanges,
+    LateMark, ListPage, Listing, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
+    StoredReading, StoredRollup, StoredSchema,
 };
 
 ports! {
@@ -117,53 +114,21 @@ ports! {
         /// Stores how far the rollups of a device are folded again.
         fn set_refold(device: &DeviceId, refold: &Refold) -> StoreResult<()>;
     }
-}
 
-/// Reads the schema of the index by conditions.
-pub trait ReadConditionsSchema: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::ConditionsSchema)];
+    /// Reads the schema of the index by conditions.
+    ReadConditionsSchema [(GetItem, ConditionsSchema)]
+    knows {
+        /// Whether the table has the index by conditions.
+        fn has_conditions_index() -> bool;
+    } {
+        /// The schema, as it is this moment. Reads nothing and returns `None` where the table has no index by
+        /// conditions.
+        fn conditions_schema() -> StoreResult<Option<StoredSchema>>;
 
-    /// The schema, as it is this moment. Reads nothing and returns `None` where the table has no index by
-    /// conditions.
-    fn conditions_schema(
-        &self,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<StoredSchema>>> + Send;
-
-    /// Whether the table has the index by conditions.
-    fn has_conditions_index(&self) -> bool;
-
-    /// What the index by conditions is to have of rollups.
-    fn indexing(
-        &self,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Indexing>> + Send {
-        async {
-            Ok(match self.conditions_schema(invocation).await? {
-                _ if !self.has_conditions_index() => Indexing::Off,
-                None => Indexing::Unset,
-                Some(stored) => Indexing::By(Arc::new(stored.schema)),
-            })
-        }
-    }
-}
-
-/// Whether the table has an index is known without asking it, so this is no row.
-impl<D: Db> ReadConditionsSchema for D {
-    async fn conditions_schema(
-        &self,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<StoredSchema>> {
-        Session::new(self, invocation).conditions_schema().await
+        /// What the index by conditions is to have of rollups.
+        fn indexing() -> StoreResult<Indexing>;
     }
 
-    fn has_conditions_index(&self) -> bool {
-        self.layout().conditions_index
-    }
-}
-
-ports! {
     /// Stores the schema of the index by conditions.
     PutConditionsSchema [(PutItem, ConditionsSchema)] {
         /// Stores a schema that is not ready; returns whether the stored one was as expected. Done twice, the

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use domain::{DeviceId, Month, RoomId};
 
-use crate::{Expected, StoreResult, ports};
+use crate::ports_macro::ports;
+use crate::{Expected, StoreResult};
 
 /// A device whose readings named a room.
 #[derive(Debug, Clone, PartialEq, Eq)]

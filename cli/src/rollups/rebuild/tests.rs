@@ -16,7 +16,8 @@ use table::given::{self, invocation};
 use table::layout::Layout;
 use table::{
     EditRegistry as _, KeepRollupState as _, ListDevices as _, PutConditionsSchema as _,
-    PutReadings as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _, StoredRollup,
+    PutReadings as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _, Session,
+    StoredRollup,
 };
 
 use super::*;
@@ -150,9 +151,9 @@ impl House {
         let (seen, retention) = (SeenRooms::default(), Retention::default());
         for device in self.devices().await {
             let device = &DeviceRules::of(&device).indexed(&indexing);
-            let (store, invocation) = (&self.store, &invocation());
-            let now = SystemClock.now();
-            let fold = Fold { store, device, seen: &seen, retention: &retention, now, invocation };
+            let invocation = invocation();
+            let session = Session::new(&self.store, &invocation, SystemClock.now());
+            let fold = Fold { session, device, seen: &seen, retention: &retention };
             let all = always();
             let quarters = fold.quarters_of(all, Assumed::Nothing).await.unwrap().folded;
             let dates: BTreeSet<_> = quarters.iter().map(|it| zone.date(it.start())).collect();

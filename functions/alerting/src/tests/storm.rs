@@ -8,7 +8,7 @@ use domain::Timestamp;
 use serde_json::Value;
 use table::given::{self, invocation};
 use table::{
-    NewJudgement, PutJudgements as _, SendWaitingMessages as _, StoredRule, WaitingMessage,
+    NewJudgement, PutJudgements as _, SendWaitingMessages as _, Session, StoredRule, WaitingMessage,
 };
 
 use super::{Reply, World};
@@ -261,7 +261,9 @@ async fn all_that_was_told_of_late_is_read() {
         let judgement = NewJudgement::new(&rule, state, news, &[], world.now());
         world.store.put_judgement(&judgement, &invocation()).await.expect("asked");
     }
-    let told = told_of_late(&world.store, world.now(), &mut Sent::default(), &invocation()).await;
+    let told =
+        told_of_late(Session::new(&world.store, &invocation(), world.now()), &mut Sent::default())
+            .await;
     assert_eq!((told.messages.len(), told.is_whole), (count, true));
 }
 

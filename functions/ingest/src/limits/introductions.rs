@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::DeviceId;
-use table::{CountIntroduced, Invocation, StoreResult};
+use table::{CountIntroduced, Session, StoreResult};
 
 use crate::limits::counted_sender::CountedSender;
 use crate::registry::found::FoundDevices;
@@ -32,10 +32,9 @@ impl IntroductionCounts {
     /// Refuses the readings of new devices beyond the sender's limit. Returns the devices that the sender introduces.
     pub(crate) async fn refuse_beyond_limit(
         &self,
+        session: Session<'_, impl CountIntroduced>,
         request: &mut StoreRequest<'_>,
         found: &FoundDevices,
-        store: &impl CountIntroduced,
-        invocation: &Invocation,
     ) -> StoreResult<BTreeSet<DeviceId>> {
         let Some(sender) = request.counted_sender else { return Ok(BTreeSet::new()) };
         // What is refused as a whole introduces nothing.
@@ -51,7 +50,7 @@ impl IntroductionCounts {
             let introduced = found.introduced_by(&sender.name) + self.not_registered_of(sender);
             sender.limit.saturating_sub(introduced)
         } else {
-            count(sender, not_counted.len(), store, invocation).await?
+            count(session, sender, not_counted.len()).await?
         };
 
         // In the order of the request: those that come first are introduced.
@@ -130,17 +129,16 @@ impl IntroductionCounts {
 /// One write for each request that introduces a device into a registry that memory does not hold. A request
 /// that is repeated, or whose devices another instance counts too, may count them twice.
 async fn count(
+    session: Session<'_, impl CountIntroduced>,
     sender: &CountedSender,
     new: usize,
-    store: &impl CountIntroduced,
-    invocation: &Invocation,
 ) -> StoreResult<usize> {
     let mut wanted = new.min(sender.limit);
     for _ in 0..MAX_ATTEMPTS {
         if wanted == 0 {
             break;
         }
-        match store.count_introduced(&sender.name, wanted, sender.limit, invocation).await? {
+        match session.count_introduced(&sender.name, wanted, sender.limit).await? {
             None => return Ok(wanted),
             Some(known) => wanted = wanted.min(sender.limit.saturating_sub(known)),
         }

@@ -25,13 +25,20 @@ impl FoundDevices {
         let sender = request.counted_sender.map(|sender| sender.name.clone());
         let mut said = SaidSoFar::of(self);
 
+        // Readings of a device follow one another, and of most of them there is nothing to attach.
+        let mut last_known: Option<&Reading> = None;
         for reading in request.readings_mut() {
-            let about = reading.about.take().map(|about| *about);
-            if about.is_none() && self.has_all_of(reading) {
+            let is_like_last = |last: &Reading| {
+                last.device == reading.device && last.named_room == reading.named_room
+            };
+            if reading.about.is_none()
+                && (last_known.is_some_and(is_like_last) || self.has_all_of(reading))
+            {
+                last_known = Some(reading);
                 continue;
             }
 
-            let mut about = about.unwrap_or_default();
+            let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
             let room_name = about.room_name.take();
             let mut news = said.news_of_device(reading, &about).unwrap_or_default();
             news.introduces_room = said.introduces_room(reading, room_limit, now);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{DeviceId, Reading, RoomId};
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
-use table::{FindRegistry, Invocation, ReadRegistry, StoreError, StoreResult};
+use table::{FindRegistry, ReadRegistry, Session, StoreError, StoreResult};
 
 use crate::registry::found::FoundDevices;
 use crate::registry::place_cache::CachedPlace;
@@ -23,22 +23,22 @@ impl<C: Clock> Registry<C> {
     /// request with many devices stores some readings.
     pub(crate) async fn find(
         &self,
-        store: &(impl ReadRegistry + FindRegistry),
+        session: Session<'_, impl ReadRegistry + FindRegistry>,
         request: &StoreRequest<'_>,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<FoundDevices> {
-        let mut found = FoundDevices::of(self.cache.snapshot(store, invocation, log).await?);
-        let invocation = &invocation.part();
+        let mut found = FoundDevices::of(self.cache.snapshot(session, log).await?);
+        let part = session.invocation.part();
+        let session = session.within(&part);
 
         let rooms = self.rooms_to_look_up(request, &mut found);
         if !rooms.is_empty() {
-            self.look_up_rooms(rooms, &mut found, store, invocation).await?;
+            self.look_up_rooms(session, rooms, &mut found).await?;
         }
 
         let devices = self.devices_to_look_up(request, &mut found);
         if !devices.is_empty() {
-            self.look_up_devices(devices, &mut found, store, invocation).await?;
+            self.look_up_devices(session, devices, &mut found).await?;
         }
         Ok(found)
     }
@@ -65,13 +65,12 @@ impl<C: Clock> Registry<C> {
 
     async fn look_up_rooms(
         &self,
+        session: Session<'_, impl FindRegistry>,
         rooms: BTreeSet<RoomId>,
         found: &mut FoundDevices,
-        store: &impl FindRegistry,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let ids: Vec<RoomId> = rooms.into_iter().collect();
-        let registered = match store.find_rooms(&ids, invocation).await {
+        let registered = match session.find_rooms(&ids).await {
             // They count as new, and registering them changes no room that is there.
             Err(StoreError::Throttled(_)) => Vec::new(),
             listing => listing?.found,
@@ -116,13 +115,12 @@ impl<C: Clock> Registry<C> {
 
     async fn look_up_devices(
         &self,
+        session: Session<'_, impl FindRegistry>,
         devices: BTreeSet<DeviceId>,
         found: &mut FoundDevices,
-        store: &impl FindRegistry,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let ids: Vec<DeviceId> = devices.into_iter().collect();
-        let (listing, not_looked_up) = store.find_some_devices(&ids, invocation).await?;
+        let (listing, not_looked_up) = session.find_some_devices(&ids).await?;
         found.not_looked_up.extend(not_looked_up);
 
         for device in listing.deleted {

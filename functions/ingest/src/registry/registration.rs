@@ -6,7 +6,7 @@ use domain::{DeletedDevice, Device, DeviceId, DeviceObservation, Reading, Room, 
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
-use table::{InsertOutcome, Invocation, RegisterDevices, Registration, StoreResult};
+use table::{InsertOutcome, RegisterDevices, Registration, Session, StoreResult};
 
 use crate::registry::found::{FoundDevices, observations};
 use crate::registry::remembered::Registry;
@@ -30,10 +30,9 @@ impl<C: Clock> Registry<C> {
     /// An error is only logged: the registry function registers the same devices and rooms from the stream.
     pub(crate) async fn register_new(
         &self,
-        store: &impl RegisterDevices,
+        session: Session<'_, impl RegisterDevices>,
         stored: &[Reading],
         found: &FoundDevices,
-        invocation: &Invocation,
         log: &mut WideEvent,
     ) {
         let new = NewNames::of(stored, found);
@@ -44,7 +43,7 @@ impl<C: Clock> Registry<C> {
 
         let registering = new.observations.iter().take(MAX_REGISTERED).map(|(id, observation)| {
             let is_known = |room: &RoomId| new.is_known_to(observation, room, found);
-            self.register(store, id, observation, is_known, found, invocation)
+            self.register(session, id, observation, is_known, found)
         });
         let registering: Vec<_> = registering.collect();
         let results = stream::iter(registering).buffer_unordered(CONCURRENCY);
@@ -59,19 +58,18 @@ impl<C: Clock> Registry<C> {
     /// Registers the device of an observation, unless it is registered, and the rooms that it introduces.
     async fn register(
         &self,
-        store: &impl RegisterDevices,
+        session: Session<'_, impl RegisterDevices>,
         id: &DeviceId,
         observation: &DeviceObservation,
         is_known: impl Fn(&RoomId) -> bool,
         found: &FoundDevices,
-        invocation: &Invocation,
     ) -> StoreResult<()> {
         let device = match found.device(id) {
             // The registry function notes in the device which rooms it introduced.
             Some(device) => with_introduced_rooms(device, observation),
             None => {
                 let new = observation.new_device(id.clone(), is_known);
-                match store.register_device(&new, invocation).await? {
+                match session.register_device(&new).await? {
                     Registration::Inserted => new,
                     Registration::Exists(device) => *device,
                     Registration::Deleted(deletion) => {
@@ -87,7 +85,7 @@ impl<C: Clock> Registry<C> {
             let name = observation.room_names.get(room).cloned();
             let first_seen = observation.rooms[room].first;
             let new = Room { name, ..Room::new(room.clone(), first_seen) };
-            let room = match store.register_room(&new, invocation).await? {
+            let room = match session.register_room(&new).await? {
                 InsertOutcome::Inserted => new,
                 InsertOutcome::Exists(room) => room,
             };

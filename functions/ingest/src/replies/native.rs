@@ -13,7 +13,7 @@ use super::StoreReport;
 /// again.
 pub(crate) fn respond(mut report: StoreReport) -> Response {
     if let Some(cause) = report.cause.take() {
-        return respond_not_stored(report, &cause);
+        return respond_not_stored(report, cause);
     }
 
     let StoreReport { accepted, accepted_before, rejected, ignored, of_deleted, .. } = report;
@@ -41,7 +41,7 @@ pub(crate) fn respond(mut report: StoreReport) -> Response {
 }
 
 /// 503: the readings that have to be sent again, and the cause.
-fn respond_not_stored(report: StoreReport, cause: &StoreError) -> Response {
+fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     let StoreReport { accepted, accepted_before, rejected, ignored, not_stored, .. } = report;
     let before = match accepted_before.len() {
         0 => String::new(),

@@ -14,25 +14,21 @@ use crate::ports::Store;
 
 /// `POST /alerts/{id}/acknowledge`: the episodes of a rule that last, or the one of a subject.
 pub(crate) async fn by_token(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { store, clock, .. } = handlers;
-    let now = clock.now();
-
     let members = body::object(call.request)?;
     body::only(&members, &["subject"])?;
     let subject = match members.get("subject") {
         None | Some(Value::Null) => None,
         Some(_) => Some(body::parsed::<AlertSubject>(&members, "subject")?),
     };
-    let rule = rules::known(store, call).await?;
-    let (found, _) = states::of(Some(&rule.id), store, call).await?;
+    let rule = rules::known(call).await?;
+    let (found, _) = states::of(Some(&rule.id), call).await?;
     let mut is_any = false;
     for state in found {
         if subject.as_ref().is_none_or(|subject| state.key.subject == *subject) {
-            is_any |=
-                states::edit(state, EpisodeState::acknowledge, now, store, call).await?.is_some();
+            is_any |= states::edit(state, EpisodeState::acknowledge, call).await?.is_some();
         }
     }
     if !is_any {
@@ -42,28 +38,23 @@ pub(crate) async fn by_token(
         };
         return Err(Problem::new(ProblemKind::Conflict, detail));
     }
-    Ok(Response::json(200, &rules::shown_now(&rule, store, call).await?))
+    Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
 }
 
 /// `POST /acknowledge`: the link permits this and nothing else. What it does not fit is answered alike, whether the
 /// rule, the subject or the key is wrong or the episode is over.
 pub(crate) async fn by_link(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { store, clock, .. } = handlers;
-    let now = clock.now();
-
     let members = body::object(call.request)?;
     body::only(&members, &["rule", "subject", "key"])?;
     let rule: RuleId = body::parsed(&members, "rule")?;
     let subject: AlertSubject = body::parsed(&members, "subject")?;
     let key = LinkKey::of(body::text(&members, "key")?.to_owned());
-    let found = states::one(&AlertKey { rule, subject }, store, call).await?;
+    let found = states::one(&AlertKey { rule, subject }, call).await?;
     let state = match found {
-        Some(state) => {
-            states::edit(state, |state| state.acknowledge_by(&key), now, store, call).await?
-        }
+        Some(state) => states::edit(state, |state| state.acknowledge_by(&key), call).await?,
         None => None,
     };
     let Some(state) = state else {

@@ -23,21 +23,19 @@ const MAX_COUNTED: usize = 100;
 
 /// `GET /channels`
 pub(crate) async fn list(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
-    let channels = all(store, call).await?;
-    let invocation = call.invocation;
+    let channels = all(call).await?;
+    let session = call.session;
     let shown = channels.iter().map(|channel| async move {
-        let page = store.waiting_messages(&channel.id, None, MAX_COUNTED, invocation);
+        let page = session.waiting_messages(&channel.id, None, MAX_COUNTED);
         Ok::<_, table::StoreError>(shown::channel(
             channel,
             Some(waiting(&page.await?.listing.found)),
         ))
     });
-    let shown = try_join_all(shown.map(Box::pin)).await.map_err(|error| call.failed(&error))?;
+    let shown = try_join_all(shown.map(Box::pin)).await?;
     Ok(Response::json(200, &json!({"data": shown})))
 }
 
@@ -48,32 +46,28 @@ fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
 
 /// `GET /channels/{id}`
 pub(crate) async fn show(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
-    let channel = known(store, call).await?;
-    Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+    let channel = known(call).await?;
+    Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
 
 async fn shown_now(
     channel: &StoredChannel,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
-    let page = store.waiting_messages(&channel.id, None, MAX_COUNTED, call.invocation).await;
-    let page = page.map_err(|error| call.failed(&error))?;
+    let page = call.session.waiting_messages(&channel.id, None, MAX_COUNTED).await?;
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
 /// `PUT /channels/{id}`: a secret that is not sent stays as it is. Whatever was edited is tried at once.
 pub(crate) async fn put(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { reach, alert_topic, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { reach, alert_topic, .. } = handlers;
+    let now = call.session.now;
 
     let id = channel_id(call)?;
     let mut members = body::object(call.request)?;
@@ -82,7 +76,7 @@ pub(crate) async fn put(
     });
     let (wanted, secret) = Channel::from_json(Value::Object(members), *reach).map_err(wrong)?;
     ensure_own_topic(secret.as_ref(), alert_topic.as_deref())?;
-    let channels = all(store, call).await?;
+    let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
         return Err(too_many());
@@ -96,23 +90,23 @@ pub(crate) async fn put(
         && secret.is_none()
         && known.as_ref() == Some(&wanted)
     {
-        return Ok(Response::json(200, &shown_now(before, store, call).await?));
+        return Ok(Response::json(200, &shown_now(before, call).await?));
     }
     let channel = StoredChannel::new(id, before, &wanted, now);
     let secret = secret.as_ref().map(ChannelSecret::of);
-    let put = store.put_channel(&channel, secret.as_ref(), call.invocation).await;
-    if !put.map_err(|error| call.failed(&error))? {
+    let put = call.session.put_channel(&channel, secret.as_ref()).await;
+    if !put? {
         let detail =
             "The channel was saved or deleted at the same moment; read it, and send this again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
     // Others may have been saved at the same moment.
-    if before.is_none() && all(store, call).await?.len() > MAX_CHANNELS {
-        let deleted = store.delete_channel(&channel.id, call.invocation).await;
-        deleted.map_err(|error| call.failed(&error))?;
+    if before.is_none() && all(call).await?.len() > MAX_CHANNELS {
+        let deleted = call.session.delete_channel(&channel.id).await;
+        deleted?;
         return Err(too_many());
     }
-    Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+    Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
 
 /// Refuses e-mail by a topic to which nothing may be published: the role of alerting names the stack's own.
@@ -141,47 +135,44 @@ fn too_many() -> Problem {
 
 /// `DELETE /channels/{id}`: the secret goes with it. What waits expires, and a later channel of the same id does not get it.
 pub(crate) async fn delete(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
-    let channel = known(store, call).await?;
-    let deleted = store.delete_channel(&channel.id, call.invocation).await;
-    deleted.map_err(|error| call.failed(&error))?;
+    let channel = known(call).await?;
+    let deleted = call.session.delete_channel(&channel.id).await;
+    deleted?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
 /// `POST /channels/{id}/test`: a message waits, and whoever sends finds it within a minute.
 pub(crate) async fn test(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { store, clock, .. } = handlers;
-    let now = clock.now();
+    let now = call.session.now;
 
     body::only(&body::object(call.request)?, &[])?;
-    let stored = known(store, call).await?;
+    let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    let put = store.put_test_message(&message, call.invocation).await;
+    let put = call.session.put_test_message(&message).await;
     // One that was asked for at the same instant is as good.
-    put.map_err(|error| call.failed(&error))?;
+    put?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }
 
-async fn all(store: &impl Store, call: &mut Call<'_>) -> Result<Vec<StoredChannel>, Problem> {
-    let channels = store.channels(call.invocation).await;
-    Ok(readable(channels.map_err(|error| call.failed(&error))?, call))
+async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Problem> {
+    let channels = call.session.channels().await;
+    Ok(readable(channels?, call))
 }
 
 /// The channel of the path.
-async fn known(store: &impl Store, call: &mut Call<'_>) -> Result<StoredChannel, Problem> {
+async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem> {
     let id = channel_id(call)?;
-    let found = all(store, call).await?.into_iter().find(|channel| channel.id == id);
+    let found = all(call).await?.into_iter().find(|channel| channel.id == id);
     found.ok_or_else(|| not_found("channel", id.as_str()))
 }
 
-fn channel_id(call: &Call<'_>) -> Result<ChannelId, Problem> {
+fn channel_id(call: &Call<'_, impl Store>) -> Result<ChannelId, Problem> {
     call.id.parse().map_err(|why| Problem::field("channel_id", format!("{why}")))
 }

@@ -23,23 +23,22 @@ use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
 pub(crate) async fn history(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, .. } = handlers;
+    let now = call.session.now;
 
-    let query = query(call, now)?;
-    let page = store.told_messages(&query, call.invocation).await;
-    let ListPage { listing, has_more } = page.map_err(|error| call.failed(&error))?;
+    let query = query(call)?;
+    let page = call.session.told_messages(&query).await;
+    let ListPage { listing, has_more } = page?;
     let told = readable(listing, call);
     if told.is_empty() {
         // Of a rule that never was.
-        rules::known(store, call).await?;
+        rules::known(call).await?;
     }
-    let horizon = known_state.horizon(store, now, call.invocation).await;
-    let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let horizon = known_state.horizon(call.session).await?;
+    let snapshot = lookup::snapshot(registry, call).await?;
     let row = |told: &ToldMessage| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow> = told.iter().map(row).collect();
 
@@ -53,7 +52,7 @@ pub(crate) async fn history(
 }
 
 /// The page that a request asks for. Without `from` or `to` the range has no such end.
-fn query(call: &Call<'_>, now: Timestamp) -> Result<ToldQuery, Problem> {
+fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
     let rule = Some(rules::rule_id(call)?);
     let Call { request, params, .. } = call;
     let limit = params.limit();
@@ -62,9 +61,8 @@ fn query(call: &Call<'_>, now: Timestamp) -> Result<ToldQuery, Problem> {
         return Ok(ToldQuery { range, rule, after: Some(after), limit });
     }
     let end = |name: &str, default| match timestamp(params, name) {
-        Some(text) => {
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
-        }
+        Some(text) => Timestamp::parse(&text, call.session.now)
+            .map_err(|why| Problem::field(name, why.to_string())),
         None => Ok(default),
     };
     let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);

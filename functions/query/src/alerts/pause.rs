@@ -14,26 +14,26 @@ const UNTIL: &str = "until";
 
 /// `POST /alerts/{id}/pause`
 pub(crate) async fn pause(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { judging, .. } = handlers;
+    let now = call.session.now;
 
     let members = body::object(call.request)?;
     body::only(&members, &[UNTIL])?;
     let until = until::read(UNTIL, members.get(UNTIL), now)?;
-    let before = rules::known(store, call).await?;
+    let before = rules::known(call).await?;
     let rule = StoredRule {
         id: before.id.clone(),
         version: before.version + 1,
         rule: Rule { paused_until: until, ..before.rule.clone() },
     };
-    rules::save(Some(&before), &rule, store, call).await?;
+    rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
         // What is true is told now; what fails here is told by the minute.
-        rules::judge(judging, &rule, store, now, call).await;
+        rules::judge(judging, &rule, call).await;
     }
-    let shown = rules::shown_now(&rule, store, call).await;
+    let shown = rules::shown_now(&rule, call).await;
     Ok(Response::json(200, &shown.map_err(rules::after_saving)?))
 }

@@ -29,11 +29,11 @@ const MIN_REMAINING: Duration = Duration::from_secs(4);
 
 /// `POST /alerts/preview`: by the judge's own fold.
 pub(crate) async fn preview(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { judging, known_state, .. } = handlers;
+    let now = call.session.now;
 
     let mut members = body::object(call.request)?;
     body::only(&members, &["rule", "from", "to", "subject"])?;
@@ -43,8 +43,7 @@ pub(crate) async fn preview(
         None | Some(Value::Null) => None,
         Some(_) => Some(body::parsed(&members, "subject")?),
     };
-    let devices = judging.session(store, call.invocation, now).devices().await;
-    let devices = devices.map_err(|error| call.failed(&error))?;
+    let devices = judging.session(call.session).devices().await?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
             "there are more than {MAX_CACHED_ENTRIES} devices, so a preview is of a rule with device only"
@@ -58,18 +57,16 @@ pub(crate) async fn preview(
         }
         subjects = vec![asked];
     }
-    let horizon = known_state.horizon(store, now, call.invocation).await;
-    let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
-    let lacking = lacking.map_err(|error| call.failed(&error))?;
+    let horizon = known_state.horizon(call.session).await?;
+    let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {
-        if !shown.is_empty() && call.invocation.remaining() < MIN_REMAINING {
+        if !shown.is_empty() && call.session.invocation.remaining() < MIN_REMAINING {
             break;
         }
-        let session = judging.session(store, call.invocation, now);
+        let session = judging.session(call.session);
         let question = PreviewQuestion { rule: &rule, subject, range, horizon: &horizon };
-        let found = Box::pin(session.preview(question)).await.map_err(|why| problem(why, call))?;
+        let found = Box::pin(session.preview(question)).await.map_err(problem)?;
         shown.push(of_subject(subject, &found));
     }
     let episodes: usize =
@@ -84,7 +81,7 @@ pub(crate) async fn preview(
     if let Some(lag) = lacking.of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
-    if let Some(seconds) = rules::silent_after(judging, &rule, store, now, call).await? {
+    if let Some(seconds) = rules::silent_after(judging, &rule, call).await? {
         answer["silent_after"] = seconds.into();
     }
     Ok(Response::json(200, &answer))

@@ -3,7 +3,7 @@
 use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
+use domain::RuleId;
 use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -26,14 +26,12 @@ const SHOWN_STATES: usize = 1_000;
 
 /// `GET /alerts`
 pub(crate) async fn list(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
-    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
-    let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
-    let ListPage { listing: states, has_more } = states::page(None, store, call).await?;
+    let rules = call.session.alert_rules().await?;
+    let channels = call.session.channels().await?;
+    let ListPage { listing: states, has_more } = states::page(None, call).await?;
 
     let damaged = rules.unreadable.iter().chain(&channels.unreadable).chain(&states.unreadable);
     let damaged: Vec<String> = damaged.map(|item| chain(item)).collect();
@@ -60,15 +58,14 @@ pub(crate) async fn list(
 
 /// `GET /alerts/{id}`
 pub(crate) async fn show(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { judging, .. } = handlers;
 
-    let rule = known(store, call).await?;
-    let mut shown = shown_now(&rule, store, call).await?;
-    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+    let rule = known(call).await?;
+    let mut shown = shown_now(&rule, call).await?;
+    if let Some(seconds) = silent_after(judging, &rule.rule, call).await? {
         shown["silent_after"] = seconds.into();
     }
     Ok(Response::json(200, &shown))
@@ -78,9 +75,7 @@ pub(crate) async fn show(
 pub(crate) async fn silent_after(
     judging: &Judging,
     rule: &Rule,
-    store: &impl Store,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Option<i64>, Problem> {
     let (Watch::Silence { after }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
         return Ok(None);
@@ -88,9 +83,9 @@ pub(crate) async fn silent_after(
     let limit = match after {
         Some(after) => *after,
         None => {
-            let session = judging.session(store, call.invocation, now);
+            let session = judging.session(call.session);
             let limit = session.silence_limit(device).await;
-            limit.map_err(|error| call.failed(&error))?
+            limit?
         }
     };
     Ok(Some(limit.num_seconds()))
@@ -99,21 +94,20 @@ pub(crate) async fn silent_after(
 /// A rule with its states as they are this moment.
 pub(crate) async fn shown_now(
     rule: &StoredRule,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
-    let (states, has_more) = states::of(Some(&rule.id), store, call).await?;
+    let (states, has_more) = states::of(Some(&rule.id), call).await?;
     let states: Vec<&StoredAlertState> = states.iter().collect();
     Ok(shown::alert(rule, &states, SHOWN_STATES, has_more))
 }
 
 /// `PUT /alerts/{id}`: the same again changes nothing.
 pub(crate) async fn put(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, judging, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, judging, .. } = handlers;
+    let now = call.session.now;
 
     let id = rule_id(call)?;
     let mut members = body::object(call.request)?;
@@ -122,18 +116,17 @@ pub(crate) async fn put(
     });
     let wanted = Rule::from_json(Value::Object(members), now).map_err(wrong)?;
     until::check("paused_until", wanted.paused_until, now)?;
-    let before = store.alert_rule(&id, call.invocation).await;
-    let before = before.map_err(|error| call.failed(&error))?;
+    let before = call.session.alert_rule(&id).await?;
     if before.is_none() {
-        ensure_room(store, call).await?;
+        ensure_room(call).await?;
     }
     let rule = replace(before.as_ref(), id, wanted);
-    save(before.as_ref(), &rule, store, call).await?;
+    save(before.as_ref(), &rule, call).await?;
     if before.is_none() {
-        make_room(&rule, store, call).await?;
+        make_room(&rule, call).await?;
     }
-    let unjudged = judge(judging, &rule, store, now, call).await;
-    let shown = Box::pin(shown_saved(registry, judging, &rule, unjudged, store, now, call)).await;
+    let unjudged = judge(judging, &rule, call).await;
+    let shown = Box::pin(shown_saved(registry, judging, &rule, unjudged, call)).await;
     Ok(Response::json(200, &shown.map_err(after_saving)?))
 }
 
@@ -143,14 +136,12 @@ async fn shown_saved(
     judging: &Judging,
     rule: &StoredRule,
     unjudged: Option<String>,
-    store: &impl Store,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
-    let mut shown = shown_now(rule, store, call).await?;
-    let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
+    let mut shown = shown_now(rule, call).await?;
+    let mut warnings = warnings::of(&rule.rule, registry, call).await?;
     warnings.extend(unjudged);
-    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+    if let Some(seconds) = silent_after(judging, &rule.rule, call).await? {
         shown["silent_after"] = seconds.into();
     }
     if !warnings.is_empty() {
@@ -183,14 +174,12 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
 pub(crate) async fn save(
     before: Option<&StoredRule>,
     rule: &StoredRule,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
     if before.is_some_and(|before| before.rule == rule.rule) {
         return Ok(());
     }
-    let put = store.put_alert_rule(rule, call.invocation).await;
-    if put.map_err(|error| call.failed(&error))? {
+    if call.session.put_alert_rule(rule).await? {
         return Ok(());
     }
     let detail = "The rule was saved or deleted at the same moment; read it, and send this again.";
@@ -202,14 +191,12 @@ pub(crate) async fn save(
 pub(crate) async fn judge(
     judging: &Judging,
     rule: &StoredRule,
-    store: &impl Store,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Option<String> {
     if !rule.rule.is_on {
         return None;
     }
-    let session = judging.session(store, call.invocation, now);
+    let session = judging.session(call.session);
     let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(rule)).await;
     if let Some(error) = not_noted {
         call.log.warn("alerts.unjudged", &error);
@@ -244,8 +231,8 @@ pub(crate) async fn judge(
     Some(format!("{what} is not judged yet: {why}"))
 }
 
-async fn ensure_room(store: &impl Store, call: &mut Call<'_>) -> Result<(), Problem> {
-    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
+async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    let rules = call.session.alert_rules().await?;
     if rules.found.len() + rules.unreadable.len() < MAX_RULES {
         return Ok(());
     }
@@ -254,18 +241,14 @@ async fn ensure_room(store: &impl Store, call: &mut Call<'_>) -> Result<(), Prob
 
 /// Deletes a rule that was saved a moment ago, if others were saved at the same moment and there are too many now. Of
 /// several that are saved at once the last one to look sees all that stay, so there are never too many for long.
-async fn make_room(
-    rule: &StoredRule,
-    store: &impl Store,
-    call: &mut Call<'_>,
-) -> Result<(), Problem> {
-    let rules = store.alert_rules(call.invocation).await;
-    let rules = rules.map_err(|error| after_saving(call.failed(&error)))?;
+async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    let rules = call.session.alert_rules().await;
+    let rules = rules.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
         return Ok(());
     }
-    let deleted = store.delete_alert_rule(&rule.id, call.invocation).await;
-    deleted.map_err(|error| after_saving(call.failed(&error)))?;
+    let deleted = call.session.delete_alert_rule(&rule.id).await;
+    deleted.map_err(|error| after_saving(error.into()))?;
     Err(too_many())
 }
 
@@ -279,17 +262,13 @@ fn too_many() -> Problem {
 
 /// `DELETE /alerts/{id}`: its states end, and what waits of it is dropped by whoever sends.
 pub(crate) async fn delete(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let store = &handlers.store;
-
     let id = rule_id(call)?;
-    let was_there = store.delete_alert_rule(&id, call.invocation).await;
-    let was_there = was_there.map_err(|error| call.failed(&error))?;
+    let was_there = call.session.delete_alert_rule(&id).await?;
     // Also of a rule whose deletion failed half-way.
-    let states = store.delete_alert_states(&id, call.invocation).await;
-    let states = states.map_err(|error| call.failed(&error))?;
+    let states = call.session.delete_alert_states(&id).await?;
     if !was_there && states == 0 {
         return Err(not_found("rule", id.as_str()));
     }
@@ -297,14 +276,13 @@ pub(crate) async fn delete(
 }
 
 /// The rule of the path.
-pub(crate) async fn known(store: &impl Store, call: &mut Call<'_>) -> Result<StoredRule, Problem> {
+pub(crate) async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredRule, Problem> {
     let id = rule_id(call)?;
-    let found = store.alert_rule(&id, call.invocation).await;
-    let found = found.map_err(|error| call.failed(&error))?;
+    let found = call.session.alert_rule(&id).await?;
     found.ok_or_else(|| not_found("rule", id.as_str()))
 }
 
 /// The id of a rule's path.
-pub(crate) fn rule_id(call: &Call<'_>) -> Result<RuleId, Problem> {
+pub(crate) fn rule_id(call: &Call<'_, impl Store>) -> Result<RuleId, Problem> {
     call.id.parse().map_err(|why| Problem::field("rule_id", format!("{why}")))
 }

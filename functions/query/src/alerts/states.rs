@@ -2,7 +2,7 @@
 
 use ::alerts::EpisodeState;
 use api::{Problem, ProblemKind};
-use domain::{RuleId, Timestamp};
+use domain::RuleId;
 use runtime::http::Call;
 use runtime::telemetry::chain;
 use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
@@ -17,25 +17,22 @@ const ATTEMPTS: usize = 5;
 /// The states of a rule or of all, and whether there are more.
 pub(crate) async fn of(
     rule: Option<&RuleId>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(Vec<StoredAlertState>, bool), Problem> {
-    let ListPage { listing, has_more } = page(rule, store, call).await?;
+    let ListPage { listing, has_more } = page(rule, call).await?;
     Ok((readable(listing, call), has_more))
 }
 
 /// The states of a rule or of all, with what cannot be read.
 pub(crate) async fn page(
     rule: Option<&RuleId>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<ListPage<StoredAlertState>, Problem> {
-    let page = store.alert_state_page(rule, None, MAX_STATES, call.invocation).await;
-    page.map_err(|error| call.failed(&error))
+    Ok(call.session.alert_state_page(rule, None, MAX_STATES).await?)
 }
 
 /// What of a list can be read; the log names the rest.
-pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_>) -> Vec<T> {
+pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_, impl Store>) -> Vec<T> {
     let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
         call.log.set("alerts.unreadable", unreadable);
@@ -46,11 +43,10 @@ pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_>) -> Vec<T> {
 /// A state as it is this moment.
 pub(crate) async fn one(
     key: &AlertKey,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Option<StoredAlertState>, Problem> {
-    let found = store.alert_states(std::slice::from_ref(key), call.invocation).await;
-    Ok(found.map_err(|error| call.failed(&error))?.found.pop())
+    let found = call.session.alert_states(std::slice::from_ref(key)).await;
+    Ok(found?.found.pop())
 }
 
 /// Applies `edit` to a state and stores the result. `edit` returns false if the state does not permit it. A state that
@@ -59,9 +55,7 @@ pub(crate) async fn one(
 pub(crate) async fn edit(
     mut known: StoredAlertState,
     edit: impl Fn(&mut EpisodeState) -> bool,
-    now: Timestamp,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Option<EpisodeState>, Problem> {
     for _ in 0..ATTEMPTS {
         let AlertState::Episodes(before) = &known.state else { return Ok(None) };
@@ -73,13 +67,16 @@ pub(crate) async fn edit(
             return Ok(Some(*state));
         }
         let key = known.key.clone();
-        let next =
-            StoredAlertState::next(Some(&known), key, AlertState::Episodes(state.clone()), now);
-        let put = store.put_alert_state(&next, call.invocation).await;
-        if put.map_err(|error| call.failed(&error))? {
+        let next = StoredAlertState::next(
+            Some(&known),
+            key,
+            AlertState::Episodes(state.clone()),
+            call.session.now,
+        );
+        if call.session.put_alert_state(&next).await? {
             return Ok(Some(*state));
         }
-        match one(&next.key, store, call).await? {
+        match one(&next.key, call).await? {
             Some(moved) => known = moved,
             None => return Ok(None),
         }

@@ -16,34 +16,33 @@ use crate::registry::lookup;
 pub(crate) async fn of(
     rule: &Rule,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let mut warnings = Vec::new();
     match &rule.scope {
         Scope::Device(id) => {
-            let device = registry.device(id, store, call.invocation, call.log).await;
-            match device.map_err(|error| call.failed(&error))? {
+            let device = registry.device(id, call.session, call.log).await;
+            match device? {
                 Some(device) => warnings.extend(of_device(rule, &device)),
                 None => warnings.push(format!("device: nothing of {id} has arrived yet")),
             }
         }
         Scope::Each(Group::Room(id)) => {
-            let room = registry.room(id, store, call.invocation, call.log).await;
-            if room.map_err(|error| call.failed(&error))?.is_none() {
+            let room = registry.room(id, call.session, call.log).await;
+            if room?.is_none() {
                 warnings.push(format!("room: there is no room {id} yet"));
             }
         }
         Scope::RoomMean(id) => {
-            let room = registry.room(id, store, call.invocation, call.log).await;
-            if room.map_err(|error| call.failed(&error))?.is_none() {
+            let room = registry.room(id, call.session, call.log).await;
+            if room?.is_none() {
                 warnings.push(format!("mean_of_room: there is no room {id} yet"));
             }
         }
         Scope::Each(Group::Kind(_) | Group::Tag(_)) => {}
     }
     if !matches!(rule.scope, Scope::Device(_)) {
-        let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+        let snapshot = lookup::snapshot_for_list(registry, call).await?;
         if snapshot.has_all_devices {
             let devices: Vec<&Device> = devices_of(rule, snapshot.devices.values()).collect();
             warnings.extend(of_devices(rule, &devices));
@@ -52,7 +51,7 @@ pub(crate) async fn of(
         }
     }
 
-    let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
+    let channels = call.session.channels().await?;
     if channels.found.is_empty() {
         warnings.push("there is no channel, so nobody is told".to_owned());
     }

@@ -141,7 +141,7 @@ mod tests {
         let range = given::range(timestamp(1), timestamp(9));
         let position = ReadingKey { at: timestamp(5), device: device("d") };
         let cursor = encode_range("a", range, &position);
-        assert_eq!(decode_range("a", &cursor), Ok((range, position)));
+        assert_eq!(decode_range("a", &cursor).expect("a place"), (range, position));
         assert!(decode_range("b", &cursor).is_err());
         assert!(decode_range("a", &encode("a", "1 9 50 d")).is_err(), "outside of its range");
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn forged_and_damaged_cursors_are_refused() {
         let cursor = encode("a", "place");
-        assert_eq!(decode("a", &cursor).as_deref(), Ok("place"));
+        assert_eq!(decode("a", &cursor).expect("a place"), "place");
         for n in 0..cursor.len() {
             let mut bytes = cursor.clone().into_bytes();
             bytes[n] = if bytes[n] == b'A' { b'B' } else { b'A' };

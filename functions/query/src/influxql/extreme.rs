@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use influxql::Extreme;
-use table::Invocation;
+use table::Session;
 
 use super::failure::Failure;
 use super::read::Reads;
@@ -11,10 +11,9 @@ use series::{Level, readings};
 
 /// The earliest timestamp at which one of the rollups' values was read; `None` where there is no rollup.
 pub(super) async fn instant(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     reads: &Reads<'_>,
     extremes: &[Extreme<'_>],
-    invocation: &Invocation,
 ) -> Result<Option<Timestamp>, Failure> {
     let mut earliest: Option<Timestamp> = None;
     for Extreme { range, device, metric, value } in extremes {
@@ -22,7 +21,7 @@ pub(super) async fn instant(
             break;
         }
         let question = reads.question(device, Level::Readings);
-        let readings = readings(store, &question, *range, invocation).await?;
+        let readings = readings(session, &question, *range).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
         // The readings of a rollup may have expired; then its start is the nearest that is known.
         let at = found.map_or(range.from(), |reading| reading.at);

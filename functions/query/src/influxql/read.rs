@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
-use table::{Invocation, RangeQuery, ReadingKey};
+use table::{RangeQuery, ReadingKey, Session};
 
 use super::failure::Failure;
 use crate::ports::Store;
@@ -43,22 +43,19 @@ pub(super) struct Reads<'a> {
 
 /// Reads what is wanted of each device, in their order. The budget is that of all subqueries of a statement.
 pub(super) async fn read(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     reads: &Reads<'_>,
     wanted: &[Wanted<'_>],
     budget: &mut Budget<'_>,
-    invocation: &Invocation,
 ) -> Result<Vec<Found>, Failure> {
     let densities = budget.densities;
-    let levels =
-        wanted.iter().map(|device| Box::pin(reads.level(store, device, densities, invocation)));
+    let levels = wanted.iter().map(|device| Box::pin(reads.level(session, device, densities)));
     let levels: Vec<_> = levels.collect();
     let levels: Vec<(Level, f64)> =
         stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
     budget.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
-    let found =
-        found.map(|(device, (level, _))| Box::pin(reads.found(store, device, level, invocation)));
+    let found = found.map(|(device, (level, _))| Box::pin(reads.found(session, device, level)));
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
@@ -98,10 +95,9 @@ impl Reads<'_> {
     /// The items from which a device's rows are made, and about how many units they cost.
     async fn level(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         wanted: &Wanted<'_>,
         densities: &Densities,
-        invocation: &Invocation,
     ) -> Result<(Level, f64), Failure> {
         let coarsest = match self.way {
             Way::Some(..) => return Ok((Level::Readings, 1.0)),
@@ -109,7 +105,7 @@ impl Reads<'_> {
             Way::Rollups => self.coarsest(),
         };
         let question = self.question(wanted.device, coarsest);
-        let cost = densities.cost(store, &question, invocation).await?;
+        let cost = densities.cost(session, &question).await?;
         let level = match coarsest {
             Level::QuarterHours if cost.quarters >= cost.readings => Level::Readings,
             level => level,
@@ -143,24 +139,23 @@ impl Reads<'_> {
 
     async fn found(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         wanted: &Wanted<'_>,
         level: Level,
-        invocation: &Invocation,
     ) -> Result<Found, Failure> {
         match self.way {
             Way::Rollups => {
                 let question = self.question(wanted.device, level);
-                let gathered = gather(store, &question, invocation).await?;
+                let gathered = gather(session, &question).await?;
                 let pieces = gathered.pieces.into_iter().map(|piece| (piece.range, piece.rollup));
                 Ok(Found::Pieces(pieces.collect()))
             }
             Way::Readings => {
                 let question = self.question(wanted.device, level);
-                Ok(Found::Readings(readings(store, &question, self.range, invocation).await?))
+                Ok(Found::Readings(readings(session, &question, self.range).await?))
             }
             Way::Some(order, number) => {
-                self.some(store, wanted, order, number, invocation).await.map(Found::Readings)
+                self.some(session, wanted, order, number).await.map(Found::Readings)
             }
         }
     }
@@ -168,11 +163,10 @@ impl Reads<'_> {
     /// The newest readings or the oldest ones, until each of the metrics has so many of them; oldest first.
     async fn some(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         wanted: &Wanted<'_>,
         order: Order,
         number: usize,
-        invocation: &Invocation,
     ) -> Result<Vec<Reading>, Failure> {
         const PAGE: usize = 1_000;
         let mut found: Vec<Reading> = Vec::new();
@@ -181,14 +175,14 @@ impl Reads<'_> {
             let limit = match pages.next() {
                 Some(limit) => limit.max(number.min(PAGE)),
                 None if number == 1 && self.horizon.state().is_some() => {
-                    found.extend(self.of_rollups(store, wanted, &found, order, invocation).await?);
+                    found.extend(self.of_rollups(session, wanted, &found, order).await?);
                     break;
                 }
                 None => PAGE,
             };
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
-            let page = store.device_readings(wanted.device.id(), &query, invocation).await?;
+            let page = session.device_readings(wanted.device.id(), &query).await?;
             found.extend(page.readings);
             if !page.has_more || wanted.lacking(&found, number).is_empty() {
                 break;
@@ -210,11 +204,10 @@ impl Reads<'_> {
     /// tell. What lies before the rollups is not looked at.
     async fn of_rollups(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         wanted: &Wanted<'_>,
         found: &[Reading],
         order: Order,
-        invocation: &Invocation,
     ) -> Result<Vec<Reading>, Failure> {
         let mut lacking = wanted.lacking(found, 1);
         let Some(edge) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
@@ -236,7 +229,7 @@ impl Reads<'_> {
             let question =
                 DeviceQuestion::of(wanted.device, &grid, self.horizon, Level::Days, self.now);
             let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
-            let gathered = gather(store, &question, invocation).await?;
+            let gathered = gather(session, &question).await?;
             let at = |metric: &&MetricName| {
                 let mut with =
                     gathered.pieces.iter().filter_map(|piece| piece.rollup.metrics.get(*metric));
@@ -248,7 +241,7 @@ impl Reads<'_> {
             let instants: BTreeSet<Timestamp> = lacking.iter().filter_map(at).collect();
             for at in instants {
                 let one = TimeRange::new(at, at.saturating_add(instant)).expect("it is an instant");
-                more.extend(readings(store, &question, one, invocation).await?);
+                more.extend(readings(session, &question, one).await?);
             }
             let still = wanted.lacking(&more, 1);
             lacking.retain(|metric| still.contains(metric));

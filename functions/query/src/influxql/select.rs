@@ -7,7 +7,7 @@ use std::pin::Pin;
 use domain::{Device, DeviceId, RoomId, Timestamp};
 use influxql::{Epoch, Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
 use runtime::registry::Snapshot;
-use table::Invocation;
+use table::Session;
 
 use super::extreme;
 use super::failure::Failure;
@@ -29,17 +29,16 @@ pub(super) struct Context<'a> {
 
 /// Runs a `SELECT`.
 pub(super) async fn select(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     context: &Context<'_>,
     select: &Select,
-    invocation: &Invocation,
 ) -> Result<Outcome, Failure> {
     let devices: Vec<&Device> = context.snapshot.devices.values().collect();
     let Some(plan) = Plan::of(select, &devices, context.rooms, context.now)? else {
         return Ok(Vec::new().into());
     };
     let budget = Budget::of(MAX_UNITS, context.densities);
-    let mut run = Run { store, context, invocation, budget, warning: None };
+    let mut run = Run { session, context, budget, warning: None };
     let rows = run.rows(&plan).await?;
     Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
 }
@@ -57,9 +56,8 @@ pub(super) fn names_a_device(
 
 /// A `SELECT` while it runs.
 struct Run<'r, S> {
-    store: &'r S,
+    session: Session<'r, S>,
     context: &'r Context<'r>,
-    invocation: &'r Invocation,
     /// What its subqueries read together.
     budget: Budget<'r>,
     warning: Option<String>,
@@ -86,29 +84,32 @@ impl<S: Store> Run<'_, S> {
     }
 
     async fn of_devices(&mut self, selection: &Selection<'_>) -> Result<Vec<Rows>, Failure> {
-        let Self { store, context, invocation, .. } = *self;
+        let Self { session, context, .. } = *self;
         let Context { horizon, now, .. } = *context;
         let Selection { way, range, is_by_room, .. } = *selection;
         let grid = Grid::between(range, selection.cuts.clone());
         let reads = Reads { way, range, grid, horizon, is_by_room, now };
+
         let mut wanted = selection.wanted();
         // Which devices were in a room rollups tell, also where the values are those of readings.
         let mut lacking = None;
         if reads.has_rollups() || is_by_room {
-            lacking = Some(UnfoldedChanges::read(store, horizon, now, invocation).await?);
+            lacking = Some(UnfoldedChanges::read(session, horizon).await?);
         }
         if is_by_room {
-            wanted = without_absent(wanted, selection, store, context, invocation).await?;
+            wanted = without_absent(wanted, selection, session, context).await?;
         }
-        let found = Box::pin(read(store, &reads, &wanted, &mut self.budget, invocation)).await?;
+
+        let found = Box::pin(read(session, &reads, &wanted, &mut self.budget)).await?;
         let lag = lacking.and_then(|unfolded| unfolded.of(range, None));
         self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
+
         let ids = wanted.iter().map(|device| device.device.id().clone());
         let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
         let mut answer = selection.answer();
         for mut group in selection.groups(&found) {
             let extremes = selection.extremes(&group);
-            group.instant = extreme::instant(store, &reads, &extremes, invocation).await?;
+            group.instant = extreme::instant(session, &reads, &extremes).await?;
             answer.add(group)?;
         }
         Ok(answer.finish()?)
@@ -122,15 +123,14 @@ const MAX_ROOMS: usize = 50;
 async fn without_absent<'a>(
     wanted: Vec<Wanted<'a>>,
     selection: &Selection<'a>,
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     context: &Context<'_>,
-    invocation: &Invocation,
 ) -> Result<Vec<Wanted<'a>>, Failure> {
     let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
-    let seen = presence::seen(store, all, selection.range, invocation).await?;
+    let seen = presence::seen(session, all, selection.range).await?;
 
     let may_have_been_there = |wanted: &Wanted<'_>| {
         let device = wanted.device;

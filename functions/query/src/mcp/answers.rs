@@ -29,11 +29,11 @@ pub(super) enum Answer {
 }
 
 /// The answer to what is asked.
-pub(super) async fn answer(
+pub(super) async fn answer<S>(
     answer: Answer,
-    api: &impl Api,
+    api: &impl Api<S>,
     mut asked: Asked,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     match answer {
         Answer::Places => Box::pin(places(api, asked, call)).await,
@@ -63,10 +63,10 @@ pub(super) async fn answer(
 }
 
 /// Rooms, and the devices in them.
-async fn places(
-    api: &impl Api,
+async fn places<S>(
+    api: &impl Api<S>,
     asked: Asked,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
     let is_first = !asked.query.iter().any(|(name, _)| name == "cursor");
@@ -88,10 +88,10 @@ async fn places(
 
 /// A page of devices. A page that is too large is requested again with fewer devices, so that its cursor fits its last
 /// device.
-async fn devices(
-    api: &impl Api,
+async fn devices<S>(
+    api: &impl Api<S>,
     asked: Asked,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
     shape: impl Fn(&Value) -> Value + Send,
 ) -> Result<Map<String, Value>, Problem> {
     let mut limit = asked.limit;
@@ -116,10 +116,10 @@ async fn devices(
 }
 
 /// The newest values of a device, or of each device of a room, a home or all.
-async fn latest(
-    api: &impl Api,
+async fn latest<S>(
+    api: &impl Api<S>,
     mut asked: Asked,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let wanted = asked.remove("metric");
     let wanted: Option<Vec<&str>> =
@@ -142,10 +142,10 @@ async fn latest(
 }
 
 /// Rows of time, and what the API says beside them.
-async fn rows(
-    api: &impl Api,
+async fn rows<S>(
+    api: &impl Api<S>,
     asked: Asked,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let mut answer = members(get(api, call, &asked.path, &asked.query).await?);
     cut_rows(&mut answer, asked.offset, asked.limit);
@@ -154,10 +154,10 @@ async fn rows(
 }
 
 /// The units of the metrics of a path's device, or of its devices: a list where they differ.
-async fn units(
-    api: &impl Api,
+async fn units<S>(
+    api: &impl Api<S>,
     path: &str,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let of = path.rsplit_once('/').map_or(path, |(of, _)| of);
     let devices = if of.starts_with("/devices/") {

@@ -8,18 +8,18 @@ use runtime::http::Call;
 use serde_json::Value;
 
 /// The API: the handlers of the function.
-pub(crate) trait Api: Send + Sync {
+pub(crate) trait Api<S>: Send + Sync {
     /// Answers a call. The type is written out because a handler calls it from within.
     fn answer<'a>(
         &'a self,
-        call: &'a mut Call<'_>,
+        call: &'a mut Call<'_, S>,
     ) -> Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
 }
 
 /// The JSON that `GET` of a path answers.
-pub(super) async fn get(
-    api: &impl Api,
-    call: &mut Call<'_>,
+pub(super) async fn get<S>(
+    api: &impl Api<S>,
+    call: &mut Call<'_, S>,
     path: &str,
     query: &[(String, String)],
 ) -> Result<Value, Problem> {
@@ -35,7 +35,7 @@ pub(super) async fn get(
         params,
         grant: call.grant.clone(),
         request: &request,
-        invocation: call.invocation,
+        session: call.session,
         log: &mut *call.log,
     };
     let response = api.answer(&mut asked).await?;

@@ -12,15 +12,13 @@ use crate::registry::lookup;
 
 /// `GET /devices/{id}/latest`
 pub(crate) async fn of_device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
-    let device = lookup::device(registry, store, call).await?;
-    let latest =
-        handlers.newest_reader().newest(&device, &all_metrics(&device), call.invocation).await;
-    let latest = latest.map_err(|error| call.failed(&error))?;
+    let device = lookup::device(registry, call).await?;
+    let latest = handlers.newest_reader(call).newest(&device, &all_metrics(&device)).await?;
     let values = latest.ok_or_else(|| {
         Problem::new(
             ProblemKind::NotFound,

@@ -1,12 +1,10 @@
 //! Finds the newest values of devices, by the readings' own time. Caches none.
 
-use api::Problem;
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use runtime::http::Call;
 use series::RollupStateCache;
 use table::sizes::{of_largest_reading, of_reading};
-use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult, StoredRollup};
+use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup};
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
@@ -39,9 +37,8 @@ const LATEST_CONCURRENCY: usize = 8;
 /// Reads the newest values of devices.
 #[derive(Debug)]
 pub(crate) struct NewestReader<'a, S> {
-    pub(crate) store: &'a S,
+    pub(crate) session: Session<'a, S>,
     pub(crate) known_state: &'a RollupStateCache,
-    pub(crate) now: Timestamp,
 }
 
 impl<S: Store> NewestReader<'_, S> {
@@ -49,21 +46,16 @@ impl<S: Store> NewestReader<'_, S> {
     pub(crate) async fn latest_of(
         &self,
         devices: &[&Device],
-        call: &mut Call<'_>,
-    ) -> Result<Vec<Option<LatestValues>>, Problem> {
-        let wanted = devices.iter().map(|device| (*device, all_metrics(device))).collect();
-        let latest = self.newest_of(wanted, call.invocation).await;
-        latest.map_err(|error| call.failed(&error))
+    ) -> StoreResult<Vec<Option<LatestValues>>> {
+        self.newest_of(devices.iter().map(|device| (*device, all_metrics(device))).collect()).await
     }
 
     /// The newest values of some metrics of each device, in their order; none where a device has no readings.
     pub(crate) async fn newest_of(
         &self,
         devices: Vec<(&Device, Vec<&MetricName>)>,
-        invocation: &Invocation,
     ) -> StoreResult<Vec<Option<LatestValues>>> {
-        let questions =
-            devices.iter().map(|(device, wanted)| self.newest(device, wanted, invocation));
+        let questions = devices.iter().map(|(device, wanted)| self.newest(device, wanted));
         let questions: Vec<_> = questions.collect();
         stream::iter(questions).buffered(LATEST_CONCURRENCY).try_collect().await
     }
@@ -75,15 +67,14 @@ impl<S: Store> NewestReader<'_, S> {
         &self,
         device: &Device,
         wanted: &[&MetricName],
-        invocation: &Invocation,
     ) -> StoreResult<Option<LatestValues>> {
+        let session = self.session;
         let all_time = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
         let likely = of_largest_reading(device);
         // Without a metric it is only asked when the device sent the last reading.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
         let query = newest_first(all_time, None, first);
-        let Page { mut readings, has_more } =
-            self.store.device_readings(device.id(), &query, invocation).await?;
+        let Page { mut readings, has_more } = session.device_readings(device.id(), &query).await?;
         let latest = LatestValues::among(&readings);
         if !has_more || latest.as_ref().is_none_or(|latest| latest.has_all(wanted)) {
             return Ok(latest);
@@ -94,13 +85,13 @@ impl<S: Store> NewestReader<'_, S> {
         let each = likely.max(taken / readings.len());
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
         let query = newest_first(all_time, readings.last(), limit);
-        let further = self.store.device_readings(device.id(), &query, invocation).await?;
+        let further = session.device_readings(device.id(), &query).await?;
         readings.extend(further.readings);
         match LatestValues::among(&readings) {
             Some(latest) if further.has_more && !latest.has_all(wanted) => {
                 let limit = within(MAX_UNROLLED, each, UNROLLED);
                 let read = ReadValues { readings, as_of: latest.as_of };
-                self.newest_with_rollups(device, wanted, read, limit, invocation).await
+                self.newest_with_rollups(device, wanted, read, limit).await
             }
             latest => Ok(latest),
         }
@@ -113,21 +104,20 @@ impl<S: Store> NewestReader<'_, S> {
         wanted: &[&MetricName],
         read: ReadValues,
         limit: usize,
-        invocation: &Invocation,
     ) -> StoreResult<Option<LatestValues>> {
-        let Self { store, known_state, now } = *self;
+        let Self { session, known_state } = *self;
         let ReadValues { mut readings, as_of } = read;
-        let horizon = known_state.horizon(store, now, invocation).await?;
+        let horizon = known_state.horizon(session).await?;
         // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
 
-        let mut days = days_until(store, device, None, MONTH, invocation).await?;
+        let mut days = days_until(session, device, None, MONTH).await?;
         let is_whole_month = days.len() == MONTH;
         days.retain(|day| day.range.to() <= sealed);
         let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
         let quarters = match TimeRange::new(day_end, as_of.min(sealed)) {
-            Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
+            Ok(range) => session.quarters(device.id(), range, false).await?,
             Err(_) => Vec::new(),
         };
 
@@ -135,7 +125,7 @@ impl<S: Store> NewestReader<'_, S> {
         let mut is_seamless = true;
         if let Ok(range) = TimeRange::new(sealed, as_of) {
             let query = newest_first(range, None, limit);
-            let page = store.device_readings(device.id(), &query, invocation).await?;
+            let page = session.device_readings(device.id(), &query).await?;
             readings.extend(page.readings);
             is_seamless = !page.has_more;
         }
@@ -152,7 +142,7 @@ impl<S: Store> NewestReader<'_, S> {
             && !latest.has_all(wanted)
         {
             // The day at which the search goes on is read again.
-            let older = days_until(store, device, Some(date), YEAR - MONTH + 1, invocation).await?;
+            let older = days_until(session, device, Some(date), YEAR - MONTH + 1).await?;
             older.iter().for_each(|day| latest.add(day, is_seamless(day)));
         }
         Ok(Some(latest))
@@ -177,15 +167,14 @@ pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
 
 /// The rollups of the newest days that have one, newest first, up to a date.
 async fn days_until(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     device: &Device,
     last: Option<LocalDate>,
     limit: usize,
-    invocation: &Invocation,
 ) -> StoreResult<Vec<StoredRollup>> {
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
     let dates = date("0000-01-01")..=last.unwrap_or_else(|| date("9999-12-31"));
-    store.days(device.id(), dates, Order::Descending, limit, invocation).await
+    session.days(device.id(), dates, Order::Descending, limit).await
 }
 
 /// The number of readings of `each` bytes that fit into `bytes`, at least one.

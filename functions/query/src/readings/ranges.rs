@@ -6,7 +6,7 @@ use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timesta
 use runtime::clock::Clock;
 use runtime::http::Call;
 use table::sizes::of_reading;
-use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
+use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
@@ -28,33 +28,32 @@ const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
 pub(crate) async fn of_device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, .. } = handlers;
+    let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let device = lookup::device(registry, store, call).await?;
-    answer(store, call, &range, &RangeOf::Device(&device)).await
+    let device = lookup::device(registry, call).await?;
+    answer(call, &range, &RangeOf::Device(&device)).await
 }
 
 /// `GET /rooms/{id}/readings`
 pub(crate) async fn of_room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, .. } = handlers;
+    let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let (room, snapshot) = lookup::room(registry, store, call).await?;
+    let (room, snapshot) = lookup::room(registry, call).await?;
     let (page, occupants);
-    let devices = if !store.has_room_index() {
-        let horizon = known_state.horizon(store, now, call.invocation).await;
-        let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let devices = if !call.session.has_room_index() {
+        let horizon = known_state.horizon(call.session).await?;
         let (rooms, asked) = ([room.id.clone()].into(), range.query.range);
-        let found = presence::in_rooms(store, &horizon, &snapshot, &rooms, asked, now, call);
+        let found = presence::in_rooms(&horizon, &snapshot, &rooms, asked, call);
         occupants = found.await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
@@ -67,23 +66,22 @@ pub(crate) async fn of_room(
         // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
         let rooms = [room.id.clone()].into();
-        page = lookup::devices_of_rooms(store, &rooms, None, limit, call).await?;
+        page = lookup::devices_of_rooms(&rooms, None, limit, call).await?;
         page.listing.found.iter().collect()
     };
-    answer(store, call, &range, &RangeOf::Room(&room.id, devices)).await
+    answer(call, &range, &RangeOf::Room(&room.id, devices)).await
 }
 
 async fn answer(
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
     range: &RangeRequest,
     of: &RangeOf<'_>,
 ) -> Result<Response, Problem> {
     let page = match range.format {
-        Format::Csv => read_until_full(store, of, range, call.invocation).await,
-        Format::Json | Format::Ndjson => of.read(store, &range.query, call.invocation).await,
+        Format::Csv => read_until_full(call.session, of, range).await,
+        Format::Json | Format::Ndjson => of.read(call.session, &range.query).await,
     };
-    let page = page.map_err(|error| call.failed(&error))?;
+    let page = page?;
     Ok(range.respond(call.request, &call.params, &page, of))
 }
 
@@ -93,10 +91,9 @@ async fn answer(
 /// A page grows at most with the square of its rows. So a step that takes it to four times as many
 /// reads at most about twice what fits.
 async fn read_until_full(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
     range: &RangeRequest,
-    invocation: &Invocation,
 ) -> StoreResult<Page> {
     let mut sheet = Sheet::new(range.columns(of));
     let mut page = Page::default();
@@ -105,7 +102,7 @@ async fn read_until_full(
     while limit > 0 {
         let after = page.readings.last().map(ReadingKey::of).or(range.query.after.clone());
         let step = RangeQuery { after, limit, ..range.query.clone() };
-        let Page { readings, has_more } = of.read(store, &step, invocation).await?;
+        let Page { readings, has_more } = of.read(session, &step).await?;
         stored += readings.iter().map(of_reading).sum::<usize>();
         let fits =
             readings.iter().filter_map(|reading| range.row(reading)).all(|row| sheet.add(&row));
@@ -132,15 +129,14 @@ enum RangeOf<'a> {
 impl RangeOf<'_> {
     async fn read(
         &self,
-        store: &impl Store,
+        session: Session<'_, impl Store>,
         query: &RangeQuery,
-        invocation: &Invocation,
     ) -> StoreResult<Page> {
         match self {
-            Self::Device(device) => store.device_readings(device.id(), query, invocation).await,
+            Self::Device(device) => session.device_readings(device.id(), query).await,
             Self::Room(room, devices) => {
                 let ids: Vec<_> = devices.iter().map(|device| device.id().clone()).collect();
-                store.room_readings(room, &ids, query, invocation).await
+                session.room_readings(room, &ids, query).await
             }
         }
     }
@@ -244,13 +240,10 @@ pub(crate) fn timestamp(params: &Params, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use api::endpoints::find_path;
     use domain::given::{self, number};
-
-    use runtime::clock::Deadline;
     use table::PutReadings as _;
+    use table::given::{invocation, session};
     use table::memory_db::MemoryDb;
 
     use super::*;
@@ -258,7 +251,7 @@ mod tests {
     /// The numbers of readings read for the first page of CSV and sent in it, of 3,000 readings with so
     /// many metrics each.
     async fn read_and_sent(metrics: i64, are_new_each_time: bool) -> (usize, usize) {
-        let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
+        let invocation = invocation();
         let store = MemoryDb::default();
         let timestamp = |millis| Timestamp::from_millis(millis).expect("a timestamp");
         let readings: Vec<Reading> = (0..3_000)
@@ -280,7 +273,8 @@ mod tests {
         let params = Params::of(&request, endpoint).expect("known");
         let range = RangeRequest::of(&request, &params, timestamp(9_000)).expect("well-formed");
         let of = RangeOf::Device(&device);
-        let page = read_until_full(&store, &of, &range, &invocation).await.expect("memory");
+        let page =
+            read_until_full(session(&store, &invocation), &of, &range).await.expect("memory");
         let answer = range.respond(&request, &params, &page, &of);
         let rows = answer.body.split(|byte| *byte == b'\n').skip(2).count();
         (page.readings.len(), rows)

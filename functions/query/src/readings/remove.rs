@@ -1,7 +1,7 @@
 //! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
 
 use api::{Problem, Response};
-use domain::{Order, Timestamp};
+use domain::Order;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::json;
@@ -20,10 +20,10 @@ const MAX_COUNTED: usize = 1_000;
 
 /// `DELETE /devices/{id}/readings`
 pub(crate) async fn readings(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, late, clock, .. } = handlers;
+    let Handlers { registry, late, clock, .. } = handlers;
 
     for name in ["from", "to"] {
         if call.params.get(name).is_none() {
@@ -34,28 +34,27 @@ pub(crate) async fn readings(
         }
     }
     let range = time_range(&call.params, clock.now())?;
-    let device = lookup::device(registry, store, call).await?;
+    let device = lookup::device(registry, call).await?;
     // One more is told by `has_more`.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
-    let page = store.device_readings(device.id(), &query, call.invocation).await;
-    let page = page.map_err(|error| call.failed(&error))?;
+    let page = call.session.device_readings(device.id(), &query).await?;
     let keys: Vec<ReadingKey> =
         page.readings.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
     // Before anything of the past is deleted, so that no answer about that time is silent.
-    let mark = async |call: &Call<'_>| {
+    let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
-        late.mark(store, changed, clock.now(), call.invocation).await
+        late.mark(call.session, changed).await
     };
-    let marked = mark(call).await.map_err(|error| call.failed(&error))?;
-    let outcome = store.delete_readings(&keys, call.invocation).await;
+    let marked = mark(call).await?;
+    let outcome = call.session.delete_readings(&keys).await;
     if marked.is_some_and(|until| until <= clock.now()) {
-        mark(call).await.map_err(|error| call.failed(&error))?;
+        mark(call).await?;
     }
-    look_again(store, &keys, clock.now(), call).await?;
-    if let Some(cause) = &outcome.cause {
+    look_again(&keys, call).await?;
+    if let Some(cause) = outcome.cause {
         // What is deleted stays deleted; sent again, the request goes on with the rest.
-        return Err(call.failed(cause));
+        return Err(cause.into());
     }
     let left = page.readings.len() - keys.len();
     let (name, left) = if page.has_more { ("left_at_least", left + 1) } else { ("left", left) };
@@ -65,16 +64,14 @@ pub(crate) async fn readings(
 
 /// Has alerts recheck the device from the first deleted reading on. What is older than a day is history.
 async fn look_again(
-    store: &impl Store,
     deleted: &[ReadingKey],
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    let day = now.saturating_add(-alerts::MAX_BACK);
+    let day = call.session.now.saturating_add(-alerts::MAX_BACK);
     let Some(first) = deleted.iter().find(|key| key.at >= day) else { return Ok(()) };
     let touched = [(first.device.clone().into(), first.at)];
-    match store.note_rechecks(&touched, call.invocation).await.cause {
-        Some(error) => Err(call.failed(&error)),
+    match call.session.note_rechecks(&touched).await.cause {
+        Some(error) => Err(error.into()),
         None => Ok(()),
     }
 }

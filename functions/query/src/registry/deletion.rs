@@ -36,40 +36,38 @@ const MAX_NAMED: usize = 5;
 /// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only, so that
 /// a device that has come again is not deleted by a client that missed the end of the first deletion.
 pub(crate) async fn device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, quiet, .. } = handlers;
+    let Handlers { registry, clock, quiet, .. } = handlers;
 
     let id = lookup::device_id(call)?;
-    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let snapshot = lookup::snapshot(registry, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => begin(registry, store, clock, &id, call).await?,
-        Some(begun) => begun_at(store, &id, begun, call).await?,
+        None => begin(registry, clock, &id, call).await?,
+        Some(begun) => begun_at(&id, begun, call).await?,
     };
     if deletion.ended.is_some() {
         return Ok(over());
     }
     let limit = MAX_REMOVED + MAX_COUNTED - 1;
-    let found = store.belongings(&id, limit, call.invocation).await;
-    let found = found.map_err(|error| call.failed(&error))?;
+    let found = call.session.belongings(&id, limit).await?;
     if found.found.is_empty() {
         return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
     // Before it is removed: the time without anything begins when the last is gone, not earlier.
-    let noted = store.note_found(&id, clock.now(), call.invocation).await;
+    let noted = call.session.note_found(&id, clock.now()).await;
     // Where the deletion is over, what is found is of a device that has come again.
-    if noted.map_err(|error| call.failed(&error))?.is_none_or(|noted| noted.begun != deletion.begun)
-    {
+    if noted?.is_none_or(|noted| noted.begun != deletion.begun) {
         return Ok(over());
     }
-    let removed = remove(store, &found, call).await?;
+    let removed = remove(&found, call).await?;
     Ok(answer(&deletion, removed, &found, found.found.len() - removed, quiet))
 }
 
 /// The deletion that the request goes on with, by its begin.
-fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
+fn begun(call: &Call<'_, impl Store>) -> Result<Option<Timestamp>, Problem> {
     let text = timestamp(&call.params, "begun");
     let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
     begun.map_err(|why| Problem::field("begun", why.to_string()))
@@ -77,12 +75,11 @@ fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
 
 /// The deletion that began then. Another time is refused, because 200 would say that the deletion is over.
 async fn begun_at(
-    store: &impl Store,
     id: &DeviceId,
     begun: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
-    let known = store.deletion(id, call.invocation).await.map_err(|error| call.failed(&error))?;
+    let known = call.session.deletion(id).await?;
     let Some(known) = known else {
         let detail = format!(
             "No deletion of the device {id} is known: none has begun, or it is over and the device has come again."
@@ -103,21 +100,19 @@ async fn begun_at(
 /// Marks a device that is there, and finds the mark of one that is not.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
     clock: &impl Clock,
     id: &DeviceId,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
     // The meter itself names who is behind it, but not who was put there by a version that did not note it.
-    let now = registry.refresh(store, call.invocation, call.log).await;
-    let now = now.map_err(|error| call.failed(&error))?;
+    let now = registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));
     }
-    let begun = store.begin_deletion(id, clock.now(), call.invocation).await;
-    match begun.map_err(|error| call.failed(&error))? {
+    let begun = call.session.begin_deletion(id, clock.now()).await;
+    match begun? {
         BegunDeletion::Deletion(deletion) => {
             registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
             Ok(deletion)
@@ -137,24 +132,20 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
 }
 
 /// Removes what is found as far as the time suffices; returns how many.
-async fn remove(
-    store: &impl Store,
-    found: &Belongings,
-    call: &mut Call<'_>,
-) -> Result<usize, Problem> {
+async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<usize, Problem> {
     let mut removed = 0;
     let most = found.found.len().min(MAX_REMOVED);
     for chunk in found.found[..most].chunks(CHUNK) {
-        let outcome = store.remove_belongings(chunk, call.invocation).await;
+        let outcome = call.session.remove_belongings(chunk).await;
         removed += chunk.len() - outcome.not_stored.len();
         match outcome.cause {
             // What is removed stays removed; sent again, the request goes on with the rest.
-            Some(cause) if removed == 0 => return Err(call.failed(&cause)),
+            Some(cause) if removed == 0 => return Err(cause.into()),
             Some(cause) => {
                 call.log.warn("table.error", &cause);
                 break;
             }
-            None if call.invocation.remaining() < MIN_REMAINING => break,
+            None if call.session.invocation.remaining() < MIN_REMAINING => break,
             None => {}
         }
     }
@@ -163,22 +154,21 @@ async fn remove(
 
 /// Ends a deletion, if it may end: nothing of the device is left.
 async fn end(
-    handlers: &Handlers<impl Store, impl Clock>,
+    handlers: &Handlers<impl Clock>,
     quiet: TimeDelta,
     device: DeletedDevice,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, .. } = handlers;
+    let Handlers { registry, clock, .. } = handlers;
     let DeletedDevice { id, deletion } = device;
 
     // A device that is gone is judged no longer: what fires on it would never end.
-    let states = judging::end_device(store, &id, call.invocation).await;
-    states.map_err(|error| call.failed(&error))?;
+    let states = judging::end_device(call.session, &id).await;
+    states?;
     let now = clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) {
-        let ended = store.end_deletion(&id, &deletion, now, call.invocation).await;
-        if ended.map_err(|error| call.failed(&error))? {
+        if call.session.end_deletion(&id, &deletion, now).await? {
             let deletion = Deletion { ended: Some(now), ..deletion };
             registry.keep_deleted(DeletedDevice { id, deletion });
             return Ok(over());
@@ -216,21 +206,21 @@ fn answer(
 ///
 /// Stays in the room are history of their devices and go with these.
 pub(crate) async fn room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let id = lookup::room_id(call)?;
-    let found = store.room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
-    ensure_empty(registry, store, &id, call).await?;
+    let found = call.session.room(&id).await?;
+    ensure_empty(registry, &id, call).await?;
     let Some(room) = found else { return Err(not_found("room", id.as_str())) };
-    store.remove_room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
+    call.session.remove_room(&id).await?;
     registry.forget_room(&id);
-    if let Err(problem) = ensure_empty(registry, store, &id, call).await {
+    if let Err(problem) = ensure_empty(registry, &id, call).await {
         // A device has moved in meanwhile, so the room is put back as it was.
-        let back = store.put_back_room(&room, call.invocation).await;
-        back.map_err(|error| call.failed(&error))?;
+        let back = call.session.put_back_room(&room).await;
+        back?;
         registry.keep_room(room);
         return Err(problem);
     }
@@ -240,18 +230,16 @@ pub(crate) async fn room(
 /// 409: devices are in the room, as the table has it this moment.
 async fn ensure_empty(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
     id: &RoomId,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    let now = registry.refresh(store, call.invocation, call.log).await;
-    let now = now.map_err(|error| call.failed(&error))?;
+    let now = registry.refresh(call.session, call.log).await?;
     let page;
     let devices: Vec<&DeviceId> = if now.has_all_devices {
         now.devices_in(id).map(domain::Device::id).collect()
     } else {
         let rooms = [id.clone()].into();
-        page = lookup::devices_of_rooms(store, &rooms, None, MAX_NAMED + 1, call).await?;
+        page = lookup::devices_of_rooms(&rooms, None, MAX_NAMED + 1, call).await?;
         page.listing.found.iter().map(domain::Device::id).collect()
     };
     if devices.is_empty() {
@@ -278,22 +266,21 @@ fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
 
 /// `DELETE /homes/{id}`: takes its rooms out of it; then it is no home.
 pub(crate) async fn home(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
-    let (home, _) = lookup::home(registry, store, call).await?;
-    let now = registry.refresh(store, call.invocation, call.log).await;
-    let now = now.map_err(|error| call.failed(&error))?;
+    let (home, _) = lookup::home(registry, call).await?;
+    let now = registry.refresh(call.session, call.log).await?;
     let mut rooms: Vec<_> = now.rooms_of(&home).cloned().collect();
     let mut taken = 0;
     while let Some(mut room) = rooms.pop() {
-        leave(store, &room.id, &home, call).await.map_err(|error| call.failed(&error))?;
+        leave(&room.id, &home, call).await?;
         room.home = None;
         registry.keep_room(room);
         taken += 1;
-        if call.invocation.remaining() < MIN_REMAINING {
+        if call.session.invocation.remaining() < MIN_REMAINING {
             break;
         }
     }
@@ -302,11 +289,6 @@ pub(crate) async fn home(
     Ok(Response::json(status, &json!({"deleted": taken, "has_more": left > 0, "left": left})))
 }
 
-async fn leave(
-    store: &impl Store,
-    room: &RoomId,
-    home: &HomeId,
-    call: &Call<'_>,
-) -> StoreResult<bool> {
-    store.leave_home(room, home, call.invocation).await
+async fn leave(room: &RoomId, home: &HomeId, call: &Call<'_, impl Store>) -> StoreResult<bool> {
+    call.session.leave_home(room, home).await
 }

@@ -15,25 +15,25 @@ use crate::series::check_verdicts;
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, .. } = handlers;
+    let now = call.session.now;
 
     let id = lookup::device_id(call)?;
     let patch = patch::of_device(call.request, now)?;
     if judges(&patch) && !call.params.flag("restore") {
-        let device = store.device(&id, call.invocation).await;
-        if let Some(device) = device.map_err(|error| call.failed(&error))?
+        let device = call.session.device(&id).await;
+        if let Some(device) = device?
             // Whatever else is wrong is told by the edit itself.
             && patch.check(&device).is_ok()
         {
-            check_verdicts(known_state, store, &device, &patch, now, call).await?;
+            check_verdicts(known_state, &device, &patch, call).await?;
         }
     }
-    let edited = store.edit_device(&id, &patch, now, call.invocation).await;
-    match edited.map_err(|error| call.failed(&error))? {
+    let edited = call.session.edit_device(&id, &patch, now).await;
+    match edited? {
         UpdateOutcome::Updated(Edited { device, room }) => {
             let response = Response::json(200, &DeviceRow::from(&device));
             registry.keep_device(device);
@@ -43,9 +43,7 @@ pub(crate) async fn device(
         UpdateOutcome::ConditionFailed(Some(why)) => {
             Err(Problem::field(&why.field(), why.to_string()))
         }
-        UpdateOutcome::ConditionFailed(None) => {
-            Err(lookup::device_not_found(store, &id, call).await)
-        }
+        UpdateOutcome::ConditionFailed(None) => Err(lookup::device_not_found(&id, call).await),
     }
 }
 
@@ -56,15 +54,15 @@ fn judges(patch: &DevicePatch) -> bool {
 
 /// `PATCH /rooms/{id}`
 pub(crate) async fn room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let id = lookup::room_id(call)?;
     let patch = patch::of_room(call.request)?;
-    let edited = store.edit_room(&id, &patch, call.invocation).await;
-    match edited.map_err(|error| call.failed(&error))? {
+    let edited = call.session.edit_room(&id, &patch).await;
+    match edited? {
         UpdateOutcome::Updated(room) => {
             registry.keep_room(room.clone());
             Ok(Response::json(200, &RoomRow::from(&room)))

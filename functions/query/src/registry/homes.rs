@@ -19,13 +19,13 @@ use crate::registry::lookup;
 
 /// `GET /homes`
 pub(crate) async fn homes(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    let snapshot = lookup::snapshot_for_list(registry, call).await?;
     ensure_all_rooms(&snapshot)?;
     let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
     for room in snapshot.rooms.values() {
@@ -46,12 +46,12 @@ pub(crate) async fn homes(
 
 /// `GET /homes/{id}`
 pub(crate) async fn home(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
-    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    let (home, snapshot) = lookup::home(registry, call).await?;
     let row = HomeRow::of(&home, snapshot.rooms_of(&home));
     let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
     Ok(with_cache_headers(call.request, Response::json(200, &row)))
@@ -59,13 +59,13 @@ pub(crate) async fn home(
 
 /// `GET /homes/{id}/rooms`
 pub(crate) async fn rooms(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    let (home, snapshot) = lookup::home(registry, call).await?;
     let rooms = snapshot.rooms_of(&home).collect();
     Ok(page_of_rooms(call, &list, rooms, false))
 }

@@ -19,22 +19,22 @@ use crate::registry::search::{self, Found, Plan, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let search = Search::of(&call.params, clock.now())?;
-    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    let search = Search::of(&call.params, call.session.now)?;
+    let snapshot = lookup::snapshot_for_list(registry, call).await?;
     if search.is_unconditional() && !snapshot.has_all_devices {
         let rooms = search.room().map(|room| [room.clone()].into());
-        let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
+        let page = lookup::device_page(&list, rooms.as_ref(), call).await?;
         let devices = page.listing.found.iter().collect();
         return page_of_devices(handlers, call, &list, devices, page.has_more).await;
     }
     let Found { devices, mut rest, plan, is_of_readings } =
-        search::find(&search, &snapshot, &handlers.newest_reader(), &list, call).await?;
+        search::find(&search, &snapshot, &handlers.newest_reader(call), &list, call).await?;
     let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
     if call.params.flag("latest") {
         let fitting = pagination::fitting(page.iter().copied());
@@ -52,34 +52,34 @@ pub(crate) async fn devices(
 
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_room(registry, store, &list, call).await?;
+    let members = Members::of_room(registry, &list, call).await?;
     let (devices, has_more) = members.devices();
     page_of_devices(handlers, call, &list, devices, has_more).await
 }
 
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_home(registry, store, &list, call).await?;
+    let members = Members::of_home(registry, &list, call).await?;
     let (devices, has_more) = members.devices();
     page_of_devices(handlers, call, &list, devices, has_more).await
 }
 
 /// A page of devices, by id. The table may have more devices.
 async fn page_of_devices(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
     list: &ListRequest,
     devices: Vec<&Device>,
     has_more: bool,
@@ -103,8 +103,8 @@ struct DevicePage<'a> {
 
 /// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
 async fn write_devices<'a>(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
     list: &ListRequest,
     page: DevicePage<'_>,
     place: impl Fn(usize) -> &'a str,
@@ -115,7 +115,7 @@ async fn write_devices<'a>(
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
     if with_latest {
         for (row, latest) in
-            rows.iter_mut().zip(handlers.newest_reader().latest_of(&devices, call).await?)
+            rows.iter_mut().zip(handlers.newest_reader(call).latest_of(&devices).await?)
         {
             row.latest = Latest::Asked(latest);
         }
@@ -138,17 +138,17 @@ async fn write_devices<'a>(
 
 /// `GET /rooms`
 pub(crate) async fn rooms(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    let snapshot = lookup::snapshot_for_list(registry, call).await?;
     if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let page = store.room_page(after.as_ref(), list.limit(), call.invocation).await;
-        let page = lookup::readable(page.map_err(|error| call.failed(&error))?, call);
+        let page = call.session.room_page(after.as_ref(), list.limit()).await;
+        let page = lookup::readable(page?, call);
         let rooms = page.listing.found.iter().collect();
         return Ok(page_of_rooms(call, &list, rooms, page.has_more));
     }
@@ -157,7 +157,7 @@ pub(crate) async fn rooms(
 
 /// A page of rooms. The table may have more.
 pub(crate) fn page_of_rooms(
-    call: &Call<'_>,
+    call: &Call<'_, impl Store>,
     list: &ListRequest,
     rooms: Vec<&Room>,
     has_more: bool,
@@ -173,22 +173,22 @@ pub(crate) fn page_of_rooms(
 
 /// `GET /devices/{id}`
 pub(crate) async fn device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
-    let device = lookup::device(registry, store, call).await?;
+    let device = lookup::device(registry, call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
 /// `GET /rooms/{id}`
 pub(crate) async fn room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
 
-    let (room, _) = lookup::room(registry, store, call).await?;
+    let (room, _) = lookup::room(registry, call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
 }

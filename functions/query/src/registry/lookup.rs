@@ -22,21 +22,17 @@ pub(crate) const ROOM_CONCURRENCY: usize = 8;
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Arc<Snapshot>, Problem> {
-    let read = registry.snapshot(store, call.invocation, call.log).await;
-    read.map_err(|error| call.failed(&error))
+    Ok(registry.snapshot(call.session, call.log).await?)
 }
 
 /// The registry for a list; see [`CachedRegistry::snapshot_for_list`].
 pub(crate) async fn snapshot_for_list(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Arc<Snapshot>, Problem> {
-    let read = registry.snapshot_for_list(store, call.invocation, call.log).await;
-    read.map_err(|error| call.failed(&error))
+    Ok(registry.snapshot_for_list(call.session, call.log).await?)
 }
 
 /// Reads the registry again for a question about something that it lacks; see
@@ -45,52 +41,44 @@ pub(crate) async fn snapshot_for_list(
 pub(crate) async fn has_news(
     before: &Snapshot,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<bool, Problem> {
     if !before.has_all_devices {
         return Ok(false);
     }
-    let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
-    let now = read.map_err(|error| call.failed(&error))?;
+    let read = registry.refresh_for_missing(call.session, call.log).await;
+    let now = read?;
     Ok(!now.devices.values().eq(before.devices.values()))
 }
 
 /// The device of the path.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Device, Problem> {
     let id = device_id(call)?;
-    device_of(&id, registry, store, call).await
+    device_of(&id, registry, call).await
 }
 
 /// A device by its id.
 pub(crate) async fn device_of(
     id: &DeviceId,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Device, Problem> {
-    let found = registry.device(id, store, call.invocation, call.log).await;
-    let found = found.map_err(|error| call.failed(&error))?;
+    let found = registry.device(id, call.session, call.log).await?;
     match found {
         Some(device) => Ok(device),
-        None => Err(device_not_found(store, id, call).await),
+        None => Err(device_not_found(id, call).await),
     }
 }
 
 /// 410 of a device that is being deleted, else 404.
-pub(crate) async fn device_not_found(
-    store: &impl Store,
-    id: &DeviceId,
-    call: &mut Call<'_>,
-) -> Problem {
-    match store.deletion(id, call.invocation).await {
+pub(crate) async fn device_not_found(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Problem {
+    match call.session.deletion(id).await {
         Ok(Some(deletion)) if deletion.ended.is_none() => {}
         Ok(_) => return not_found("device", id.as_str()),
-        Err(error) => return call.failed(&error),
+        Err(error) => return error.into(),
     }
     let detail = format!(
         "The device {:?} is being deleted; DELETE /devices/{{id}} tells what is left of it.",
@@ -102,39 +90,35 @@ pub(crate) async fn device_not_found(
 /// The room of the path, and a registry that knows its devices.
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(Room, Arc<Snapshot>), Problem> {
     let id = room_id(call)?;
-    room_of(&id, registry, store, call).await
+    room_of(&id, registry, call).await
 }
 
 /// A room by its id, and a registry that knows its devices.
 pub(crate) async fn room_of(
     id: &RoomId,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(Room, Arc<Snapshot>), Problem> {
-    let found = registry.room(id, store, call.invocation, call.log).await;
-    let found = found.map_err(|error| call.failed(&error))?;
+    let found = registry.room(id, call.session, call.log).await?;
     found.ok_or_else(|| not_found("room", id.as_str()))
 }
 
 /// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
 /// not hold.
 pub(crate) async fn device_page(
-    store: &impl Store,
     list: &ListRequest,
     rooms: Option<&BTreeSet<RoomId>>,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<ListPage<Device>, Problem> {
     let after: Option<DeviceId> = list.after();
     let Some(rooms) = rooms else {
-        let page = store.device_page(after.as_ref(), list.limit(), call.invocation).await;
-        return Ok(readable(page.map_err(|error| call.failed(&error))?, call));
+        let page = call.session.device_page(after.as_ref(), list.limit()).await;
+        return Ok(readable(page?, call));
     };
-    devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
+    devices_of_rooms(rooms, after.as_ref(), list.limit(), call).await
 }
 
 /// The devices of some rooms, for a list: those of memory, or a page of the table.
@@ -148,52 +132,49 @@ impl Members {
     /// they come from the index by room, if there is one.
     pub(crate) async fn of_room(
         registry: &CachedRegistry<impl Clock>,
-        store: &impl Store,
         list: &ListRequest,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         if registry.would_read_many() {
             let id = room_id(call)?;
-            let room = Box::pin(store.room(&id, call.invocation)).await;
-            if room.map_err(|error| call.failed(&error))?.is_none() {
+            let room = Box::pin(call.session.room(&id)).await;
+            if room?.is_none() {
                 return Err(not_found("room", id.as_str()));
             }
             // A failure is the answer: the whole registry in its place would be the most of all to read.
             let (rooms, after) = ([id].into(), list.after());
-            let page = indexed_devices_of_rooms(store, &rooms, after.as_ref(), list.limit(), call);
+            let page = indexed_devices_of_rooms(&rooms, after.as_ref(), list.limit(), call);
             if let Some(page) = page.await? {
                 return Ok(Self::Read(page));
             }
         }
-        snapshot_for_list(registry, store, call).await?;
-        let (room, snapshot) = room(registry, store, call).await?;
-        Self::of([room.id].into(), snapshot, store, list, call).await
+        snapshot_for_list(registry, call).await?;
+        let (room, snapshot) = room(registry, call).await?;
+        Self::of([room.id].into(), snapshot, list, call).await
     }
 
     /// The devices of the home of the path.
     pub(crate) async fn of_home(
         registry: &CachedRegistry<impl Clock>,
-        store: &impl Store,
         list: &ListRequest,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        snapshot_for_list(registry, store, call).await?;
-        let (home, snapshot) = home(registry, store, call).await?;
+        snapshot_for_list(registry, call).await?;
+        let (home, snapshot) = home(registry, call).await?;
         let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
-        Self::of(rooms, snapshot, store, list, call).await
+        Self::of(rooms, snapshot, list, call).await
     }
 
     async fn of(
         rooms: BTreeSet<RoomId>,
         snapshot: Arc<Snapshot>,
-        store: &impl Store,
         list: &ListRequest,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         if snapshot.has_all_devices {
             return Ok(Self::Known { rooms, snapshot });
         }
-        device_page(store, list, Some(&rooms), call).await.map(Self::Read)
+        device_page(list, Some(&rooms), call).await.map(Self::Read)
     }
 
     /// The devices by id, and whether the table has more.
@@ -213,13 +194,12 @@ impl Members {
 /// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold. 422 of a table
 /// without that index: only the registry says where a device is, and it is too large to be read.
 pub(crate) async fn devices_of_rooms(
-    store: &impl Store,
     rooms: &BTreeSet<RoomId>,
     after: Option<&DeviceId>,
     limit: usize,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<ListPage<Device>, Problem> {
-    let page = indexed_devices_of_rooms(store, rooms, after, limit, call).await?;
+    let page = indexed_devices_of_rooms(rooms, after, limit, call).await?;
     page.ok_or_else(|| without_room_index("those that are in a room now"))
 }
 
@@ -235,21 +215,18 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
 
 /// The same; returns `None` if the table lacks the index by room.
 pub(crate) async fn indexed_devices_of_rooms(
-    store: &impl Store,
     rooms: &BTreeSet<RoomId>,
     after: Option<&DeviceId>,
     limit: usize,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Option<ListPage<Device>>, Problem> {
-    let invocation = call.invocation;
-    let asked: Vec<_> = rooms
-        .iter()
-        .map(|room| Box::pin(store.room_device_page(room, after, limit, invocation)))
-        .collect();
+    let session = call.session;
+    let asked: Vec<_> =
+        rooms.iter().map(|room| Box::pin(session.room_device_page(room, after, limit))).collect();
     let pages: Result<Vec<_>, _> =
         stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
     let mut all = ListPage { listing: Listing::default(), has_more: false };
-    for page in pages.map_err(|error| call.failed(&error))? {
+    for page in pages? {
         let Some(page) = page else { return Ok(None) };
         all.listing.found.extend(page.listing.found);
         all.listing.unreadable.extend(page.listing.unreadable);
@@ -265,7 +242,7 @@ pub(crate) async fn indexed_devices_of_rooms(
 }
 
 /// Logs the items of a page that cannot be read.
-pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_>) -> ListPage<T> {
+pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_, impl Store>) -> ListPage<T> {
     let unreadable: Vec<String> = page.listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
         call.log.set("registry.unreadable", unreadable);
@@ -279,9 +256,8 @@ const MAX_METERS: usize = 1_000;
 /// Adds the devices behind which these are, directly or by way of others, where memory holds not all.
 pub(crate) async fn add_meters(
     devices: &mut BTreeMap<DeviceId, Device>,
-    store: &impl Store,
     snapshot: &Snapshot,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
     if snapshot.has_all_devices {
         return Ok(());
@@ -296,8 +272,8 @@ pub(crate) async fn add_meters(
             let detail = format!("More than {MAX_METERS} devices are behind one another.");
             return Err(Problem::new(ProblemKind::Unanswerable, detail));
         }
-        let found = Box::pin(store.device(&id, call.invocation)).await;
-        if let Some(device) = found.map_err(|error| call.failed(&error))? {
+        let found = Box::pin(call.session.device(&id)).await;
+        if let Some(device) = found? {
             waiting.extend(device.behind().cloned());
             devices.insert(id, device);
         }
@@ -308,11 +284,10 @@ pub(crate) async fn add_meters(
 /// The home of the path, and a registry that knows its rooms and devices.
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(HomeId, Arc<Snapshot>), Problem> {
     let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;
-    let known = rooms_of_home(&id, registry, store, call).await?;
+    let known = rooms_of_home(&id, registry, call).await?;
     Ok((id, known))
 }
 
@@ -322,13 +297,12 @@ pub(crate) async fn home(
 pub(crate) async fn rooms_of_home(
     id: &HomeId,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Arc<Snapshot>, Problem> {
-    let mut known = snapshot(registry, store, call).await?;
+    let mut known = snapshot(registry, call).await?;
     if known.rooms_of(id).next().is_none() {
-        let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
-        known = read.map_err(|error| call.failed(&error))?;
+        let read = registry.refresh_for_missing(call.session, call.log).await;
+        known = read?;
     }
     ensure_all_rooms(&known)?;
     if known.rooms_of(id).next().is_none() {
@@ -338,12 +312,12 @@ pub(crate) async fn rooms_of_home(
 }
 
 /// The id of a device's path.
-pub(crate) fn device_id(call: &Call<'_>) -> Result<DeviceId, Problem> {
+pub(crate) fn device_id(call: &Call<'_, impl Store>) -> Result<DeviceId, Problem> {
     call.id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
 }
 
 /// The id of a room's path.
-pub(crate) fn room_id(call: &Call<'_>) -> Result<RoomId, Problem> {
+pub(crate) fn room_id(call: &Call<'_, impl Store>) -> Result<RoomId, Problem> {
     call.id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
 }
 

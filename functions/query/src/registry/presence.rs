@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Month, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, Month, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
 use table::sizes::{read_halves, units_of};
-use table::{Invocation, StoreResult};
+use table::{Session, StoreResult};
 
 use crate::failure::problem;
 use crate::ports::Store;
@@ -62,10 +62,9 @@ pub(crate) struct RoomDevices {
 
 /// The devices that were seen in each of some rooms in the months of a range.
 pub(crate) async fn seen(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     rooms: impl IntoIterator<Item = &RoomId>,
     range: TimeRange,
-    invocation: &Invocation,
 ) -> StoreResult<BTreeMap<RoomId, BTreeSet<DeviceId>>> {
     let first = Month::of(range.from().saturating_add(-MAX_HOLD));
     let months = first..=Month::of(range.last());
@@ -73,7 +72,7 @@ pub(crate) async fn seen(
         let months = months.clone();
         async move {
             // One more than an answer may be about tells that there are more.
-            let seen = store.seen_in(room, months, MAX_DEVICES + 1, invocation).await?;
+            let seen = session.seen_in(room, months, MAX_DEVICES + 1).await?;
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
     });
@@ -83,14 +82,13 @@ pub(crate) async fn seen(
 
 /// The devices that may have something of some rooms in a range.
 pub(crate) async fn in_rooms(
-    store: &impl Store,
     horizon: &Horizon,
     snapshot: &Snapshot,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<RoomDevices, Problem> {
+    let now = call.session.now;
     let sealed = horizon.state().map(|state| horizon.believed(state.sealed()));
     let is_behind = sealed.is_some_and(|sealed| range.to().min(now).since(sealed) > MAX_BEHIND);
     let mut lack = is_behind.then_some(RoomsLack::RollupsBehind);
@@ -103,7 +101,7 @@ pub(crate) async fn in_rooms(
         ids.extend(there.map(|device| device.id().clone()));
     } else {
         let limit = MAX_DEVICES + 1;
-        let page = lookup::indexed_devices_of_rooms(store, rooms, None, limit, call).await?;
+        let page = lookup::indexed_devices_of_rooms(rooms, None, limit, call).await?;
         match page {
             Some(page) => read.extend(by_id(page.listing.found)),
             // Who was there in past time is noted, whoever is there now.
@@ -113,12 +111,11 @@ pub(crate) async fn in_rooms(
         ids.extend(read.keys().cloned());
     }
 
-    let seen = seen(store, rooms, range, call.invocation).await;
-    let seen = seen.map_err(|error| call.failed(&error))?;
+    let seen = seen(call.session, rooms, range).await?;
     let units = seen.values().map(|there| units_of_seen(there.len())).sum();
     ids.extend(seen.values().flatten().cloned());
     if ids.len() > MAX_DEVICES {
-        return Err(problem(too_many(format_args!("more than {MAX_DEVICES}")), call));
+        return Err(problem(too_many(format_args!("more than {MAX_DEVICES}"))));
     }
 
     // What is noted of a device stays a moment longer than the device.
@@ -127,8 +124,8 @@ pub(crate) async fn in_rooms(
     } else {
         let unread: Vec<_> = ids.iter().filter(|id| !read.contains_key(*id)).cloned().collect();
         if !unread.is_empty() {
-            let found = store.find_devices(&unread, call.invocation).await;
-            read.extend(by_id(found.map_err(|error| call.failed(&error))?.found));
+            let found = call.session.find_devices(&unread).await;
+            read.extend(by_id(found?.found));
         }
         ids.retain(|id| read.contains_key(id));
     }

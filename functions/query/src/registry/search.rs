@@ -34,7 +34,7 @@ pub(crate) async fn find<'a>(
     snapshot: &'a Snapshot,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
     if snapshot.has_all_devices {
         Box::pin(registry::find(search, snapshot, reader, list, call)).await

@@ -1,7 +1,7 @@
 //! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
 
 use api::{Problem, Response};
-use domain::{DeviceId, DeviceStay, RoomId, Timestamp};
+use domain::{DeviceId, DeviceStay, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use table::{StayKey, StayPage, StayQuery};
@@ -17,46 +17,42 @@ use crate::registry::lookup;
 
 /// `GET /devices/{id}/stays`
 pub(crate) async fn of_device(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, .. } = handlers;
 
-    let query = query(call, now)?;
-    let device: DeviceId = lookup::device(registry, store, call).await?.id().clone();
-    let page = store.stays_of(&device, &query, call.invocation).await;
-    let page = page.map_err(|error| call.failed(&error))?;
+    let query = query(call)?;
+    let device: DeviceId = lookup::device(registry, call).await?.id().clone();
+    let page = call.session.stays_of(&device, &query).await?;
     Ok(respond(call, &query, &page))
 }
 
 /// `GET /rooms/{id}/stays`
 pub(crate) async fn in_room(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, .. } = handlers;
 
-    let query = query(call, now)?;
-    let room: RoomId = lookup::room(registry, store, call).await?.0.id;
-    let page = store.stays_in(&room, &query, call.invocation).await;
-    let page = page.map_err(|error| call.failed(&error))?;
+    let query = query(call)?;
+    let room: RoomId = lookup::room(registry, call).await?.0.id;
+    let page = call.session.stays_in(&room, &query).await?;
     Ok(respond(call, &query, &page))
 }
 
 /// The page that a request asks for.
-fn query(call: &Call<'_>, now: Timestamp) -> Result<StayQuery, Problem> {
+fn query(call: &Call<'_, impl Store>) -> Result<StayQuery, Problem> {
     let Call { request, params, .. } = call;
     let limit = params.limit();
     if let Some(cursor) = params.get("cursor") {
         let (range, after) = cursor::decode_stays(&params.query_fingerprint(request), cursor)?;
         return Ok(StayQuery { range, after: Some(after), limit });
     }
-    Ok(StayQuery { range: open_range(params, now)?, after: None, limit })
+    Ok(StayQuery { range: open_range(params, call.session.now)?, after: None, limit })
 }
 
-fn respond(call: &Call<'_>, query: &StayQuery, page: &StayPage) -> Response {
+fn respond(call: &Call<'_, impl Store>, query: &StayQuery, page: &StayPage) -> Response {
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind =

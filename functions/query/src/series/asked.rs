@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::Problem;
-use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
@@ -25,7 +25,6 @@ pub(super) struct DeviceSearch<'a> {
     pub(super) scope: QueryScope,
     pub(super) horizon: &'a Horizon,
     pub(super) range: TimeRange,
-    pub(super) now: Timestamp,
     /// Whether it has to be known which devices were in which room.
     pub(super) is_by_room: bool,
 }
@@ -33,13 +32,7 @@ pub(super) struct DeviceSearch<'a> {
 impl<'a> DeviceSearch<'a> {
     /// The search for the range of some rows.
     pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
-        Self {
-            scope,
-            horizon: &plan.horizon,
-            range: plan.grid.range(),
-            now: plan.now,
-            is_by_room: false,
-        }
+        Self { scope, horizon: &plan.horizon, range: plan.grid.range(), is_by_room: false }
     }
 }
 
@@ -59,52 +52,50 @@ impl AskedDevices {
     pub(super) async fn find(
         search: DeviceSearch<'_>,
         registry: &CachedRegistry<impl Clock>,
-        store: &impl Store,
         have_it: impl Fn(&Self, &[&Device]) -> bool,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let found = Self::look_up(search, registry, store, call).await?;
+        let found = Self::look_up(search, registry, call).await?;
         // A device that was read alone is as it is now.
         let is_new = found.device.is_some() && registry.would_read_many();
         if is_new
-            || have_it(&found, &found.devices(call)?)
-            || !lookup::has_news(&found.snapshot, registry, store, call).await?
+            || have_it(&found, &found.devices()?)
+            || !lookup::has_news(&found.snapshot, registry, call).await?
         {
             return Ok(found);
         }
-        Self::look_up(search, registry, store, call).await
+        Self::look_up(search, registry, call).await
     }
 
     async fn look_up(
         search: DeviceSearch<'_>,
         registry: &CachedRegistry<impl Clock>,
-        store: &impl Store,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms, mut current) = (None, None, None);
         match search.scope {
             QueryScope::Device => {
-                device = Some(lookup::device(registry, store, call).await?);
+                device = Some(lookup::device(registry, call).await?);
                 // Nothing else of the registry is asked about, so an old one serves.
                 current = registry.current();
             }
             QueryScope::Room => {
-                rooms = Some([lookup::room(registry, store, call).await?.0.id].into());
+                rooms = Some([lookup::room(registry, call).await?.0.id].into());
             }
             QueryScope::Home => {
-                let (home, snapshot) = lookup::home(registry, store, call).await?;
+                let (home, snapshot) = lookup::home(registry, call).await?;
                 rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
             }
             QueryScope::All => {}
         }
         let snapshot = match current {
             Some(snapshot) => snapshot,
-            None => lookup::snapshot(registry, store, call).await?,
+            None => lookup::snapshot(registry, call).await?,
         };
 
         let of_rooms = RoomDevices::default();
         let mut found = Self { scope: search.scope, snapshot, device, rooms, of_rooms };
-        Box::pin(found.find_in_rooms(search, store, call)).await?;
+        Box::pin(found.find_in_rooms(search, call)).await?;
         Ok(found)
     }
 
@@ -112,32 +103,31 @@ impl AskedDevices {
     async fn find_in_rooms(
         &mut self,
         search: DeviceSearch<'_>,
-        store: &impl Store,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<(), Problem> {
-        let DeviceSearch { horizon, range, now, .. } = search;
+        let DeviceSearch { horizon, range, .. } = search;
         if let Some(rooms) = &self.rooms {
-            let found = presence::in_rooms(store, horizon, &self.snapshot, rooms, range, now, call);
+            let found = presence::in_rooms(horizon, &self.snapshot, rooms, range, call);
             self.of_rooms = found.await?;
             let read = &mut self.of_rooms.read;
-            return lookup::add_meters(read, store, &self.snapshot, call).await;
+            return lookup::add_meters(read, &self.snapshot, call).await;
         }
         if search.is_by_room {
             let rooms = self.snapshot.rooms.keys();
-            let seen = presence::seen(store, rooms, range, call.invocation).await;
-            self.of_rooms.seen = seen.map_err(|error| call.failed(&error))?;
+            let seen = presence::seen(call.session, rooms, range).await;
+            self.of_rooms.seen = seen?;
         }
         Ok(())
     }
 
     /// The devices that may have a part in the answer.
-    pub(super) fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
+    pub(super) fn devices(&self) -> Result<Vec<&Device>, Problem> {
         match (&self.device, &self.rooms) {
             (Some(device), _) => Ok(vec![device]),
             (None, Some(_)) => {
                 Ok(self.of_rooms.ids.iter().filter_map(|id| self.known(id)).collect())
             }
-            (None, None) => all(&self.snapshot).map_err(|failure| problem(failure, call)),
+            (None, None) => all(&self.snapshot).map_err(problem),
         }
     }
 

@@ -26,25 +26,23 @@ const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 
 /// `GET .../conditions`
 pub(crate) async fn conditions(
-    handlers: &Handlers<impl Store, impl Clock>,
+    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, .. } = handlers;
+    let now = call.session.now;
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let horizon = known_state.horizon(store, now, call.invocation).await;
-    let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
-    let lacking = lacking.map_err(|error| call.failed(&error))?;
+    let horizon = known_state.horizon(call.session).await?;
+    let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
 
     let names = request.search.names();
     let (grid, range) = (Grid::quarters(request.search.range), request.search.range);
     let have_all =
         |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
-    let search = DeviceSearch { scope, horizon: &horizon, range, now, is_by_room: false };
-    let asked = AskedDevices::find(search, registry, store, have_all, call).await?;
-    let devices = asked.devices(call)?;
+    let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
+    let asked = AskedDevices::find(search, registry, have_all, call).await?;
+    let devices = asked.devices()?;
     metric_names(Some(&names), &devices)?;
 
     let has_all = |device: &&Device| {
@@ -62,10 +60,10 @@ pub(crate) async fn conditions(
     let rooms = asked.rooms();
     let questions: Vec<_> =
         devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
-    let found = Box::pin(find(store, &questions, &request.search, call.invocation)).await;
-    let (found, plan) = found.map_err(|failure| problem(failure, call))?;
+    let found = Box::pin(find(call.session, &questions, &request.search)).await;
+    let (found, plan) = found.map_err(problem)?;
     let before = asked.units() + UnfoldedChanges::READ_UNITS;
-    let explanation = || Explanation::of(&questions, plan, before, call.invocation);
+    let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);
     let answer = Answer {
         request: &request,
@@ -76,7 +74,7 @@ pub(crate) async fn conditions(
         rooms_lack: asked.rooms_lack(),
     };
     let is_lacking = answer.lag.is_some();
-    Ok(cached(call, grid.range(), is_lacking, now, answer.respond(explain)?))
+    Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))
 }
 
 /// Devices whose metrics describe their rooms, and the devices that are left out: a freezer would say that the room is

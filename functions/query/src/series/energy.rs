@@ -17,21 +17,21 @@ use crate::ports::Store;
 
 /// `GET .../energy`
 pub(crate) async fn energy(
-    handlers: &Handlers<impl Store, impl Clock>,
+    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, densities, .. } = handlers;
+    let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let metric = request.only_metric()?;
-    let plan = RowPlan::of(&request, scope, known_state, store, now, call).await?;
+    let plan = RowPlan::of(&request, scope, known_state, call).await?;
 
     let has_one =
         |asked: &AskedDevices, devices: &[&Device]| !asked.metered(devices, metric).is_empty();
     let search = DeviceSearch::of(scope, &plan);
-    let asked = AskedDevices::find(search, registry, store, has_one, call).await?;
-    let devices = asked.devices(call)?;
+    let asked = AskedDevices::find(search, registry, has_one, call).await?;
+    let devices = asked.devices()?;
     let metered = asked.metered(&devices, metric);
     if metered.is_empty() {
         return Err(plan.with_lag(without_energy(scope, metric, &devices), scope));
@@ -41,13 +41,13 @@ pub(crate) async fn energy(
         unreachable!("together the devices are one group")
     };
     let summing = Summing { asked: &asked, group, plan: &plan, is_apart: request.is_apart() };
-    let mut reader = RowReader::of(store, densities, call.invocation);
+    let mut reader = RowReader::of(call.session, densities);
     let sum = Box::pin(summing.read(metered, &mut reader)).await;
-    let sum = sum.map_err(|failure| problem(failure, call))?;
+    let sum = sum.map_err(problem)?;
     let mut found = None;
     if request.has_events {
         let events = Box::pin(summing.events(&sum, &reader)).await;
-        found = Some(events.map_err(|failure| problem(failure, call))?);
+        found = Some(events.map_err(problem)?);
     }
 
     let span = asked.span(&plan, sum.reach);

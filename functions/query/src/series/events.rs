@@ -18,27 +18,27 @@ use crate::registry::lookup;
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn device_events(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-    let now = clock.now();
+    let Handlers { registry, known_state, .. } = handlers;
+    let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let mut device = lookup::device(registry, store, call).await?;
+    let mut device = lookup::device(registry, call).await?;
     // A device that was read alone is as it is now.
     let is_old = !registry.would_read_many();
     if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
-        let snapshot = lookup::snapshot(registry, store, call).await?;
-        if lookup::has_news(&snapshot, registry, store, call).await? {
-            device = lookup::device(registry, store, call).await?;
+        let snapshot = lookup::snapshot(registry, call).await?;
+        if lookup::has_news(&snapshot, registry, call).await? {
+            device = lookup::device(registry, call).await?;
         }
     }
 
-    let plan = RowPlan::of(&request, QueryScope::Device, known_state, store, now, call).await?;
+    let plan = RowPlan::of(&request, QueryScope::Device, known_state, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
     let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
-    let found = events(store, &question, &names, Flags::ALL, call.invocation).await;
-    let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
+    let found = events(call.session, &question, &names, Flags::ALL).await;
+    let Events { events, has_more } = found.map_err(problem)?;
 
     let rollups_lack = plan.lag(plan.grid.range(), Some(&device));
     let is_lacking = rollups_lack.is_some();

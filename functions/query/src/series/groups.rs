@@ -139,8 +139,8 @@ impl DeviceGroup<'_> {
                     let question = self.question(device.device, plan);
                     let devices = values.iter().map(|values| values.device);
                     let first_seen = first_seen_with(meter, devices, behind);
-                    let RowReader { store, invocation, .. } = reader;
-                    let found = Presence::of(*store, &question, device, first_seen, invocation);
+                    let session = reader.session;
+                    let found = Presence::of(session, &question, device, first_seen);
                     presences.insert(meter, found.await?);
                 }
                 of_metric.insert(meter, presences[meter].clone());
@@ -171,10 +171,11 @@ pub(super) async fn read_rows<'a, S: Store>(
     let rows: Vec<_> = rows.collect();
     Box::pin(reader.spend(&rows)).await?;
 
-    let (store, invocation) = (reader.store, reader.invocation);
-    let found = devices.iter().zip(&rows).map(|((_, names), row)| {
-        Box::pin(device_values(store, &row.question, names, spans, invocation))
-    });
+    let session = reader.session;
+    let found = devices
+        .iter()
+        .zip(&rows)
+        .map(|((_, names), row)| Box::pin(device_values(session, &row.question, names, spans)));
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }

@@ -33,22 +33,19 @@ impl RowPlan {
         request: &SeriesRequest,
         scope: QueryScope,
         known_state: &RollupStateCache,
-        store: &impl Store,
-        now: Timestamp,
-        call: &mut Call<'_>,
+        call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let horizon = known_state.horizon(store, now, call.invocation).await;
-        let horizon = horizon.map_err(|error| call.failed(&error))?;
+        let horizon = known_state.horizon(call.session).await?;
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 
         // Rollups say which devices were in a room, also where its rows are made from readings.
         let mut unfolded = None;
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
-            let known = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
-            unfolded = Some(known.map_err(|error| call.failed(&error))?);
+            let known = UnfoldedChanges::read(call.session, &horizon).await;
+            unfolded = Some(known?);
         }
-        Ok(Self { horizon, grid, unit, zone, now, unfolded })
+        Ok(Self { horizon, grid, unit, zone, now: call.session.now, unfolded })
     }
 
     /// The question about one device, wherever it was.
@@ -92,20 +89,24 @@ impl RowPlan {
 
     /// How an answer is cached. A range that is over changes only by late readings; an answer that lacks readings is
     /// asked for again each time.
-    pub(super) fn cached(&self, call: &Call<'_>, is_lacking: bool, response: Response) -> Response {
-        cached(call, self.grid.range(), is_lacking, self.now, response)
+    pub(super) fn cached(
+        &self,
+        call: &Call<'_, impl Store>,
+        is_lacking: bool,
+        response: Response,
+    ) -> Response {
+        cached(call, self.grid.range(), is_lacking, response)
     }
 }
 
 /// The answer about a range as it is cached.
 pub(super) fn cached(
-    call: &Call<'_>,
+    call: &Call<'_, impl Store>,
     range: TimeRange,
     is_lacking: bool,
-    now: Timestamp,
     response: Response,
 ) -> Response {
-    if range.to() > now {
+    if range.to() > call.session.now {
         response
     } else if is_lacking {
         with_cache_headers(call.request, response)

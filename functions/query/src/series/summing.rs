@@ -133,14 +133,14 @@ impl<'a> Summing<'a> {
     where
         'a: 'v,
     {
-        let RowReader { store, invocation, .. } = reader;
+        let session = reader.session;
         let mut presences = BTreeMap::new();
         for values in meters {
             let meter = values.device;
             let question = self.group.question(meter, self.plan);
             let devices = all.iter().copied();
             let first_seen = first_seen_with(meter.id(), devices, |id| self.asked.behind(id));
-            let presence = Presence::of(*store, &question, values, first_seen, invocation).await?;
+            let presence = Presence::of(session, &question, values, first_seen).await?;
             presences.insert(meter.id(), presence);
         }
         Ok(presences)
@@ -216,8 +216,8 @@ impl<'a> Summing<'a> {
         for device in &sum.devices {
             let question = self.group.question(device.values.device, self.plan);
             let names: Vec<MetricName> = device.meter.names().cloned().collect();
-            let (store, invocation) = (reader.store, reader.invocation);
-            found.append(events(store, &question, &names, Flags::ALL, invocation).await?);
+            let session = reader.session;
+            found.append(events(session, &question, &names, Flags::ALL).await?);
         }
         Ok(found)
     }

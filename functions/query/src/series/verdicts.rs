@@ -14,12 +14,11 @@ use crate::ports::Store;
 /// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
 pub(crate) async fn check_verdicts(
     known_state: &RollupStateCache,
-    store: &impl Store,
     device: &Device,
     patch: &DevicePatch,
-    now: Timestamp,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
+    let now = call.session.now;
     let mut edited = device.clone();
     patch.apply(&mut edited, now);
     let new = patch.metrics.iter().flat_map(|(name, settings)| {
@@ -37,15 +36,14 @@ pub(crate) async fn check_verdicts(
     if new.is_empty() {
         return Ok(());
     }
-    let horizon = known_state.horizon(store, now, call.invocation).await;
-    let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let horizon = known_state.horizon(call.session).await?;
     for (name, at, verdict) in new {
         let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;
         };
         let step = Step { device: &edited, name, at, now, horizon: &horizon };
-        let why = step.unfit(store, &rule, verdict, call.invocation).await;
-        if let Some(why) = why.map_err(|failure| problem(failure, call))? {
+        let why = step.unfit(call.session, &rule, verdict).await;
+        if let Some(why) = why.map_err(problem)? {
             let message = format!("{at}: {why}");
             return Err(Problem::field(&format!("metrics.{name}.verdicts"), message));
         }

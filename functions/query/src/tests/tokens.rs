@@ -201,6 +201,6 @@ async fn a_view_token_ends_when_it_says_or_is_revoked() {
     assert_eq!(ask().await, 200);
     let hash = domain::TokenHash::of(&secret);
     bench.store.revoke_token(&hash, at_minute(60), &invocation()).await.expect("memory");
-    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);
+    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE.to_std().expect("positive"));
     assert_eq!(ask().await, 401);
 }

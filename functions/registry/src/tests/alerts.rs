@@ -8,7 +8,8 @@ use ::alerts::{self, News, Observation, Past, Patience};
 use domain::given::rule_id;
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, FinishRechecks as _, NoteRechecks as _,
-    PutReadings as _, ReadAlertStates as _, ReadRechecks as _, ReadingKey, Rechecked, StoredRule,
+    PutReadings as _, ReadAlertStates as _, ReadRechecks as _, ReadingKey, Rechecked, Session,
+    StoredRule,
 };
 
 use super::*;
@@ -69,7 +70,7 @@ impl Freezer {
     /// What the function `alerts` does each minute: states that are due, then rechecks.
     async fn minute(&self, now: Timestamp, has_due: bool) {
         let invocation = given::invocation();
-        let session = self.minutely.session(&self.store, &invocation, now);
+        let session = self.minutely.session(Session::new(&self.store, &invocation, now));
         let rules = session.rules().await.expect("memory");
         let due = self.store.due_alert_states(now, None, 100, &invocation).await.expect("memory");
         if has_due {
@@ -254,7 +255,7 @@ async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
     let (store, given) = (&freezer.store, &given::invocation());
     assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
     let judging = Judging::new();
-    let saved = judging.session(store, given, second(20)).judge_saved(&rule).await;
+    let saved = judging.session(Session::new(store, given, second(20))).judge_saved(&rule).await;
     assert!(saved.judged.is_ok());
 
     freezer.clock.set(second(40));

@@ -11,7 +11,9 @@ use super::{Devices, SharedMap};
 use crate::clock::Clock;
 use crate::telemetry::chain;
 use domain::{DeletedDevice, Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
-use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
+use table::{
+    Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, Session, StoreError, StoreResult,
+};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
 /// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
@@ -206,14 +208,13 @@ impl<C: Clock> RegistryCache<C> {
     /// longer each time, without asking the table.
     pub(super) async fn snapshot(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
         let Some(current) = self.current() else {
             let _reading = self.reading.lock().await;
             return match self.current() {
                 Some(read_meanwhile) => Ok((read_meanwhile, None)),
-                None => self.read(store, invocation).await.map(|read| (read, None)),
+                None => self.read(session).await.map(|read| (read, None)),
             };
         };
         if self.age(&current) < self.max_age || self.must_wait() {
@@ -235,7 +236,7 @@ impl<C: Clock> RegistryCache<C> {
             }
         };
 
-        let read = tokio::time::timeout(self.refresh_limit(), self.read(store, invocation)).await;
+        let read = tokio::time::timeout(self.refresh_limit(), self.read(session)).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(snapshot) => Ok((snapshot, None)),
             Err(error) => {
@@ -251,11 +252,10 @@ impl<C: Clock> RegistryCache<C> {
     /// Where the table cannot be read, the stale snapshot is returned with the error.
     pub(super) async fn snapshot_for_list(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
         let asked = self.begun.load(Ordering::SeqCst);
-        let (snapshot, stale) = self.snapshot(store, invocation).await?;
+        let (snapshot, stale) = self.snapshot(session).await?;
         let is_new = |snapshot: &Snapshot| {
             self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
                 || self.succeeded.load(Ordering::SeqCst) > asked
@@ -265,7 +265,7 @@ impl<C: Clock> RegistryCache<C> {
         }
 
         let _reading = self.reading.lock().await;
-        let read = self.read_unless(is_new, store, invocation);
+        let read = self.read_unless(is_new, session);
         let read = tokio::time::timeout(self.refresh_limit(), read).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(read) => Ok((read, None)),
@@ -313,20 +313,18 @@ impl<C: Clock> RegistryCache<C> {
     /// The registry as it is now or later: read anew, or by somebody else who began after this call.
     pub(super) async fn refresh(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
     ) -> StoreResult<Arc<Snapshot>> {
         let asked = self.begun.load(Ordering::SeqCst);
         let _reading = self.reading.lock().await;
-        self.read_unless(|_| self.succeeded.load(Ordering::SeqCst) > asked, store, invocation).await
+        self.read_unless(|_| self.succeeded.load(Ordering::SeqCst) > asked, session).await
     }
 
     /// The registry for a question about a device or room that memory lacks: read anew, unless it was read a moment ago.
     /// The moment is the longer, the more the read would cost.
     pub(super) async fn refresh_for_missing(
         &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
     ) -> StoreResult<Arc<Snapshot>> {
         let asked = self.begun.load(Ordering::SeqCst);
         let is_new = |snapshot: &Snapshot| {
@@ -337,7 +335,7 @@ impl<C: Clock> RegistryCache<C> {
             return Ok(current);
         }
         let _reading = self.reading.lock().await;
-        self.read_unless(is_new, store, invocation).await
+        self.read_unless(is_new, session).await
     }
 
     /// The time after which a registry is read again for something that it lacks.
@@ -350,24 +348,19 @@ impl<C: Clock> RegistryCache<C> {
     async fn read_unless(
         &self,
         will_do: impl Fn(&Snapshot) -> bool,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
+        session: Session<'_, impl ReadRegistry>,
     ) -> StoreResult<Arc<Snapshot>> {
         match self.current().filter(|snapshot| will_do(snapshot)) {
             Some(current) => Ok(current),
-            None => self.read(store, invocation).await,
+            None => self.read(session).await,
         }
     }
 
     /// Reads the registry and puts it into the place of what is in memory. Whoever calls it holds `reading`.
-    async fn read(
-        &self,
-        store: &impl ReadRegistry,
-        invocation: &Invocation,
-    ) -> StoreResult<Arc<Snapshot>> {
+    async fn read(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let read_at = self.clock.now();
-        let halves_before = read_halves(invocation);
+        let halves_before = read_halves(session.invocation);
         *self.kept() = Kept::default();
 
         // One after the other, so that a cold start makes one connection, not two. On the heap, because
@@ -375,11 +368,11 @@ impl<C: Clock> RegistryCache<C> {
         let oversize = *self.oversize();
         let devices = match self.recent(oversize.devices) {
             Some(_) => None,
-            None => bounded(Box::pin(store.devices(invocation)).await?),
+            None => bounded(Box::pin(session.devices()).await?),
         };
         let rooms = match self.recent(oversize.rooms) {
             Some(_) => None,
-            None => bounded(Box::pin(store.rooms(invocation)).await?),
+            None => bounded(Box::pin(session.rooms()).await?),
         };
         let found_now = |listing_fits: bool, before: Option<Timestamp>| {
             (!listing_fits).then(|| self.recent(before).unwrap_or(read_at))
@@ -395,7 +388,7 @@ impl<C: Clock> RegistryCache<C> {
         kept.apply(&mut snapshot);
         let snapshot = Arc::new(snapshot);
 
-        let halves = read_halves(invocation).saturating_sub(halves_before);
+        let halves = read_halves(session.invocation).saturating_sub(halves_before);
         self.last_read_halves.store(halves, Ordering::Relaxed);
         *self.back_off.write().expect("nothing panics while it holds the pause") = None;
         *self.write() = Some(Arc::clone(&snapshot));

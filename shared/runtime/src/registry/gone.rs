@@ -2,30 +2,28 @@
 //! Marks none.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
-use table::{Invocation, NearestReading, QueryReadings, StoreResult};
+use table::{NearestReading, QueryReadings, Session, StoreResult};
 
 /// Whether the device is gone. While it is being deleted it is, whatever of it is left. Afterwards it is as
 /// long as it has no readings: the stream may deliver a record of a reading a day after the reading was
 /// deleted, but a reading that is there was sent anew.
 pub async fn is_gone(
-    store: &impl QueryReadings,
+    session: Session<'_, impl QueryReadings>,
     device: &DeletedDevice,
-    invocation: &Invocation,
 ) -> StoreResult<bool> {
     if device.deletion.ended.is_none() {
         return Ok(true);
     }
-    Ok(!has_readings(store, &device.id, invocation).await?)
+    Ok(!has_readings(session, &device.id).await?)
 }
 
 /// Whether the table has a reading of the device.
 pub async fn has_readings(
-    store: &impl QueryReadings,
+    session: Session<'_, impl QueryReadings>,
     device: &DeviceId,
-    invocation: &Invocation,
 ) -> StoreResult<bool> {
     let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
     let order = Order::Descending;
     let newest = NearestReading { device, range, order, consistent: true };
-    Ok(newest.find(store, invocation).await?.is_some())
+    Ok(newest.find(session).await?.is_some())
 }

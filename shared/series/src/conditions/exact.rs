@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use domain::{
     Condition, Episode, FoldRules, MAX_HOLD, QuarterHour, Reading, TimeRange, exact_episodes,
 };
-use table::Invocation;
+use table::Session;
 
 use super::search::EpisodeSearch;
 use crate::error::SeriesError;
@@ -15,11 +15,10 @@ use crate::ports::Store;
 
 /// The episodes of a device by its readings. Episodes whose readings have expired stay unrefined.
 pub(crate) async fn refined(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     search: &EpisodeSearch,
     episodes: Vec<Episode>,
-    invocation: &Invocation,
 ) -> Result<Vec<Episode>, SeriesError> {
     let around = |episode: &Episode| {
         widened(question, episode.range, QuarterHour::LENGTH, QuarterHour::LENGTH)
@@ -34,7 +33,7 @@ pub(crate) async fn refined(
     for region in regions {
         let conditions = &search.conditions;
         let (found, readings) =
-            followed(store, question, conditions, region, &mut length_read, invocation).await?;
+            followed(session, question, conditions, region, &mut length_read).await?;
         refined.extend(found);
         let is_gone = |episode: &&Episode| {
             let is_of = region.contains(episode.range.from());
@@ -52,16 +51,15 @@ pub(crate) async fn refined(
 /// The episodes that touch a region, each from the first reading to the last, and the readings that were read.
 /// `length_read` is the time whose readings the request reads.
 async fn followed(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     conditions: &[Condition],
     region: TimeRange,
     length_read: &mut TimeDelta,
-    invocation: &Invocation,
 ) -> Result<(Vec<Episode>, Vec<Reading>), SeriesError> {
     let readable = readable(question);
     let mut range = widened(question, region, MAX_HOLD, TimeDelta::zero());
-    let mut read = readings(store, question, range, invocation).await?;
+    let mut read = readings(session, question, range).await?;
 
     let mut step = QuarterHour::LENGTH;
     loop {
@@ -82,7 +80,7 @@ async fn followed(
         *length_read += duration(wider) - duration(range);
         check(question, *length_read)?;
         for part in uncovered(wider, [range]) {
-            read.extend(readings(store, question, part, invocation).await?);
+            read.extend(readings(session, question, part).await?);
         }
         read.sort_by_key(|reading| reading.at);
         (range, step) = (wider, step * 2);

@@ -7,7 +7,7 @@ use domain::z_order::Region;
 use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use table::{
-    ConditionsPage, ConditionsQuery, IndexedQuarter, Invocation, QueryConditions, StoreResult,
+    ConditionsPage, ConditionsQuery, IndexedQuarter, QueryConditions, Session, StoreResult,
 };
 
 use super::matching::{Matching, is_of, months};
@@ -49,19 +49,18 @@ struct Task {
 /// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
 /// the budget of read units.
 pub(crate) async fn matching(
-    store: &impl QueryConditions,
+    session: Session<'_, impl QueryConditions>,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     budget: f64,
-    invocation: &Invocation,
 ) -> StoreResult<Option<Vec<Matching>>> {
     let mut waiting: VecDeque<Task> = tasks(devices, boxed).collect();
     let mut under_way = FuturesUnordered::new();
     let mut found: Vec<Matching> = devices.iter().map(|_| Matching::new()).collect();
-    let before = invocation.read_units();
+    let before = session.invocation.read_units();
 
     loop {
-        let left = budget - (invocation.read_units() - before);
+        let left = budget - (session.invocation.read_units() - before);
         let affordable = |count: usize| {
             let pages = f64::from(u32::try_from(count).expect("few"));
             pages * PAGE_UNITS <= left
@@ -70,7 +69,7 @@ pub(crate) async fn matching(
             && affordable(under_way.len() + 1)
             && let Some(task) = waiting.pop_front()
         {
-            under_way.push(page(store, devices, boxed, task, invocation));
+            under_way.push(page(session, devices, boxed, task));
         }
 
         let Some(page) = under_way.next().await else { break };
@@ -96,11 +95,10 @@ fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<
 }
 
 async fn page(
-    store: &impl QueryConditions,
+    session: Session<'_, impl QueryConditions>,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     task: Task,
-    invocation: &Invocation,
 ) -> StoreResult<(Task, ConditionsPage)> {
     let query = ConditionsQuery {
         device: devices[task.device].question.device.id(),
@@ -110,7 +108,7 @@ async fn page(
         after: task.after.as_ref(),
         limit: PAGE,
     };
-    let page = store.indexed_quarters(&query, invocation).await?;
+    let page = session.indexed_quarters(&query).await?;
     Ok((task, page))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{Condition, MetricMeans, MetricName, QuarterHour, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Invocation;
+use table::Session;
 
 use super::matching::{Matching, is_of, months};
 use super::search::EpisodeSearch;
@@ -18,18 +18,17 @@ const MONTH_CONCURRENCY: usize = 12;
 
 /// Reads all quarters of an hour of a device in a part of what is asked, and keeps those that match.
 pub(crate) async fn matching(
-    store: &impl Store,
+    session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
     part: TimeRange,
     search: &EpisodeSearch,
-    invocation: &Invocation,
 ) -> Result<Matching, SeriesError> {
     let asked = months(part).into_iter().map(|month| {
         Box::pin(async move {
             let grid = Grid::quarters(month);
             // A quarter in which the device was in several rooms counts for each, as a whole.
             let whole = DeviceQuestion { grid: &grid, rooms: None, ..*question };
-            let pieces = gather(store, &whole, invocation).await?.pieces;
+            let pieces = gather(session, &whole).await?.pieces;
             let matching =
                 pieces.iter().filter_map(|piece| matching_piece(piece, question, search));
             Ok::<Matching, SeriesError>(matching.collect())

@@ -16,13 +16,14 @@ async fn a_device_that_is_read_again_takes_units() {
     let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
     let now = plus(first, DAY);
     let known = RollupStateCache::new(Following::default());
-    let horizon = known.read(&home.store, now, &invocation()).await.expect("memory");
+    let horizon = known.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
     let grid = Grid::total(range(first, now));
     let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Readings, now);
     let (invocation, densities) = (invocation(), Densities::default());
     let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
 
-    let mut reader = RowReader::of(&home.store, &densities, &invocation);
+    let mut reader =
+        RowReader::of(Session::new(&home.store, &invocation, Timestamp::MAX), &densities);
     reader.budget = Budget::of(0.1, &densities);
     reader.spend(&rows).await.expect("a single device has bounds of its own");
     let why = refusal(reader.spend(&rows).await);

@@ -4,7 +4,9 @@ use std::ops::RangeInclusive;
 
 use domain::given;
 use domain::{DeviceId, LocalDate, Order, RoomId};
-use table::{Page, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, StoreResult};
+use table::{
+    Invocation, Page, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, StoreResult,
+};
 
 use super::*;
 
@@ -93,7 +95,8 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
             home.roll_up(range(first, plus(first, DAY)), || true).await;
         }
         let known = RollupStateCache::new(Following::default());
-        let horizon = known.read(&home.store, now, &invocation()).await.expect("memory");
+        let horizon =
+            known.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
         let of = |unit| Grid::of(unit, whole, Zone::UTC).expect("few rows");
         for (grid, coarsest) in [
             (Grid::total(whole), Level::Days),
@@ -103,12 +106,14 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
             for (rooms, is_by_room) in [(None, false), (Some(&hall), false), (None, true)] {
                 let question = DeviceQuestion::of(&home.device, &grid, &horizon, coarsest, now);
                 let question = DeviceQuestion { rooms, is_by_room, ..question };
-                let one =
-                    gather(&home.store, &question, &invocation()).await.expect("within reach");
+                let one = gather(Session::new(&home.store, &invocation(), now), &question)
+                    .await
+                    .expect("within reach");
                 for limit in [1, 2, 7, 50] {
                     let store = SmallPages { store: &home.store, limit };
-                    let paged =
-                        gather(&store, &question, &invocation()).await.expect("within reach");
+                    let paged = gather(Session::new(&store, &invocation(), now), &question)
+                        .await
+                        .expect("within reach");
                     let told = format!("seed {seed}: {coarsest:?} {rooms:?} {is_by_room} {limit}");
                     assert_eq!(paged.pieces, one.pieces, "{told}");
                     assert_eq!(paged.sent, one.sent, "{told}");

@@ -8,7 +8,7 @@ use api::Problem;
 use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
 use runtime::http::Call;
-use table::{SearchHit, SearchPage, SearchQuery};
+use table::{SearchHit, SearchPage, SearchQuery, StoreError};
 
 use super::newest::{MAX_DEVICES, NewestValues};
 use super::question::{Found, Plan, Search, not_indexed, unanswerable};
@@ -27,21 +27,19 @@ pub(super) async fn find<'a>(
     search: &Search,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
-    let store = reader.store;
-    let is_indexed =
-        store.is_indexed(call.invocation).await.map_err(|error| call.failed(&error))?;
+    let is_indexed = call.session.is_indexed().await?;
     if !is_indexed {
         return Err(not_indexed());
     }
-    let attributes = known_attributes(search, store, call).await?;
+    let attributes = known_attributes(search, call).await?;
     let (own, newest) = search.parts(|name| attributes.contains(name));
     if own.is_empty() {
         return Err(nothing_drives(&newest));
     }
 
-    let Driver { condition, after, estimated } = driver(&own, store, list, call).await?;
+    let Driver { condition, after, estimated } = driver(&own, list, call).await?;
     let fits = |device: &Device| {
         search.is_in_room(device)
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
@@ -49,7 +47,7 @@ pub(super) async fn find<'a>(
     };
     // Newest values leave out some of the candidates, so none may be missing.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
-    let found = candidates(condition, after, limit, fits, store, call).await?;
+    let found = candidates(condition, after, limit, fits, call).await?;
     let Candidates { devices: mut candidates, behind, has_more } = found;
 
     let tested = if newest.is_empty() { 0 } else { candidates.len() };
@@ -60,7 +58,7 @@ pub(super) async fn find<'a>(
     }
     if !newest.is_empty() {
         let devices = candidates.iter().map(|(_, device)| device);
-        let mut holds = newest.hold_for(devices, reader, call).await?.into_iter();
+        let mut holds = newest.hold_for(devices, reader).await?.into_iter();
         candidates.retain(|_| holds.next().expect("one for each"));
     }
     let n = own
@@ -85,7 +83,7 @@ pub(super) async fn find<'a>(
             driver: Some(condition.to_string()),
             newest_values: tested,
             estimated_read_units: estimated,
-            consumed_read_units: call.invocation.read_units(),
+            consumed_read_units: call.session.invocation.read_units(),
         }),
         is_of_readings: !newest.is_empty(),
     })
@@ -105,8 +103,7 @@ async fn candidates(
     after: Option<SearchHit>,
     limit: usize,
     fits: impl Fn(&Device) -> bool,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Candidates, Problem> {
     let (subject, range) = (&condition.subject, condition.range());
     let mut found = Candidates { devices: Vec::new(), behind: after, has_more: true };
@@ -115,13 +112,13 @@ async fn candidates(
     while found.has_more && hits_read < MAX_HITS && found.devices.len() <= limit {
         let query =
             SearchQuery { subject, range: &range, after: found.behind.as_ref(), limit: HITS };
-        let page = store.search(&query, call.invocation).await;
-        let SearchPage { hits, has_more } = page.map_err(|error| call.failed(&error))?;
+        let page = call.session.search(&query).await;
+        let SearchPage { hits, has_more } = page?;
         hits_read += hits.len();
         found.has_more = has_more;
         found.behind = hits.last().cloned().or(found.behind);
 
-        for (hit, device) in devices_of(hits, store, call).await? {
+        for (hit, device) in devices_of(hits, call).await? {
             let is_first = first_hit(&device, subject, &range).as_ref() == Some(&hit);
             if is_first && fits(&device) {
                 found.devices.push((hit, device));
@@ -149,8 +146,7 @@ fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
 /// Those of the conditions' names that any device has as an attribute.
 async fn known_attributes(
     search: &Search,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<BTreeSet<AttributeName>, Problem> {
     let names: BTreeSet<&AttributeName> =
         search.conditions.iter().filter_map(SearchCondition::attribute).collect();
@@ -158,10 +154,10 @@ async fn known_attributes(
         let subject = Subject::Attribute(name.clone());
         let query =
             SearchQuery { subject: &subject, range: &SearchRange::All, after: None, limit: 1 };
-        let page = store.search(&query, call.invocation).await?;
-        Ok((!page.hits.is_empty()).then(|| name.clone()))
+        let page = call.session.search(&query).await?;
+        Ok::<_, StoreError>((!page.hits.is_empty()).then(|| name.clone()))
     });
-    let found = try_join_all(asked).await.map_err(|error| call.failed(&error))?;
+    let found = try_join_all(asked).await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -176,9 +172,8 @@ struct Driver<'c> {
 /// first page of each tells.
 async fn driver<'c>(
     own: &[&'c SearchCondition],
-    store: &impl Store,
     list: &ListRequest,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Driver<'c>, Problem> {
     if let Some(place) = list.place() {
         let (condition, after) = parse_place(place, own).ok_or_else(cursor::foreign)?;
@@ -187,9 +182,9 @@ async fn driver<'c>(
     let pages = own.iter().map(async |condition| {
         let (subject, range) = (&condition.subject, condition.range());
         let query = SearchQuery { subject, range: &range, after: None, limit: HITS };
-        store.search(&query, call.invocation).await
+        call.session.search(&query).await
     });
-    let pages = try_join_all(pages).await.map_err(|error| call.failed(&error))?;
+    let pages = try_join_all(pages).await?;
     let size = |(condition, page): &(&&'c SearchCondition, SearchPage)| {
         let is_exact = matches!(condition.test, SearchTest::Equals(_));
         (page.has_more, page.has_more && !is_exact, page.hits.len())
@@ -229,16 +224,15 @@ fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
 /// The devices of some entries as they are now, in the order of the entries; without those that are gone.
 async fn devices_of(
     hits: Vec<SearchHit>,
-    store: &impl Store,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<(SearchHit, Device)>, Problem> {
     let ids: BTreeSet<&DeviceId> = hits.iter().map(|hit| &hit.device).collect();
     let ids: Vec<DeviceId> = ids.into_iter().cloned().collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let found = store.find_devices(&ids, call.invocation).await;
-    let found = found.map_err(|error| call.failed(&error))?.found;
+    let found = call.session.find_devices(&ids).await;
+    let found = found?.found;
     let found: BTreeMap<&DeviceId, &Device> =
         found.iter().map(|device| (device.id(), device)).collect();
     let device = |hit: SearchHit| {

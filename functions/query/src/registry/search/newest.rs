@@ -1,8 +1,7 @@
 //! Conditions on what a device sent last: values of metrics, and when. Finds no device.
 
-use api::Problem;
 use domain::{Device, MetricName, SearchCondition, Timestamp};
-use runtime::http::Call;
+use table::StoreResult;
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
@@ -35,12 +34,10 @@ impl NewestValues<'_> {
         &self,
         devices: impl IntoIterator<Item = &Device>,
         reader: &NewestReader<'_, impl Store>,
-        call: &mut Call<'_>,
-    ) -> Result<Vec<bool>, Problem> {
+    ) -> StoreResult<Vec<bool>> {
         let wanted = || self.metrics.iter().map(|(name, _)| name).collect();
         let asked = devices.into_iter().map(|device| (device, wanted())).collect();
-        let latest = reader.newest_of(asked, call.invocation).await;
-        let latest = latest.map_err(|error| call.failed(&error))?;
+        let latest = reader.newest_of(asked).await?;
         Ok(latest.iter().map(|latest| self.hold(latest.as_ref())).collect())
     }
 

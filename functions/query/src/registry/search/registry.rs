@@ -19,7 +19,7 @@ pub(super) async fn find<'a>(
     snapshot: &'a Snapshot,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
-    call: &mut Call<'_>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
     let all = || snapshot.devices.values();
     let (own, newest) =
@@ -31,6 +31,7 @@ pub(super) async fn find<'a>(
     };
     let is_behind =
         |device: &&Device| list.place().is_none_or(|after| device.id().as_str() > after);
+
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
         // One more than the page, which tells that there are more.
@@ -48,12 +49,13 @@ pub(super) async fn find<'a>(
         estimated = candidates.len();
         candidates
     };
+
     let mut tested = 0;
     if !newest.is_empty() {
         let mut found = Vec::new();
         for some in candidates.chunks(list.limit()) {
             tested += some.len();
-            let holds = newest.hold_for(some.iter().copied(), reader, call).await?;
+            let holds = newest.hold_for(some.iter().copied(), reader).await?;
             let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
             found.extend(held.map(|(device, _)| *device));
             if found.len() > list.limit() {
@@ -62,6 +64,7 @@ pub(super) async fn find<'a>(
         }
         candidates = found;
     }
+
     let has_more = candidates.len() > list.limit();
     candidates.truncate(list.limit());
     let devices: Vec<_> = candidates
@@ -77,7 +80,7 @@ pub(super) async fn find<'a>(
             newest_values: tested,
             // Half a unit for each of at most 1,000 devices.
             estimated_read_units: f64::from(u32::try_from(estimated).unwrap_or(u32::MAX)) / 2.0,
-            consumed_read_units: call.invocation.read_units(),
+            consumed_read_units: call.session.invocation.read_units(),
         }),
         is_of_readings: !newest.is_empty(),
     })

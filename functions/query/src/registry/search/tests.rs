@@ -14,7 +14,6 @@ use form_urlencoded::byte_serialize;
 use rollups::Following;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
-use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
 use series::RollupStateCache;
@@ -22,7 +21,8 @@ use table::given::{self, invocation};
 use table::layout::{ATTRIBUTE_INDEX, Layout};
 use table::memory_db::MemoryDb;
 use table::{
-    EditRegistry as _, IndexDevices as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _,
+    EditRegistry as _, IndexDevices as _, PutReadings as _, ReadRegistry as _,
+    RegisterDevices as _, Session,
 };
 
 use super::*;
@@ -226,10 +226,9 @@ impl Fleet {
             let (endpoint, _) = find_path("GET", "/devices").expect("an endpoint");
             let params = Params::of(&request, endpoint)?;
             let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
-            let open = Authenticator::new(Auth::Owner, TestClock::at(now()));
-            let grant = open
-                .authorize(&request, Access::Public.into(), &self.store, &invocation, &mut log)
-                .await?;
+            let session = Session::new(&self.store, &invocation, now());
+            let open = Authenticator::new(Auth::Owner);
+            let grant = open.authorize(&request, Access::Public.into(), session, &mut log).await?;
             let list = ListRequest::of(&request, &params)?;
             let search = Search::of(&params, now())?;
             let mut call = Call {
@@ -238,11 +237,11 @@ impl Fleet {
                 params,
                 grant,
                 request: &request,
-                invocation: &invocation,
+                session,
                 log: &mut log,
             };
             let known_state = &RollupStateCache::new(Following::default());
-            let reader = NewestReader { store: &self.store, known_state, now: now() };
+            let reader = NewestReader { session, known_state };
             let page = find(&search, &snapshot, &reader, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
@@ -358,11 +357,11 @@ async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
     };
     let why = refused(&["where=battery<50"], true).await;
     assert!(why.starts_with("The newest values of 1001 devices would decide"), "{why}");
-    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, true).await, Ok(vec!["d0".to_owned()]));
+    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, true).await.expect("answered"), ["d0"]);
     let why = refused(&["kind=plug"], false).await;
     assert!(why.contains("set AttributeIndex to on, and run roomtide reindex"), "{why}");
     fleet.index_attributes().await;
-    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, false).await, Ok(vec!["d0".to_owned()]));
+    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, false).await.expect("answered"), ["d0"]);
     let why = refused(&["silent=2h", "kind=*"], false).await;
     assert!(why.contains("more than 1000 devices would decide"), "{why}");
     let why = refused(&["silent=2h"], false).await;

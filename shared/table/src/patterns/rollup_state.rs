@@ -13,11 +13,11 @@ use crate::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSIO
 use crate::item::{Attribute, Kind as _, List, group_name, listed};
 use crate::keys::Key;
 use crate::{
-    Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, Session,
+    Backlog, InsertOutcome, LateChanges, LateMark, Patterns, QueueDepth, Refold, RollupState,
     StoreResult,
 };
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// The state; `None` before the rollup function has run.
     pub async fn rollup_state(self) -> StoreResult<Option<RollupState>> {
         self.find(&Key::RollupState).await

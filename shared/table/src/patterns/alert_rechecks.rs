@@ -11,7 +11,7 @@ use crate::item::attribute::{AFTER, SINCE, TOUCH};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_RECHECKS, Key};
 use crate::{
-    Expected, ListPage, PutOutcome, Recheck, Rechecked, RunningMark, Session, StoreError,
+    Expected, ListPage, Patterns, PutOutcome, Recheck, Rechecked, RunningMark, StoreError,
     StoreResult,
 };
 
@@ -20,7 +20,7 @@ const NOTE_CONCURRENCY: usize = 16;
 /// The number of attempts at one that others note and remove at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Notes what was touched.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting: Vec<_> =

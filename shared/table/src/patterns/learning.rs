@@ -15,14 +15,14 @@ use crate::db::{
 use crate::item::attribute::{FIRST_SEEN, INTRODUCED_ROOMS, NAME, SOURCE, STAY};
 use crate::item::{Attribute, Attributes as _, Members, part};
 use crate::keys::Key;
-use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
+use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 
 /// How many metrics one update adds: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 32;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`, an
     /// earlier first reading only while it is earlier, and facts of a sender only while the device has the version of
     /// `known`: else nothing of the first update is written.

@@ -11,9 +11,14 @@ use crate::db::{Db, ItemQuery, Keys};
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
-use crate::{Page, RangeQuery, ReadingKey, Session, StoreResult};
+use crate::{Page, Patterns, RangeQuery, ReadingKey, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+/// Whether the table has the index by room: its layout says so.
+pub fn has_room_index(db: &impl Db) -> bool {
+    db.layout().room_index
+}
+
+impl<D: Db> Patterns<'_, D> {
     /// A page of one device's readings.
     pub async fn device_readings(self, device: &DeviceId, query: &RangeQuery) -> StoreResult<Page> {
         self.readings(of_device(device, query), query.limit, |_| true).await
@@ -26,7 +31,7 @@ impl<D: Db> Session<'_, D> {
         devices: &[DeviceId],
         query: &RangeQuery,
     ) -> StoreResult<Page> {
-        if self.db.layout().room_index {
+        if has_room_index(self.db) {
             return self.readings(of_room(room, query), query.limit, |_| true).await;
         }
         self.merged_readings(room, devices, query).await

@@ -10,12 +10,12 @@ use crate::db::{
 use crate::item::attribute::{DELETED, ENDED, FOUND, HOME};
 use crate::item::{Attribute, DeviceItem, Seconds, description, tombstone_expires};
 use crate::keys::{Key, TTL};
-use crate::{BegunDeletion, MeterChange, Pauses, Session, StoreError, StoreResult, UpdateOutcome};
+use crate::{BegunDeletion, MeterChange, Patterns, Pauses, StoreError, StoreResult, UpdateOutcome};
 
 /// The number of attempts at a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Begins to delete a device, which from then on is in no list, no room and behind no meter. A meter with devices
     /// behind it is not deleted.
     pub async fn begin_deletion(self, id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion> {

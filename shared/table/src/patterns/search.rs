@@ -14,7 +14,7 @@ use crate::item::{self, Attribute, Item};
 use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
 use crate::layout::ATTRIBUTE_INDEX;
 use crate::{
-    Companion, Expected, ItemKey, MAX_CACHED_ENTRIES, SearchHit, SearchPage, SearchQuery, Session,
+    Companion, Expected, ItemKey, MAX_CACHED_ENTRIES, Patterns, SearchHit, SearchPage, SearchQuery,
     StoreError, StoreResult, entry_companions,
 };
 
@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 90;
 /// The number of attempts at a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Whether the index holds every device.
     pub async fn is_indexed(self) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {

@@ -6,9 +6,9 @@ use crate::db::{Db, absent, put, set_if_absent, update};
 use crate::item::attribute::REVOKED;
 use crate::item::{Attribute, Kind as _};
 use crate::keys::{Key, PK, TOKENS};
-use crate::{Session, StoreError, StoreResult};
+use crate::{Patterns, StoreError, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// The token of that hash, revoked or not, as it is this moment.
     pub async fn token(self, hash: &TokenHash) -> StoreResult<Option<Token>> {
         self.find(&Key::Token(*hash)).await

@@ -11,13 +11,13 @@ use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_STATES, Key};
 use crate::{
     AlertKey, AlertState, DueStates, ItemKey, JudgementOutcome, ListPage, Listing, NewJudgement,
-    Session, StoreResult, StoredAlertState,
+    Patterns, StoreResult, StoredAlertState,
 };
 
 /// How many states are deleted at once. A role that may delete in batches may also put in batches.
 const DELETE_CONCURRENCY: usize = 16;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Those of the states that there are.
     pub async fn alert_states(self, keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>> {
         let keys = keys.iter().map(|key| ItemKey::of(&Key::AlertState(key.clone())));

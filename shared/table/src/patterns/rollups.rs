@@ -10,9 +10,9 @@ use crate::db::{Db, ItemQuery, Keys, Op, absent_or, at_most, put};
 use crate::item::attribute::{CONDITIONS_VERSION, SETTINGS};
 use crate::item::{Attribute, Decode, Kind as _};
 use crate::keys::{self, Key};
-use crate::{Expected, RollupKey, Session, StoreResult, StoredReading, StoredRollup};
+use crate::{Expected, Patterns, RollupKey, StoreResult, StoredReading, StoredRollup};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// One rollup.
     pub async fn rollup(self, key: &RollupKey) -> StoreResult<Option<StoredRollup>> {
         self.find(&Key::Rollup(key.device.clone(), key.bucket)).await

@@ -1,5 +1,7 @@
 //! The schema of the index by conditions, and the rollups in the index. Encodes no value.
 
+use std::sync::Arc;
+
 use domain::ConditionsSchema;
 
 use super::expected;
@@ -9,16 +11,31 @@ use crate::item::{self, Attribute, Attributes as _, Decode as _, Item, with_key}
 use crate::keys::{self, Key};
 use crate::layout::CONDITIONS_INDEX;
 use crate::{
-    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Session, StoreResult, StoredSchema,
+    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Indexing, Patterns, StoreResult,
+    StoredSchema,
 };
 
-impl<D: Db> Session<'_, D> {
+/// Whether the table has the index by conditions: its layout says so.
+pub fn has_conditions_index(db: &impl Db) -> bool {
+    db.layout().conditions_index
+}
+
+impl<D: Db> Patterns<'_, D> {
     /// The schema, where the table has the index.
     pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
-        if !self.db.layout().conditions_index {
+        if !has_conditions_index(self.db) {
             return Ok(None);
         }
         self.find(&Key::ConditionsSchema).await
+    }
+
+    /// What the index by conditions is to have of rollups.
+    pub async fn indexing(self) -> StoreResult<Indexing> {
+        if !has_conditions_index(self.db) {
+            return Ok(Indexing::Off);
+        }
+        let stored = self.conditions_schema().await?;
+        Ok(stored.map_or(Indexing::Unset, |stored| Indexing::By(Arc::new(stored.schema))))
     }
 
     /// Stores a schema in the place of the expected one.

@@ -12,9 +12,9 @@ use crate::db::{
 use crate::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION, METRICS};
 use crate::item::{Attribute, Kind as _, from_search_entry, from_stay};
 use crate::keys::{Key, PK};
-use crate::{Companion, Session, StoreResult, UpdateOutcome};
+use crate::{Companion, Patterns, StoreResult, UpdateOutcome};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// An update to the next version of a device that is still what was read.
     pub(super) fn next_version(self, known: &Device) -> Write {
         let next = Attribute::number(known.version() + 1);

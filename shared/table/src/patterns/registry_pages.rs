@@ -3,13 +3,14 @@
 use domain::{Device, DeviceId, Room, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+use super::has_room_index;
 use super::shards::shards_of_first;
 use crate::db::{Db, ItemQuery, Keys};
 use crate::item::{Attribute, Decode, Item};
 use crate::keys::{self, DEVICES, ROOMS, SK};
 use crate::layout::ROOM_INDEX;
 use crate::shards::Shards;
-use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Session, StoreResult};
+use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 
 /// One entry more than a function keeps in memory; the entry tells that the list is incomplete.
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
@@ -32,7 +33,7 @@ impl Lane {
     }
 }
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// The devices, as many as memory holds and one more.
     pub async fn devices(self) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, MAX_LISTED).await?.listing)
@@ -120,7 +121,7 @@ impl<D: Db> Session<'_, D> {
         after: Option<&DeviceId>,
         limit: usize,
     ) -> StoreResult<Option<ListPage<Device>>> {
-        if !self.db.layout().room_index {
+        if !has_room_index(self.db) {
             return Ok(None);
         }
 

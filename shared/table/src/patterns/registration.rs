@@ -6,9 +6,9 @@ use super::read;
 use crate::db::{Db, WriteOutcome, is, put};
 use crate::item::attribute::ENDED;
 use crate::item::{Attribute, DeviceItem, Kind as _, from_device};
-use crate::{InsertOutcome, Registration, Session, StoreResult};
+use crate::{InsertOutcome, Patterns, Registration, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
     /// counts its fold settings on from it.
     pub async fn register_device(self, device: &Device) -> StoreResult<Registration> {

@@ -7,9 +7,9 @@ use domain::{Deletion, Device, DeviceId, Room, RoomId};
 use crate::db::Db;
 use crate::item::DeviceItem;
 use crate::keys::Key;
-use crate::{ItemKey, Listing, Session, StoreResult};
+use crate::{ItemKey, Listing, Patterns, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// A device.
     pub async fn device(self, id: &DeviceId) -> StoreResult<Option<Device>> {
         self.check_shards().await?;

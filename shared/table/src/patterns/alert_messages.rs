@@ -10,9 +10,9 @@ use crate::db::{
 use crate::item::attribute::{ATTEMPTS, LEASE, NEXT, STORM};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
-use crate::{ListPage, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey, WaitingMessage};
+use crate::{ListPage, Patterns, StoreResult, ToldMessage, ToldQuery, WaitingKey, WaitingMessage};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// A page of the messages of a range, newest first.
     pub async fn told_messages(self, query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>> {
         let (first, last) = keys::told_in(query.range);

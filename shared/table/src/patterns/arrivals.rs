@@ -5,9 +5,9 @@ use domain::Reading;
 
 use crate::db::{Db, put};
 use crate::item::{Arrival, from_arrival};
-use crate::{Added, InsertOutcome, Session, StoreResult};
+use crate::{Added, InsertOutcome, Patterns, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one.
     pub async fn add_arrival(
         self,

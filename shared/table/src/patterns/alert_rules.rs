@@ -8,10 +8,10 @@ use crate::item::attribute::VERSION;
 use crate::item::{Attribute, Attributes as _, Kind as _, with_key};
 use crate::keys::{ALERT_CHANNELS, ALERT_RULES, Key};
 use crate::{
-    ChannelSecret, Failing, Listing, Session, StoreError, StoreResult, StoredChannel, StoredRule,
+    ChannelSecret, Failing, Listing, Patterns, StoreError, StoreResult, StoredChannel, StoredRule,
 };
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// All rules.
     pub async fn alert_rules(self) -> StoreResult<Listing<StoredRule>> {
         self.list(ALERT_RULES).await

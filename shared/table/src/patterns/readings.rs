@@ -8,7 +8,7 @@ use crate::db::{AttributeChange, Db, Items, delete, remove, replace, set, set_if
 use crate::item::attribute::{NAMED, NAMED_ROOM, SAID_ABOUT};
 use crate::item::{self, Attribute};
 use crate::keys::{Key, ROOM, TTL};
-use crate::{PutOutcome, ReadingKey, Session, StoreResult};
+use crate::{Patterns, PutOutcome, ReadingKey, StoreResult};
 
 /// The most readings that are inserted by one request.
 const MAX_INSERTED: usize = 25;
@@ -40,7 +40,7 @@ impl Items for ReadingItems<'_> {
     }
 }
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Stores readings.
     pub async fn put_readings(
         self,

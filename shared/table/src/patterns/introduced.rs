@@ -4,9 +4,9 @@ use crate::db::{Db, Op, WriteOutcome, absent_or, add, upsert};
 use crate::item::Attribute;
 use crate::item::attribute::INTRODUCED;
 use crate::keys::Key;
-use crate::{Session, StoreError, StoreResult};
+use crate::{Patterns, StoreError, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Counts devices, unless there would be more than the limit.
     pub async fn count_introduced(
         self,

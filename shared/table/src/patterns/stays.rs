@@ -9,9 +9,9 @@ use super::range::RangePage;
 use crate::db::{Db, ItemQuery, Keys, put};
 use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
-use crate::{Expected, RoomVisit, Session, StayPage, StayQuery, StoreResult};
+use crate::{Expected, Patterns, RoomVisit, StayPage, StayQuery, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// A page of a device's stays.
     pub async fn stays_of(self, device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage> {
         let after = query.after.as_ref().map(|after| Key::StayOf(device.clone(), after.since));

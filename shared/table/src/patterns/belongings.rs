@@ -7,13 +7,13 @@ use crate::db::{Db, ItemQuery, delete};
 use crate::item::attribute::STAY_ROOM;
 use crate::item::{Attribute, Item};
 use crate::keys::{self, Key, PK, SK};
-use crate::{Belonging, Belongings, ItemKey, PutOutcome, Session, StoreError, StoreResult};
+use crate::{Belonging, Belongings, ItemKey, Patterns, PutOutcome, StoreError, StoreResult};
 
 /// How many belongings are removed at once. A role that may delete in batches may also put in batches, and
 /// nobody who deletes a device should be able to replace a reading.
 const REMOVE_CONCURRENCY: usize = 32;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// What belongs to a device, as it is this moment: at most `limit`. Whatever is in the device's partitions belongs
     /// to the device, whether or not it can be read.
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {

@@ -2,7 +2,7 @@
 
 use crate::db::{Db, ItemQuery};
 use crate::item::{Attribute, Decode};
-use crate::{Session, StoreResult};
+use crate::{Patterns, StoreResult};
 
 /// How large the items of a page grow, about; an answer of Lambda holds no more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
@@ -16,7 +16,7 @@ pub(super) struct RangePage<T> {
     pub(super) has_more: bool,
 }
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Follows the pages of a query until `limit` items that `keep` wants are found, or as many bytes as an answer
     /// can hold. Asks for one item more, which tells whether there is another page. Skips items that cannot be
     /// read: other writers may leave them there.

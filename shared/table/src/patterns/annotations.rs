@@ -6,9 +6,9 @@ use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace_all, upse
 use crate::item::attribute::ABOUT;
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
-use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Session, StoreResult};
+use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Patterns, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// A page of annotations. Consistent, because a person looks at what they have just set.
     pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<AnnotationPage> {
         let after = query.after.clone().map(Key::Annotation);

@@ -7,9 +7,9 @@ use crate::db::{Db, ItemQuery, put};
 use crate::item::{Item, Kind as _};
 use crate::keys::{DEVICES, Key};
 use crate::shards::Shards;
-use crate::{InsertOutcome, ItemKey, Session, StoreError, StoreResult};
+use crate::{InsertOutcome, ItemKey, Patterns, StoreError, StoreResult};
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// The number of partitions of the registry's devices; `None` for a table without devices.
     pub async fn stored_shards(self) -> StoreResult<Option<Shards>> {
         let query = ItemQuery { limit: Some(1), ..ItemQuery::of(DEVICES) };

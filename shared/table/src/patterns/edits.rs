@@ -13,14 +13,14 @@ use crate::item::attribute::{
 use crate::item::{Described, Form, Labels, Members, Said, Text};
 use crate::keys::Key;
 use crate::{
-    Companion, Edited, MeterChange, Pauses, Session, StoreError, StoreResult, UpdateOutcome,
+    Companion, Edited, MeterChange, Patterns, Pauses, StoreError, StoreResult, UpdateOutcome,
     companions, search_companions,
 };
 
 /// The number of attempts at an edit of a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
-impl<D: Db> Session<'_, D> {
+impl<D: Db> Patterns<'_, D> {
     /// Edits a registered device if the patch may be applied, else says why not. Device and meters are judged as the
     /// table has them when the edit is written. Companions of the device are written with it, all or nothing.
     pub async fn edit_device(
