@@ -106,10 +106,10 @@ pub(super) async fn a_tombstone_gives_way_to_a_new_device(store: &impl Ports) {
     let counter = DevicePatch {
         metrics: [(
             metric("temperature"),
-            domain::MetricPatch {
+            Some(domain::MetricPatch {
                 kind: Edit::Set(domain::MetricKind::Counter),
                 ..domain::MetricPatch::default()
-            },
+            }),
         )]
         .into(),
         ..DevicePatch::default()

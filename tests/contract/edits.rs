@@ -60,7 +60,7 @@ fn everything() -> DevicePatch {
         attributes: attributes(true),
         metrics: [(
             metric("temperature"),
-            MetricPatch {
+            Some(MetricPatch {
                 unit: Edit::Set(unit("kWh")),
                 kind: Edit::Set(MetricKind::Counter),
                 modulus: Edit::Set(number("100000")),
@@ -74,10 +74,9 @@ fn everything() -> DevicePatch {
                 role: Edit::Set(Role::Storage),
                 net: Edit::Set(true),
                 cycle: Edit::Set(metric("attr_last_reset")),
-            },
+            }),
         )]
         .into(),
-        dropped_metrics: BTreeSet::new(),
         behind: Edit::Keep,
         in_room_means: Edit::Set(true),
     }
@@ -102,7 +101,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         ..MetricPatch::default()
     };
     let of_metric = |settings: &MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), settings.clone())].into(),
+        metrics: [(metric("temperature"), Some(settings.clone()))].into(),
         ..DevicePatch::default()
     };
     edited(store, &of_metric(&power)).await;
@@ -149,8 +148,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         kind: Edit::Clear,
         tags: Edit::Clear,
         attributes: attributes(false),
-        metrics: [(metric("temperature"), nothing)].into(),
-        dropped_metrics: BTreeSet::new(),
+        metrics: [(metric("temperature"), Some(nothing))].into(),
         behind: Edit::Clear,
         in_room_means: Edit::Clear,
     };
@@ -191,7 +189,7 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
 
     let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
     let patch = DevicePatch {
-        metrics: [(metric("temperature"), settings)].into(),
+        metrics: [(metric("temperature"), Some(settings))].into(),
         ..DevicePatch::default()
     };
     let before = now;
@@ -207,7 +205,7 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
 pub(super) async fn each_change_of_what_is_folded_has_a_number(store: &impl Ports) {
     registered(store, "d").await;
     let change = |patch: MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), patch)].into(),
+        metrics: [(metric("temperature"), Some(patch))].into(),
         ..DevicePatch::default()
     };
     let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
@@ -235,7 +233,10 @@ pub(super) async fn changes_at_once_have_numbers_of_their_own(store: &impl Ports
         let kind = Edit::Set(MetricKind::Counter);
         let tolerance = Edit::Set(number(tolerance));
         let patch = MetricPatch { kind, tolerance, ..MetricPatch::default() };
-        DevicePatch { metrics: [(metric("temperature"), patch)].into(), ..DevicePatch::default() }
+        DevicePatch {
+            metrics: [(metric("temperature"), Some(patch))].into(),
+            ..DevicePatch::default()
+        }
     };
     let patches = tolerances.map(change);
     join_all(patches.iter().map(|patch| edit(store, patch))).await;
@@ -253,8 +254,8 @@ pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
     };
     let patch = DevicePatch {
         metrics: [
-            (metric("cumulative_kwh_p"), set("100000")),
-            (metric("cumulative_kwh_n"), set("1000")),
+            (metric("cumulative_kwh_p"), Some(set("100000"))),
+            (metric("cumulative_kwh_n"), Some(set("1000"))),
         ]
         .into(),
         ..DevicePatch::default()
@@ -293,7 +294,7 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     };
     let patch = DevicePatch {
         name: Edit::Set(label("still a name")),
-        metrics: names.iter().map(|name| (metric(name), settings.clone())).collect(),
+        metrics: names.iter().map(|name| (metric(name), Some(settings.clone()))).collect(),
         ..DevicePatch::default()
     };
     let now = edited(store, &patch).await;
@@ -333,7 +334,7 @@ fn unknown(name: &str) -> UpdateOutcome<Edited, DevicePatchError> {
 pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     let before = registered(store, "d").await;
     let mut patch = everything();
-    patch.metrics.insert(metric("humidity"), MetricPatch::default());
+    patch.metrics.insert(metric("humidity"), Some(MetricPatch::default()));
     assert_eq!(edit(store, &patch).await, unknown("humidity"));
     assert_eq!(device_now(store, "d").await, before);
 }
@@ -342,7 +343,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
     let before = registered(store, "d").await;
     learn(store, &["co2", "humidity"]).await;
     let mut patch = everything();
-    patch.dropped_metrics = ["co2", "humidity", "never_sent"].map(metric).into();
+    patch.metrics.extend(["co2", "humidity", "never_sent"].map(|name| (metric(name), None)));
     let once = edited(store, &patch).await;
     assert_eq!(
         once.metrics().keys().collect::<Vec<_>>(),
@@ -350,7 +351,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
     );
     assert_eq!(edited(store, &patch).await, once);
     let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
-    let metrics = [(metric("co2"), settings)].into();
+    let metrics = [(metric("co2"), Some(settings))].into();
     let set = DevicePatch { metrics, ..DevicePatch::default() };
     assert_eq!(edit(store, &set).await, unknown("co2"));
     learn(store, &["co2"]).await;
@@ -365,7 +366,7 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     assert_eq!(edit_at(store, &patch, 5).await, UpdateOutcome::ConditionFailed(None));
     registered(store, "d").await;
     let mut other = patch.clone();
-    other.metrics.insert(metric("humidity"), MetricPatch::default());
+    other.metrics.insert(metric("humidity"), Some(MetricPatch::default()));
     assert_eq!(edit_at(store, &other, 5).await, unknown("humidity"));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 

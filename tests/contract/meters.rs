@@ -177,7 +177,7 @@ pub(super) async fn a_device_put_behind_a_meter_or_the_meter_deleted_not_both(st
 pub(super) async fn settings_are_checked_on_what_is_stored(store: &impl Ports) {
     registered(store, "d").await;
     let patch = |settings: MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), settings)].into(),
+        metrics: [(metric("temperature"), Some(settings))].into(),
         ..DevicePatch::default()
     };
     let modulus =

@@ -237,7 +237,7 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
     let patch = DevicePatch {
         name: Edit::Set(label("Sensor")),
         tags: Edit::Set(tags(&["b", "a"])),
-        metrics: [(metric("temperature"), settings)].into(),
+        metrics: [(metric("temperature"), Some(settings))].into(),
         ..DevicePatch::default()
     };
     store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
@@ -391,7 +391,7 @@ pub(super) async fn a_device_learns_what_no_person_has_said(store: &impl Ports) 
     let again = store.update_device(&now, &said(&about), &invocation).await.expect("asked");
     assert_eq!(again, UpdateOutcome::Updated(now.clone()), "done twice, nothing changes");
     let gauge = MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..MetricPatch::default() };
-    let patch = DevicePatch { metrics: [(metric, gauge)].into(), ..DevicePatch::default() };
+    let patch = DevicePatch { metrics: [(metric, Some(gauge))].into(), ..DevicePatch::default() };
     store.edit_device(now.id(), &patch, at(9), &invocation).await.expect("edited");
     let edited = device_now(store, "d").await;
     about.tags.insert("rack".to_owned(), "1".to_owned());

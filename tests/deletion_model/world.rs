@@ -164,7 +164,7 @@ impl World {
     async fn change_settings(&mut self) {
         let max_w = Edit::Set(number(["1", "50000"][self.crew.rng.usize(..2)]));
         let patch = MetricPatch { max_w, ..MetricPatch::default() };
-        let metrics = [(metric(METRIC), patch)].into();
+        let metrics = [(metric(METRIC), Some(patch))].into();
         self.edit(DevicePatch { metrics, ..DevicePatch::default() }).await;
     }
 

@@ -163,7 +163,7 @@ impl World {
         let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
         let max_w = Edit::Set(number(["1", "50000"][self.crew.rng.usize(..2)]));
         let patch = MetricPatch { max_w, ..MetricPatch::default() };
-        let metrics = [(metric(METRIC), patch)].into();
+        let metrics = [(metric(METRIC), Some(patch))].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         // A device that is not registered is not edited.
         let _ =

@@ -93,7 +93,7 @@ impl Bench {
     }
 
     async fn edit(&self, device: &str, metric: MetricPatch) {
-        let metrics = [(given::metric("t"), metric)].into();
+        let metrics = [(given::metric("t"), Some(metric))].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         self.store
             .edit_device(&given::device(device), &patch, Timestamp::MIN, &invocation())

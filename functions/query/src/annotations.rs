@@ -1,19 +1,17 @@
 //! `/annotations`: lists what people noted of times, keeps and deletes notes. No sum heeds them.
 
-use api::json::{Members, string};
-use api::{Problem, ProblemKind, Response};
-use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, RoomId, Timestamp, excerpt};
+use api::{Problem, Response, body};
+use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, Label, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
+use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 use table::{AnnotationPage, AnnotationQuery};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
 use crate::answer::sheet::Columns;
-use crate::body;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
@@ -21,8 +19,17 @@ use crate::registry::lookup;
 
 /// The largest body: more than the longest text takes.
 const MAX_BODY: usize = 8 << 10;
-/// More members than there are, so that the wrong one is named.
-const MAX_MEMBERS: usize = 16;
+
+/// An annotation as a person writes it; its begin is in its id.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnnotationBody {
+    device: Option<DeviceId>,
+    room: Option<RoomId>,
+    home: Option<HomeId>,
+    text: Label,
+    to: Option<String>,
+}
 
 /// `GET /annotations`
 pub(crate) async fn list(
@@ -81,10 +88,8 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let Handlers { registry, .. } = handlers;
 
-    let annotation = {
-        let text = body::text(call.request, MAX_BODY)?;
-        parse(annotation_id(call)?, &text)?
-    };
+    let body: AnnotationBody = body::read(call.request, MAX_BODY)?;
+    let annotation = body.annotation(annotation_id(call)?)?;
     match &annotation.about {
         Annotated::Device(id) => drop(lookup::device_of(id, registry, call).await?),
         Annotated::Room(id) => drop(lookup::room_of(id, registry, call).await?),
@@ -110,39 +115,21 @@ fn annotation_id(call: &Call<'_, impl Store>) -> Result<AnnotationId, Problem> {
     call.id.parse().map_err(|why| Problem::field("annotation_id", format!("{why}")))
 }
 
-/// Reads an annotation. `null` is as if it were not there.
-fn parse(id: AnnotationId, text: &str) -> Result<Annotation, Problem> {
-    let mut members = Members::parse(text, MAX_MEMBERS).map_err(|why| {
-        let detail = format!("The body is no JSON object that describes an annotation: {why}.");
-        Problem::new(ProblemKind::BadRequest, detail)
-    })?;
-    let mut take = |name: &str| members.take_non_null(name);
-    let device = read(take("device"), "device", |id| id.parse().map(Annotated::Device))?;
-    let room = read(take("room"), "room", |id| id.parse().map(Annotated::Room))?;
-    let home = read(take("home"), "home", |id| id.parse().map(Annotated::Home))?;
-    let to = read(take("to"), "to", Timestamp::parse_absolute)?;
-    let text = read(take("text"), "text", str::parse)?;
-    if let Some((name, _)) = members.into_iter().next() {
-        let message =
-            "unknown member; expected device, room or home, and text and to; the id has the begin";
-        return Err(Problem::field(&excerpt(&name), message));
-    }
-    let about = one_of([("device", device), ("room", room), ("home", home)])?;
-    let about = about.ok_or_else(|| Problem::field("device", "is needed, or room, or home"))?;
-    let text = text.ok_or_else(|| Problem::field("text", "is needed"))?;
-    if let Some(to) = to {
-        Annotation::check_end(&id, to).map_err(|why| Problem::field("to", why.to_string()))?;
-    }
-    Ok(Annotation { id, to, about, text })
-}
+impl AnnotationBody {
+    fn annotation(self, id: AnnotationId) -> Result<Annotation, Problem> {
+        let device = self.device.map(Annotated::Device);
+        let room = self.room.map(Annotated::Room);
+        let home = self.home.map(Annotated::Home);
+        let about = one_of([("device", device), ("room", room), ("home", home)])?;
+        let about = about.ok_or_else(|| Problem::field("device", "is needed, or room, or home"))?;
 
-/// A string that is read by its type.
-fn read<T, E: std::fmt::Display>(
-    value: Option<&RawValue>,
-    name: &str,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, Problem> {
-    let Some(value) = value else { return Ok(None) };
-    let text = string(value).map_err(|why| Problem::field(name, why.to_string()))?;
-    parse(&text).map(Some).map_err(|why| Problem::field(name, why.to_string()))
+        let end = |text: &str| {
+            let to = Timestamp::parse_absolute(text).map_err(|why| why.to_string())?;
+            Annotation::check_end(&id, to).map_err(|why| why.to_string())?;
+            Ok(to)
+        };
+        let to = self.to.as_deref().map(end).transpose();
+        let to = to.map_err(|why: String| Problem::field("to", why))?;
+        Ok(Annotation { id, to, about, text: self.text })
+    }
 }

@@ -1,7 +1,6 @@
 //! What answers are made of: rows, pages, CSV, cursors. Reads nothing.
 
 pub(crate) mod cursor;
-pub(crate) mod hold;
 pub(crate) mod latest_values;
 pub(crate) mod page;
 pub(crate) mod pagination;

@@ -7,7 +7,6 @@
 mod alerts;
 mod annotations;
 mod answer;
-mod body;
 mod conditions_schema;
 mod failure;
 mod handlers;

@@ -1,29 +1,39 @@
 //! `POST /tokens`: makes a write token of one device, or a token that shows rooms and homes. Lists and revokes none.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
-use std::str::FromStr;
 
-use api::json::{Members, WrongKind, string};
-use api::{Problem, ProblemKind, Response};
-use chrono::TimeDelta;
-use domain::{
-    DeviceId, HomeId, IdError, Label, RoomId, Scope, Timestamp, Token, ViewScope, excerpt, lifetime,
-};
+use api::{Problem, ProblemKind, Response, body};
+use domain::{DeviceId, HomeId, Label, RoomId, Scope, Timestamp, Token, ViewScope, lifetime};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::new_token::NewToken;
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
-use crate::body;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// The largest body: more than a hundred ids take.
 const MAX_BODY: usize = 32 << 10;
-/// More members than there are, so that the wrong one is named.
-const MAX_MEMBERS: usize = 16;
+
+/// A new token as an admin describes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenBody {
+    scope: ScopeName,
+    device: Option<DeviceId>,
+    rooms: Option<BTreeSet<RoomId>>,
+    homes: Option<BTreeSet<HomeId>>,
+    name: Option<Label>,
+    expires: Option<String>,
+}
+
+/// The scopes of tokens that are made here; `roomtide token create` makes the others.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ScopeName {
+    Write,
+    View,
+}
 
 /// `POST /tokens`
 pub(crate) async fn issue(
@@ -32,8 +42,8 @@ pub(crate) async fn issue(
 ) -> Result<Response, Problem> {
     let now = call.session.now;
 
-    let text = body::text(call.request, MAX_BODY)?;
-    let new = NewToken { issued_by: call.grant.token().copied(), ..parse(&text)? };
+    let body: TokenBody = body::read(call.request, MAX_BODY)?;
+    let new = NewToken { issued_by: call.grant.token().copied(), ..body.token()? };
     let (token, secret) = new.make(now).map_err(|error| {
         call.log.error("token.error", &error);
         Problem::new(ProblemKind::Internal, "No token can be made: there are no random bits.")
@@ -83,77 +93,30 @@ impl<'a> Issued<'a> {
     }
 }
 
-/// Reads what is to be made. `null` is as if it were not there.
-fn parse(text: &str) -> Result<NewToken, Problem> {
-    let mut members = Members::parse(text, MAX_MEMBERS).map_err(|why| {
-        let detail = format!("The body is no JSON object that describes a token: {why}.");
-        Problem::new(ProblemKind::BadRequest, detail)
-    })?;
-    let mut take = |name: &str| members.take_non_null(name);
-    let scope =
-        take("scope").map(|value| read(value, "scope", |scope| Ok::<_, IdError>(scope.to_owned())));
-    let device = take("device").map(|value| read(value, "device", str::parse::<DeviceId>));
-    let rooms = take("rooms").map(|value| ids::<RoomId>(value, "rooms")).transpose()?;
-    let homes = take("homes").map(|value| ids::<HomeId>(value, "homes")).transpose()?;
-    let name = take("name").map(|value| read(value, "name", str::parse::<Label>)).transpose()?;
-    let lifetime = take("expires").map(|value| read(value, "expires", lifetime)).transpose()?;
-    if let Some((name, _)) = members.into_iter().next() {
-        let message = "unknown member; expected scope, device, rooms, homes, name and expires";
-        return Err(Problem::field(&excerpt(&name), message));
+impl TokenBody {
+    fn token(self) -> Result<NewToken, Problem> {
+        let Self { scope, device, rooms, homes, name, expires } = self;
+        let lifetime = expires.as_deref().map(lifetime).transpose();
+        let lifetime = lifetime.map_err(|why| Problem::field("expires", why.to_string()))?;
+
+        let wrong = |field: &str, why: &str| Err(Problem::field(field, why));
+        let scope = match (scope, device) {
+            (ScopeName::Write, _) if rooms.is_some() => return wrong("rooms", "go with view"),
+            (ScopeName::Write, _) if homes.is_some() => return wrong("homes", "go with view"),
+            (ScopeName::Write, None) => {
+                return wrong("device", "is needed: the one device of the token");
+            }
+            (ScopeName::Write, Some(device)) => Scope::Write([device].into()),
+            (ScopeName::View, Some(_)) => return wrong("device", "goes with write"),
+            (ScopeName::View, None) => {
+                let view = ViewScope::new(rooms.unwrap_or_default(), homes.unwrap_or_default());
+                let view = view.map_err(|why| Problem::field("rooms", why.to_string()))?;
+                if lifetime.is_none() {
+                    return wrong("expires", "is needed: a view token is for a while, such as 30d");
+                }
+                Scope::View(view)
+            }
+        };
+        Ok(NewToken { scope, name, lifetime, issued_by: None })
     }
-    let scope = match scope.transpose()?.as_deref() {
-        Some("write") if rooms.is_some() => return Err(Problem::field("rooms", "go with view")),
-        Some("write") if homes.is_some() => return Err(Problem::field("homes", "go with view")),
-        Some("write") => {
-            let missing = || Problem::field("device", "is needed: the one device of the token");
-            Scope::Write([device.transpose()?.ok_or_else(missing)?].into())
-        }
-        Some("view") if device.is_some() => {
-            return Err(Problem::field("device", "goes with write"));
-        }
-        Some("view") => view(rooms, homes, lifetime)?,
-        other => {
-            let given =
-                other.map_or("is needed".to_owned(), |value| format!("is {:?}", excerpt(value)));
-            let message =
-                format!("{given}; expected write or view: roomtide token create makes the others");
-            return Err(Problem::field("scope", message));
-        }
-    };
-    Ok(NewToken { scope, name, lifetime, issued_by: None })
-}
-
-fn view(
-    rooms: Option<BTreeSet<RoomId>>,
-    homes: Option<BTreeSet<HomeId>>,
-    lifetime: Option<TimeDelta>,
-) -> Result<Scope, Problem> {
-    let view = ViewScope::new(rooms.unwrap_or_default(), homes.unwrap_or_default());
-    let view = view.map_err(|why| Problem::field("rooms", format!("{why}")))?;
-    if lifetime.is_none() {
-        let message = "is needed: a view token is for a while, such as 30d";
-        return Err(Problem::field("expires", message));
-    }
-    Ok(Scope::View(view))
-}
-
-/// Parses the text of a JSON string. The problem names the field.
-fn read<T, E: Display>(
-    value: &RawValue,
-    name: &str,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<T, Problem> {
-    let text = string(value).map_err(|why| Problem::field(name, why.to_string()))?;
-    parse(&text).map_err(|why| Problem::field(name, why.to_string()))
-}
-
-/// Ids in an array.
-fn ids<T: FromStr<Err = IdError> + Ord>(
-    value: &RawValue,
-    name: &str,
-) -> Result<BTreeSet<T>, Problem> {
-    let ids: Vec<&RawValue> = serde_json::from_str(value.get())
-        .map_err(|_| Problem::field(name, WrongKind::of(value, "an array of ids").to_string()))?;
-    let id = |(n, id): (usize, &RawValue)| read(id, &format!("{name}[{n}]"), str::parse);
-    ids.into_iter().enumerate().map(id).collect()
 }

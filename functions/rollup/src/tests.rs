@@ -193,7 +193,8 @@ impl Bench {
     }
 
     async fn edit(&self, device: &str, patch: MetricPatch) {
-        let patch = DevicePatch { metrics: [(name(), patch)].into(), ..DevicePatch::default() };
+        let patch =
+            DevicePatch { metrics: [(name(), Some(patch))].into(), ..DevicePatch::default() };
         self.store
             .edit_device(&given::device(device), &patch, Timestamp::MIN, &self.invocation)
             .await

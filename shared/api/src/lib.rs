@@ -1,5 +1,6 @@
 //! The HTTP contract: requests, answers, problems and the table of endpoints. Reads no table and no clock.
 
+pub mod body;
 pub mod caching;
 pub mod credentials;
 pub mod dialect;

@@ -1,10 +1,12 @@
 //! Attributes: facts that people add to a device, such as model or firmware. Knows no metric.
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::metric::has_form_of_name;
 use super::parsed_text::parsed_text;
-use super::{Decimal, Label, excerpt};
+use super::{Decimal, Label, LabelError, excerpt};
 
 /// The number of values by which a device is found: its name, kind, tags and attributes. A number counts twice: as
 /// a text and as a number.
@@ -130,6 +132,36 @@ impl std::ops::Deref for AttributeValues {
 
     fn deref(&self) -> &[AttributeValue] {
         &self.0
+    }
+}
+
+impl AttributeValue {
+    /// The value that a text of JSON is: a string or a number.
+    fn of_json(text: &str) -> Result<Self, String> {
+        let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if is_number {
+            return Decimal::parse(text).map(Self::Number).map_err(|why| why.to_string());
+        }
+        let text: String = serde_json::from_str(text)
+            .map_err(|_| "must be a string, a number, an array of these, or null".to_owned())?;
+        Label::try_from(text).map(Self::Text).map_err(|why| match why {
+            LabelError::Empty => format!("{why}; null removes it"),
+            why => why.to_string(),
+        })
+    }
+}
+
+/// One value by itself, several as a list.
+impl<'de> Deserialize<'de> for AttributeValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        let texts = match serde_json::from_str::<Vec<Box<RawValue>>>(value.get()) {
+            Ok(values) => values,
+            Err(_) => vec![value],
+        };
+        let values = texts.iter().map(|text| AttributeValue::of_json(text.get()));
+        let values = values.collect::<Result<Vec<_>, _>>().map_err(D::Error::custom)?;
+        values.try_into().map_err(D::Error::custom)
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod small;
 
 use std::fmt;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use smol_str::SmolStr;
@@ -148,7 +149,10 @@ impl Serialize for Decimal {
 impl<'de> Deserialize<'de> for Decimal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(number.get()).map_err(serde::de::Error::custom)
+        if !number.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return Err(D::Error::custom("must be a number"));
+        }
+        Self::parse(number.get()).map_err(D::Error::custom)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A person's edits of a device, and which of them cannot be. No I/O.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
 
 use super::fold_settings::extent_of_change;
 use super::{
@@ -9,13 +11,15 @@ use super::{
 };
 
 /// A person's edit of a device.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DevicePatch {
     /// The name.
     pub name: Edit<Label>,
     /// The room. When it is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
     /// Since when the device is in the room, or in none; `None` is now.
+    #[serde(deserialize_with = "set")]
     pub room_since: Option<Timestamp>,
     /// The kind of device.
     pub kind: Edit<Label>,
@@ -27,10 +31,14 @@ pub struct DevicePatch {
     pub behind: Edit<DeviceId>,
     /// See [`Device::in_room_means`].
     pub in_room_means: Edit<bool>,
-    /// Settings of metrics; the device has to have sent each of them.
-    pub metrics: BTreeMap<MetricName, MetricPatch>,
-    /// Metrics to remove from the registry; none of them is in [`metrics`](Self::metrics).
-    pub dropped_metrics: BTreeSet<MetricName>,
+    /// Settings of metrics, each of which the device has to have sent. A metric without settings is removed from the
+    /// registry.
+    pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
+}
+
+/// A value that may be absent, and is no `null`.
+fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    Timestamp::deserialize(deserializer).map(Some)
 }
 
 /// The reasons for which a device cannot be edited as a person asks.
@@ -91,7 +99,8 @@ impl DevicePatch {
     /// Refuses an edit that the device, as it is, cannot take. Whether it may be put behind a meter depends on
     /// other devices too.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
-        if let Some(name) = self.metrics.keys().find(|name| !device.metrics().contains_key(*name)) {
+        let is_unknown = |(name, _): &(&MetricName, _)| !device.metrics().contains_key(*name);
+        if let Some((name, _)) = self.settings().find(is_unknown) {
             return Err(DevicePatchError::UnknownMetric(name.clone()));
         }
         self.check_attributes(device)?;
@@ -118,8 +127,18 @@ impl DevicePatch {
         }
     }
 
+    /// The settings of the metrics that stay.
+    pub fn settings(&self) -> impl Iterator<Item = (&MetricName, &MetricPatch)> {
+        self.metrics.iter().filter_map(|(name, settings)| Some((name, settings.as_ref()?)))
+    }
+
+    /// The metrics that are removed from the registry.
+    pub fn dropped_metrics(&self) -> impl Iterator<Item = &MetricName> {
+        self.metrics.iter().filter(|(_, settings)| settings.is_none()).map(|(name, _)| name)
+    }
+
     fn check_meaning(&self, device: &Device) -> Result<(), MeaninglessSetting> {
-        for (name, settings) in &self.metrics {
+        for (name, settings) in self.settings() {
             let Some(mut info) = device.metrics().get(name).cloned() else { continue };
             settings.apply(name, &mut info);
             settings.check(name, &info)?;
@@ -184,11 +203,13 @@ impl DevicePatch {
         }
         self.in_room_means.apply(&mut device.0.in_room_means);
         let before = device.metrics().clone();
-        for (name, patch) in &self.metrics {
+        for (name, patch) in self.settings() {
             let Some(info) = device.0.metrics.get_mut(name) else { continue };
             patch.apply(name, info);
         }
-        device.0.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
+        for name in self.dropped_metrics() {
+            device.0.metrics.remove(name);
+        }
         if let Some(extent) = extent_of_change(&before, device.metrics()) {
             device.0.fold_settings.note(extent);
         }

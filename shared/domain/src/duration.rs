@@ -28,20 +28,34 @@ pub fn text(duration: TimeDelta, units: &str) -> String {
     format!("{}{unit}", seconds / length)
 }
 
-/// A duration in texts of JSON such as `15m`.
-pub(crate) mod hold {
+/// The time for which a power holds, in texts such as `15m`.
+pub mod hold {
     use chrono::TimeDelta;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    /// The units of a duration for which a power holds.
     const UNITS: &str = "smh";
+    /// The longest time: a day.
+    const MAX_SECONDS: i64 = 86_400;
+
+    /// Reads a time that a person sets.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<TimeDelta> {
+        let hold = super::parse(text, UNITS)?;
+        (1..=MAX_SECONDS).contains(&hold.num_seconds()).then_some(hold)
+    }
+
+    /// The text of a time, in the largest unit that has no fraction.
+    #[must_use]
+    pub fn text(hold: TimeDelta) -> String {
+        super::text(hold, UNITS)
+    }
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(crate) fn serialize<S: Serializer>(
         hold: &Option<TimeDelta>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        hold.map(|hold| super::text(hold, UNITS)).serialize(serializer)
+        hold.map(text).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
@@ -75,6 +89,13 @@ mod tests {
         }
         assert_eq!(text(TimeDelta::zero(), "smh"), "0s");
         assert_eq!(text(TimeDelta::days(14), "smhd"), "14d");
+        for shown in ["1s", "90s", "15m", "1h", "24h"] {
+            assert_eq!(hold::text(hold::parse(shown).expect(shown)), shown);
+        }
+        assert_eq!(hold::text(hold::parse("3600s").expect("an hour")), "1h");
+        for wrong in ["", "m", "15", "-1m", "0s", "25h", "1.5h", "1d", "99999999999999999999h"] {
+            assert_eq!(hold::parse(wrong), None, "{wrong}");
+        }
         for wrong in [
             "",
             "m",

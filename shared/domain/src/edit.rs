@@ -1,6 +1,8 @@
 //! An edit of a field that may have no value. No I/O.
 
-/// A person's edit of one field.
+use serde::{Deserialize, Deserializer};
+
+/// A person's edit of one field: in JSON `null` clears, and a member that is absent keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Edit<T> {
     /// Keeps the value.
@@ -10,6 +12,23 @@ pub enum Edit<T> {
     Clear,
     /// Sets a value.
     Set(T),
+}
+
+impl<T> Edit<T> {
+    /// The edit with another value in the place of the one that it sets.
+    pub fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Edit<U>, E> {
+        match self {
+            Self::Keep => Ok(Edit::Keep),
+            Self::Clear => Ok(Edit::Clear),
+            Self::Set(value) => map(value).map(Edit::Set),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Edit<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Clear, Self::Set))
+    }
 }
 
 impl<T: Clone> Edit<T> {

@@ -43,7 +43,8 @@ parsed_text! {
 }
 
 /// A device's tags, in the order that a person gave them: at most [`MAX_TAGS`], none twice.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(try_from = "Vec<Label>")]
 pub struct Tags(Vec<Label>);
 
 /// The reasons for which labels are not [`Tags`].

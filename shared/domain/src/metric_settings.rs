@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit};
+use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration, excerpt};
 
 /// The number of metrics of one device that the registry keeps; its readings may have more.
 ///
@@ -59,7 +61,8 @@ pub struct Exchange {
 }
 
 /// A person's verdict on a step of a counter that fell or is suspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a
     /// verdict.
@@ -120,23 +123,30 @@ impl From<&MetricName> for MetricInfo {
 }
 
 /// A person's edit of one metric of a device.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct MetricPatch {
     /// Gauge or counter. When it is cleared, the metric's name decides.
     pub kind: Edit<MetricKind>,
     /// The unit.
     pub unit: Edit<Unit>,
     /// See [`MetricInfo::modulus`].
+    #[serde(deserialize_with = "positive")]
     pub modulus: Edit<Decimal>,
     /// See [`MetricInfo::max_w`].
+    #[serde(deserialize_with = "positive")]
     pub max_w: Edit<Decimal>,
     /// See [`MetricInfo::tolerance`].
+    #[serde(deserialize_with = "positive")]
     pub tolerance: Edit<Decimal>,
     /// See [`MetricInfo::hold`].
+    #[serde(deserialize_with = "hold")]
     pub hold: Edit<TimeDelta>,
     /// All exchanges.
+    #[serde(deserialize_with = "by_timestamp::<_, DatedExchange, _>")]
     pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
     /// All verdicts.
+    #[serde(deserialize_with = "by_timestamp::<_, DatedVerdict, _>")]
     pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
     /// See [`MetricInfo::role`]. When it is cleared, the sender may teach one again.
     pub role: Edit<Role>,
@@ -148,6 +158,71 @@ pub struct MetricPatch {
     pub in_room_means: Edit<bool>,
     /// See [`MetricInfo::hourly_until`].
     pub hourly_until: Edit<Timestamp>,
+}
+
+/// An exchange, as a person writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatedExchange {
+    timestamp: Timestamp,
+    old: Decimal,
+    new: Decimal,
+}
+
+/// A verdict, by the timestamp of the reading that ends the step.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatedVerdict {
+    timestamp: Timestamp,
+    verdict: Verdict,
+}
+
+impl From<DatedExchange> for (Timestamp, Exchange) {
+    fn from(DatedExchange { timestamp, old, new }: DatedExchange) -> Self {
+        (timestamp, Exchange { old, new })
+    }
+}
+
+impl From<DatedVerdict> for (Timestamp, Verdict) {
+    fn from(DatedVerdict { timestamp, verdict }: DatedVerdict) -> Self {
+        (timestamp, verdict)
+    }
+}
+
+/// A list in which each timestamp stands once.
+fn by_timestamp<'de, D, E, T>(deserializer: D) -> Result<Edit<BTreeMap<Timestamp, T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    E: Deserialize<'de> + Into<(Timestamp, T)>,
+{
+    Edit::<Vec<E>>::deserialize(deserializer)?.try_map(|entries| {
+        if entries.len() > MAX_JUDGEMENTS {
+            return Err(D::Error::custom(format_args!("are more than {MAX_JUDGEMENTS}")));
+        }
+        let mut all = BTreeMap::new();
+        for (timestamp, entry) in entries.into_iter().map(E::into) {
+            if all.insert(timestamp, entry).is_some() {
+                return Err(D::Error::custom(format_args!("name the timestamp {timestamp} twice")));
+            }
+        }
+        Ok(all)
+    })
+}
+
+fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<Decimal>, D::Error> {
+    Edit::<Decimal>::deserialize(deserializer)?.try_map(|number| {
+        let why = || D::Error::custom(format_args!("is {number}; it must be above zero"));
+        if number.is_positive() { Ok(number) } else { Err(why()) }
+    })
+}
+
+fn hold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<TimeDelta>, D::Error> {
+    Edit::<String>::deserialize(deserializer)?.try_map(|text| {
+        duration::hold::parse(&text).ok_or_else(|| {
+            let expected = "expected a time from 1s to 24h such as 90s, 15m or 1h";
+            D::Error::custom(format_args!("is {:?}; {expected}", excerpt(&text)))
+        })
+    })
 }
 
 impl MetricPatch {

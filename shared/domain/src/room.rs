@@ -1,5 +1,7 @@
 //! A room of the registry, and a person's edits of it. No I/O.
 
+use serde::Deserialize;
+
 use super::{Edit, HomeId, Label, RoomId, Timestamp};
 
 /// A room as the registry knows it.
@@ -26,7 +28,8 @@ impl Room {
 }
 
 /// A person's edit of a room.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RoomPatch {
     /// The name.
     pub name: Edit<Label>,

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::{Decimal, duration, excerpt};
 
@@ -162,6 +164,19 @@ impl fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// A timestamp that is not relative, as a text or an epoch number.
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        let text = match value.get().as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => value.get().to_owned(),
+            _ => serde_json::from_str(value.get())
+                .map_err(|_| D::Error::custom("must be a string or a number"))?,
+        };
+        Self::parse_absolute(&text).map_err(D::Error::custom)
     }
 }
 

@@ -94,7 +94,7 @@ impl House {
         house.system.settle().await.unwrap();
         let kind = Edit::Set(MetricKind::Counter);
         let metric = MetricPatch { kind, ..MetricPatch::default() };
-        let metrics = [(given::metric("temperature"), metric)].into();
+        let metrics = [(given::metric("temperature"), Some(metric))].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         let device = DEVICES[rng.usize(..2)].parse().unwrap();
         house.store.edit_device(&device, &patch, SystemClock.now(), &invocation()).await.unwrap();

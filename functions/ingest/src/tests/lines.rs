@@ -389,10 +389,10 @@ async fn what_lines_say_is_learned_once_and_never_over_a_person() {
     let patch = DevicePatch {
         metrics: [(
             metric("energy"),
-            domain::MetricPatch {
+            Some(domain::MetricPatch {
                 kind: Edit::Set(domain::MetricKind::Gauge),
                 ..Default::default()
-            },
+            }),
         )]
         .into(),
         ..DevicePatch::default()

@@ -83,7 +83,7 @@ async fn a_role_that_a_person_set_stays_and_a_known_device_learns_one() {
     };
     let role_after = async |second: i64, role: Edit<domain::Role>| {
         let patch = DevicePatch {
-            metrics: [(metric("energy"), domain::MetricPatch { role, ..Default::default() })]
+            metrics: [(metric("energy"), Some(domain::MetricPatch { role, ..Default::default() }))]
                 .into(),
             ..DevicePatch::default()
         };

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use domain::{
     Annotated, Annotation, AnnotationId, AttributeName, AttributeValues, Decimal, Device, DeviceId,
     DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room,
-    RoomId, Stay, Timestamp, Unit,
+    RoomId, Stay, Timestamp, Unit, duration,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
 
-use crate::answer::hold;
 use crate::answer::latest_values::LatestValues;
 use crate::answer::row::{Cell, Row};
 
@@ -161,7 +160,7 @@ impl<'a> MetricRow<'a> {
             modulus: info.modulus.as_ref(),
             max_w: info.max_w.as_ref(),
             tolerance: info.tolerance.as_ref(),
-            hold: info.hold.map(hold::text),
+            hold: info.hold.map(duration::hold::text),
             exchanges: exchanges
                 .map(|(at, exchange)| ExchangeRow {
                     timestamp: *at,

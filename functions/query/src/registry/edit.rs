@@ -49,7 +49,7 @@ pub(crate) async fn device(
 
 /// Whether an edit sets verdicts.
 fn judges(patch: &DevicePatch) -> bool {
-    patch.metrics.values().any(|settings| matches!(settings.verdicts, Edit::Set(_)))
+    patch.settings().any(|(_, settings)| matches!(settings.verdicts, Edit::Set(_)))
 }
 
 /// `PATCH /rooms/{id}`

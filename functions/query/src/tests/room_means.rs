@@ -323,10 +323,10 @@ async fn the_setting_is_shown_beside_what_holds_and_can_be_taken_back() {
         assert_eq!(shown().await, expected, "{patch}");
     }
     for (patch, expected) in [
-        (r#"{"in_room_means": "no"}"#, "in_room_means: must be true, false or null, not a string"),
+        (r#"{"in_room_means": "no"}"#, "in_room_means: must be true or false, not a string"),
         (
             r#"{"metrics": {"temperature": {"in_room_means": 1}}}"#,
-            "metrics.temperature.in_room_means: must be true, false or null, not a number",
+            "metrics.temperature.in_room_means: must be true or false, not a number",
         ),
     ] {
         let problem = bench.patch("/devices/d", patch).await;

@@ -69,7 +69,8 @@ fn home() -> Device {
 /// The extent of a patch of one metric, where it counts.
 fn extent(device: &mut Device, name: &str, patch: MetricPatch) -> Option<Extent> {
     let done = device.fold_settings().number;
-    let patch = DevicePatch { metrics: [(metric(name), patch)].into(), ..DevicePatch::default() };
+    let patch =
+        DevicePatch { metrics: [(metric(name), Some(patch))].into(), ..DevicePatch::default() };
     patch.apply(device, at_millis(0));
     device.fold_settings().changed_since(done)
 }
@@ -187,22 +188,25 @@ fn one_patch_is_one_change_whatever_it_edits() {
     let patch = DevicePatch {
         name: Edit::Set(label("Meter")),
         behind: Edit::Set(given::device("main-meter")),
-        metrics: [(metric("cumulative_kwh_p"), verdict.clone()), (metric("current_w"), hold)]
-            .into(),
+        metrics: [
+            (metric("cumulative_kwh_p"), Some(verdict.clone())),
+            (metric("current_w"), Some(hold)),
+        ]
+        .into(),
         ..DevicePatch::default()
     };
     device = patch.edited(&device, at_millis(0)).expect("it has sent both");
     let changes = [(1, Extent::ALL)].into();
     assert_eq!(*device.fold_settings(), FoldSettings { number: 1, changes });
-    let unsent = DevicePatch { metrics: [(metric("unsent"), verdict)].into(), ..patch };
+    let unsent = DevicePatch { metrics: [(metric("unsent"), Some(verdict))].into(), ..patch };
     assert!(unsent.edited(&device, at_millis(0)).is_err());
 }
 
 #[test]
 fn a_dropped_metric_counts_where_its_name_says_something_else() {
     let drop = |device: &mut Device, name: &str| {
-        let dropped_metrics = [metric(name)].into();
-        let patch = DevicePatch { dropped_metrics, ..DevicePatch::default() };
+        let patch =
+            DevicePatch { metrics: [(metric(name), None)].into(), ..DevicePatch::default() };
         *device = patch.edited(device, at_millis(0)).expect("a dropped metric");
         device.fold_settings().number
     };

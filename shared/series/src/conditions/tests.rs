@@ -340,7 +340,7 @@ async fn after_a_change_of_settings_the_index_serves_again_once_the_rollups_foll
     let request = warm_and_damp();
     let patch = |verdicts: Edit<BTreeMap<Timestamp, Verdict>>, kind| {
         let metric = MetricPatch { kind, verdicts, ..MetricPatch::default() };
-        let metrics = [(given::metric("water"), metric)].into();
+        let metrics = [(given::metric("water"), Some(metric))].into();
         DevicePatch { metrics, ..DevicePatch::default() }
     };
     patch(Edit::Keep, Edit::Set(MetricKind::Counter)).apply(&mut home.device, at(0));

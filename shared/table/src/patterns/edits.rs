@@ -155,7 +155,7 @@ impl<D: Db> Patterns<'_, D> {
             .with(place.into_iter().flatten())
             .when(metrics.clone().map(|(name, _)| present(metric_path(name))))
             .with(metrics.map(|(name, info)| set_as::<Members, _>(metric_path(name), info)))
-            .with(patch.dropped_metrics.iter().map(|name| remove(metric_path(name))))
+            .with(patch.dropped_metrics().map(|name| remove(metric_path(name))))
     }
 }
 

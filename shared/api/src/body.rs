@@ -1,0 +1,324 @@
+//! A body of JSON, read into its type. The problem names the member at fault and says what is expected. Knows no member.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use domain::excerpt;
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess,
+    SeqAccess, Visitor,
+};
+use serde_json::value::RawValue;
+
+use crate::json::{Kind, Members, WrongKind, string, without_position};
+use crate::{Problem, ProblemKind, Request};
+
+/// More members than any object has, so that the wrong one is named.
+const MAX_MEMBERS: usize = 64;
+
+/// Reads a body of at most `max` bytes, inflated.
+pub fn read<T: DeserializeOwned>(request: &Request, max: usize) -> Result<T, Problem> {
+    parse(&text(request, max)?)
+}
+
+/// Reads a body as [`read`] does. A request without a body says nothing.
+pub fn read_or_default<T: DeserializeOwned + Default>(
+    request: &Request,
+    max: usize,
+) -> Result<T, Problem> {
+    let text = text(request, max)?;
+    if text.is_empty() { Ok(T::default()) } else { parse(&text) }
+}
+
+fn text(request: &Request, max: usize) -> Result<Cow<'_, str>, Problem> {
+    let body = request.json_body()?;
+    if body.len() > max {
+        let detail = format!("The body is {} bytes long; at most {max} are taken.", body.len());
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+
+    let text = match body {
+        Cow::Borrowed(body) => std::str::from_utf8(body).ok().map(Cow::Borrowed),
+        Cow::Owned(body) => String::from_utf8(body).ok().map(Cow::Owned),
+    };
+    text.ok_or_else(|| Problem::new(ProblemKind::BadRequest, "The body is not UTF-8."))
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
+    let read = Value::of(text).and_then(T::deserialize);
+    read.map_err(|Fault { member, why }| match member.as_str() {
+        "" => {
+            let detail = format!("The body is no JSON object that can be taken: {why}.");
+            Problem::new(ProblemKind::BadRequest, detail)
+        }
+        member => Problem::field(member, why),
+    })
+}
+
+/// Why a value cannot be read, and the path of its member, such as `metrics[1].domain`.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+struct Fault {
+    member: String,
+    why: String,
+}
+
+impl Fault {
+    /// The fault of a part of an object or an array.
+    fn within(self, part: &str) -> Self {
+        let point = if self.member.is_empty() || self.member.starts_with('[') { "" } else { "." };
+        Self { member: format!("{}{point}{}", excerpt(part), self.member), ..self }
+    }
+}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(why: T) -> Self {
+        Self { member: String::new(), why: why.to_string() }
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self { member: name.to_owned(), why: "is missing".to_owned() }
+    }
+
+    fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("unknown member; expected {}", listed(expected, "and")))
+    }
+
+    fn unknown_variant(given: &str, expected: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("is {:?}; expected {}", excerpt(given), listed(expected, "or")))
+    }
+}
+
+fn listed(names: &[&str], last: &str) -> String {
+    match names {
+        [first @ .., end] if !first.is_empty() => format!("{} {last} {end}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+/// A value of JSON. Its type asks for one kind of value, and another kind is the fault.
+struct Value<'a>(&'a RawValue);
+
+impl<'a> Value<'a> {
+    fn of(text: &'a str) -> Result<Self, Fault> {
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|why| de::Error::custom(without_position(&why)))
+    }
+
+    fn is_not(&self, expected: &'static str) -> Fault {
+        de::Error::custom(WrongKind::of(self.0, expected))
+    }
+
+    fn text(&self) -> Result<Cow<'a, str>, Fault> {
+        string(self.0).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserializer<'de> for Value<'de> {
+    type Error = Fault;
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0.get() {
+            "true" => visitor.visit_bool(true),
+            "false" => visitor.visit_bool(false),
+            _ => Err(self.is_not("true or false")),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_str(&self.text()?)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_enum(self.text()?.as_ref().into_deserializer())
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.0.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let values = serde_json::from_str::<Vec<&RawValue>>(self.0.get());
+        let values = values.map_err(|_| self.is_not("an array"))?;
+        let name = |(place, value)| (format!("[{place}]").into(), value);
+        visitor.visit_seq(Parts::of(values.into_iter().enumerate().map(name)))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if Kind::of(self.0) != Kind::Object {
+            return Err(self.is_not("an object"));
+        }
+        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(de::Error::custom)?;
+        visitor.visit_map(Parts::of(members))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.deserialize_map(visitor)
+    }
+
+    /// Hands the text to a type that reads it itself, such as an exact number.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.0.deserialize_newtype_struct(name, visitor).map_err(de::Error::custom)
+    }
+
+    /// A value of any kind.
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.0.deserialize_any(visitor).map_err(de::Error::custom)
+    }
+
+    serde::forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct
+        identifier ignored_any
+    }
+}
+
+/// A part of an object or an array, with its name in a path.
+type Part<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// The parts of an object or an array that were not read yet.
+struct Parts<'a> {
+    rest: std::vec::IntoIter<Part<'a>>,
+    /// The member whose name was read last.
+    member: Option<Part<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
+        Self { rest: parts.into_iter().collect::<Vec<_>>().into_iter(), member: None }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Parts<'de> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Fault> {
+        self.member = self.rest.next();
+        self.member.is_some().then(|| self.next_value_seed(seed)).transpose()
+    }
+}
+
+impl<'de> MapAccess<'de> for Parts<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Fault> {
+        self.member = self.rest.next();
+        let Some((name, _)) = &self.member else { return Ok(None) };
+
+        let name_read = seed.deserialize(StrDeserializer::<Fault>::new(name));
+        name_read.map(Some).map_err(|fault| fault.within(name))
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
+        let (name, value) = self.member.take().expect("a value is read behind its name");
+        seed.deserialize(Value(value)).map_err(|fault| fault.within(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use domain::{Decimal, Edit, Label, Role, Timestamp};
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        name: Label,
+        #[serde(default)]
+        on: Edit<bool>,
+        size: Option<Decimal>,
+        role: Option<Role>,
+        since: Option<Timestamp>,
+        #[serde(default)]
+        parts: Vec<Sample>,
+        #[serde(default)]
+        sizes: BTreeMap<Label, Decimal>,
+    }
+
+    fn parsed(text: &str) -> Result<Sample, String> {
+        parse(text).map_err(|problem: Problem| problem.detail)
+    }
+
+    #[test]
+    fn a_body_is_read_with_every_digit_and_null_is_told_from_what_is_absent() {
+        let sample = parsed(
+            r#"{"name": "\u0061", "on": null, "size": 0.1234567890123456789012345678901234567, "role": "import",
+                "since": 0, "parts": [{"name": "b"}], "sizes": {"c": 1.50}}"#,
+        )
+        .expect("a sample");
+        let text = |number: Option<&Decimal>| number.map(|number| number.as_str().to_owned());
+        assert_eq!(sample.name.as_str(), "a");
+        assert_eq!((sample.on, &sample.parts[0].on), (Edit::Clear, &Edit::Keep));
+        let size = text(sample.size.as_ref()).expect("a size");
+        assert_eq!(size, "0.1234567890123456789012345678901234567");
+        assert_eq!(text(sample.sizes.values().next()).as_deref(), Some("1.5"));
+        assert_eq!((sample.role, sample.since), (Some(Role::Import), Some(Timestamp::MIN)));
+    }
+
+    #[test]
+    fn a_fault_names_the_member_by_its_path_and_what_is_expected() {
+        let long = format!(r#"{{"{}": 1}}"#, "x".repeat(10_000));
+        for (text, expected) in [
+            ("", "The body is no JSON object that can be taken: EOF while parsing a value."),
+            ("{} 5", "The body is no JSON object that can be taken: trailing characters."),
+            (
+                "[]",
+                "The body is no JSON object that can be taken: must be an object, not an array.",
+            ),
+            (
+                r#"{"name": "a", "name": "b"}"#,
+                "The body is no JSON object that can be taken: duplicate member \"name\".",
+            ),
+            ("{}", "name: is missing"),
+            (r#"{"name": null}"#, "name: must be a string, not null"),
+            (r#"{"name": ""}"#, "name: is empty"),
+            (r#"{"name": "\ud800"}"#, "name: must be a string, not one with half"),
+            (r#"{"name": "a", "on": 1}"#, "on: must be true or false, not a number"),
+            (r#"{"name": "a", "size": "1"}"#, "size: must be a number"),
+            (r#"{"name": "a", "role": 5}"#, "role: must be a string, not a number"),
+            (r#"{"name": "a", "role": "sun"}"#, "role: is \"sun\"; expected import, export, "),
+            (r#"{"name": "a", "since": "now"}"#, "since: \"now\" is relative"),
+            (r#"{"name": "a", "parts": {}}"#, "parts: must be an array, not an object"),
+            (
+                r#"{"name": "a", "parts": [{"name": "b"}, {"x": 1}]}"#,
+                "parts[1].x: unknown member; ",
+            ),
+            (r#"{"name": "a", "parts": [{}]}"#, "parts[0].name: is missing"),
+            (r#"{"name": "a", "sizes": {"b": true}}"#, "sizes.b: must be a number"),
+            (r#"{"name": "a", "sizes": {"": 1}}"#, "sizes: is empty"),
+            (r#"{"name": "a", "sizes": {"b": 1, "b": 2}}"#, "sizes: duplicate member \"b\""),
+            (
+                &long,
+                "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…: unknown member; \
+                 expected name, on, size, role, since, parts and sizes",
+            ),
+        ] {
+            let error = parsed(text).expect_err(text);
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+}
