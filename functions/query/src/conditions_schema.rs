@@ -3,6 +3,7 @@
 use api::{Problem, ProblemKind, Response, body};
 use domain::{
     ConditionsSchema, Decimal, Encoding, MAX_SCHEMA_VERSION, MetricName, SchemaMetric, Timestamp,
+    excerpt,
 };
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -33,21 +34,9 @@ struct NewMetric(SchemaMetric);
 #[serde(deny_unknown_fields)]
 struct MetricBody {
     metric: MetricName,
-    #[serde(default)]
-    encoding: EncodingName,
+    encoding: Option<String>,
     domain: Option<Vec<Bound>>,
     bits: Option<Decimal>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum EncodingName {
-    #[default]
-    Decimal,
-    Time,
-    Unsigned,
-    Signed,
-    Float,
 }
 
 /// A value of a domain.
@@ -78,32 +67,33 @@ impl TryFrom<MetricBody> for NewMetric {
             bits.as_str().parse().map_err(|_| why())
         };
         let bits = bits.as_ref().map_or(Ok(DEFAULT_BITS), whole)?;
-        let encoding = encoding.with(domain).map_err(|why| format!("domain: {why}"))?;
+        let encoding = encoding_of(encoding.as_deref().unwrap_or("decimal"), domain)?;
         Ok(Self(SchemaMetric { name, encoding, bits }))
     }
 }
 
-impl EncodingName {
-    fn with(self, domain: Option<Vec<Bound>>) -> Result<Encoding, &'static str> {
-        let number = |bound| match bound {
-            Bound::Number(number) => Ok(number),
-            Bound::Time(_) => Err("decimal takes numbers"),
-        };
-        match (self, domain) {
-            (Self::Decimal | Self::Time, None) => Err("is missing"),
-            (Self::Decimal, Some(knots)) => {
-                knots.into_iter().map(number).collect::<Result<_, _>>().map(Encoding::Decimal)
-            }
-            (Self::Time, Some(ends)) => match ends[..] {
-                [Bound::Time(from), Bound::Time(to)] => Ok(Encoding::Time(from, to)),
-                _ => Err("time takes two timestamps"),
-            },
-            (Self::Unsigned, None) => Ok(Encoding::Unsigned),
-            (Self::Signed, None) => Ok(Encoding::Signed),
-            (Self::Float, None) => Ok(Encoding::Float),
-            (Self::Unsigned | Self::Signed | Self::Float, Some(_)) => {
-                Err("unsigned, signed and float take none")
-            }
+fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, String> {
+    let number = |bound| match bound {
+        Bound::Number(number) => Some(number),
+        Bound::Time(_) => None,
+    };
+    match (name, domain) {
+        ("decimal" | "time", None) => Err("domain: is missing".to_owned()),
+        ("decimal", Some(knots)) => {
+            let knots = knots.into_iter().map(number).collect::<Option<_>>();
+            Ok(Encoding::Decimal(knots.ok_or("domain: decimal takes numbers")?))
+        }
+        ("time", Some(ends)) => match ends[..] {
+            [Bound::Time(from), Bound::Time(to)] => Ok(Encoding::Time(from, to)),
+            _ => Err("domain: time takes two timestamps".to_owned()),
+        },
+        ("unsigned", None) => Ok(Encoding::Unsigned),
+        ("signed", None) => Ok(Encoding::Signed),
+        ("float", None) => Ok(Encoding::Float),
+        ("unsigned" | "signed" | "float", Some(_)) => Err(format!("domain: {name} takes none")),
+        _ => {
+            let expected = "expected decimal, time, unsigned, signed or float";
+            Err(format!("encoding: is {:?}; {expected}", excerpt(name)))
         }
     }
 }

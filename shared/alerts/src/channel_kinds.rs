@@ -8,8 +8,10 @@ mod slack;
 mod telegram;
 pub(crate) mod webhook;
 
+use domain::excerpt;
+
 use crate::channel_kind::ChannelKind;
-use crate::members::{MemberError, Members, wrong};
+use crate::member_error::{MemberError, wrong};
 
 /// All kinds, in the order of texts.
 pub const CHANNEL_KINDS: &[&ChannelKind] = &[
@@ -29,12 +31,12 @@ impl ChannelKind {
         CHANNEL_KINDS.iter().find(|kind| kind.name == text).copied()
     }
 
-    pub(crate) fn read(members: &mut Members) -> Result<&'static Self, MemberError> {
-        let names: Vec<_> = CHANNEL_KINDS.iter().map(|kind| (kind.name, *kind)).collect();
-        let kind = members.one_of("kind", &names)?;
-        kind.ok_or_else(|| {
+    /// The kind that a channel names.
+    pub(crate) fn named(text: Option<&str>) -> Result<&'static Self, MemberError> {
+        text.and_then(Self::of).ok_or_else(|| {
+            let is = text.map_or("missing".to_owned(), |text| format!("{:?}", excerpt(text)));
             let names: Vec<_> = CHANNEL_KINDS.iter().map(|kind| kind.name).collect();
-            wrong("kind", format!("is missing; expected one of {}", names.join(", ")))
+            wrong("kind", format!("is {is}; expected one of {}", names.join(", ")))
         })
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::address::Reach;
-use crate::members::{MemberError, Members, string, wrong};
+use crate::member_error::{MemberError, wrong};
 use crate::url::Url;
 
 /// A member of a kind of channel.
@@ -86,12 +86,14 @@ impl SecretValues {
     /// Reads the members of a kind from a channel, and refuses a channel that lacks one.
     pub(crate) fn read(
         of_kind: &'static [ChannelMember],
-        members: &mut Members,
+        members: &mut Map<String, Value>,
         reach: Reach,
     ) -> Result<Self, MemberError> {
         let mut values = BTreeMap::new();
         for member in of_kind {
-            let sent = members.take(member.name, |value| member.read(value, reach))?;
+            let sent = members.remove(member.name).filter(|value| !value.is_null());
+            let sent = sent.map(|value| member.read(&value, reach)).transpose();
+            let sent = sent.map_err(|why| wrong(member.name, why))?;
             let value = match (sent, member.need) {
                 (Some(value), _) => value,
                 (None, Need::Optional) => continue,
@@ -139,6 +141,10 @@ impl SecretValues {
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter_map(|name| self.find(name))
     }
+}
+
+fn string(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| "must be a string".to_owned())
 }
 
 /// Whether a byte is of a name: a letter, a digit, - or _.

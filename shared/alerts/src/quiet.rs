@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use chrono::TimeDelta;
 use domain::{Timestamp, Zone, excerpt};
+use serde::{Deserialize, Deserializer};
 
 const DAY: u16 = 24 * 60;
 
@@ -42,6 +43,12 @@ impl QuietHours {
             end = end.saturating_add(TimeDelta::minutes(1) - into);
         }
         end
+    }
+}
+
+impl<'de> Deserialize<'de> for QuietHours {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

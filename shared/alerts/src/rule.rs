@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// The longest `for` and `clear_for`: with the hour before it, a fold looks back a day at most.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
@@ -117,7 +118,8 @@ pub enum DemandLimit {
 }
 
 /// A step of a counter that somebody should look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CounterEvent {
     /// It began again near zero.
     Reset,
@@ -128,7 +130,8 @@ pub enum CounterEvent {
 }
 
 /// What becomes of a state while its device is silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum NoData {
     /// It stays. What has not lasted yet begins anew with the next value.
     Keep,

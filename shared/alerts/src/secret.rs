@@ -8,7 +8,7 @@ use crate::address::Reach;
 use crate::body::{Outgoing, Post};
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{Need, SecretValues};
-use crate::members::{MemberError, Members, wrong};
+use crate::member_error::{MemberError, wrong};
 
 /// What a channel's messages are sent to and with.
 ///
@@ -51,19 +51,19 @@ impl Secret {
 
     /// Reads what was stored. Where it leads to is checked when it is sent to.
     pub fn from_stored(text: &str) -> Result<Self, MemberError> {
-        let value = serde_json::from_str(text).map_err(|_| wrong("secret", "is not JSON"))?;
-        let mut members = Members::of(value, "secret")?;
-        let kind = ChannelKind::read(&mut members)?;
+        let members = serde_json::from_str::<Map<String, Value>>(text);
+        let mut members = members.map_err(|_| wrong("secret", "is no object of JSON"))?;
+        let kind = ChannelKind::named(members.get("kind").and_then(Value::as_str))?;
         Self::read(kind, &mut members, Reach::Local)?.ok_or_else(|| Self::missing(kind))
     }
 
     /// Reads the members of a kind's secret: all that it needs, or nothing where there is no member of it.
     pub(crate) fn read(
         kind: &'static ChannelKind,
-        members: &mut Members,
+        members: &mut Map<String, Value>,
         reach: Reach,
     ) -> Result<Option<Self>, MemberError> {
-        if !kind.members.iter().any(|member| members.has(member.name)) {
+        if !kind.members.iter().any(|member| members.contains_key(member.name)) {
             return Ok(None);
         }
 
@@ -102,8 +102,7 @@ mod tests {
 
     fn read(kind: &str, text: &str, reach: Reach) -> Result<Option<Secret>, String> {
         let kind = ChannelKind::of(kind).expect("a kind");
-        let value = serde_json::from_str(text).expect("JSON");
-        let mut members = Members::of(value, "secret").expect("an object");
+        let mut members = serde_json::from_str(text).expect("an object");
         Secret::read(kind, &mut members, reach).map_err(|why| why.to_string())
     }
 
@@ -142,8 +141,8 @@ mod tests {
     #[test]
     fn stored_text_that_is_not_ours_is_refused() {
         for (text, why) in [
-            ("", "secret: is not JSON"),
-            ("5", "secret: must be an object"),
+            ("", "secret: is no object of JSON"),
+            ("5", "secret: is no object of JSON"),
             ("{}", "kind: is missing"),
             (r#"{"kind": "ntfy"}"#, "topic: is missing"),
             (r#"{"kind": "telegram"}"#, "token: is missing"),

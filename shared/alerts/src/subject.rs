@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use domain::{DeviceId, IdError, RoomId, excerpt};
+use serde::{Deserialize, Deserializer};
 
 const DEVICE: &str = "device";
 const ROOM: &str = "room";
@@ -40,6 +41,12 @@ impl FromStr for AlertSubject {
             Some((ROOM, id)) => Ok(Self::Room(id.parse()?)),
             _ => Err(AlertSubjectError::Kind(excerpt(text))),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for AlertSubject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

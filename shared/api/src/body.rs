@@ -4,12 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use domain::excerpt;
-use serde::Deserialize;
-use serde::de::value::StrDeserializer;
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess,
-    SeqAccess, Visitor,
-};
+use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer, Visitor};
 use serde_json::value::RawValue;
 
 use crate::json::{Kind, Members, WrongKind, string, without_position};
@@ -18,68 +14,53 @@ use crate::{Problem, ProblemKind, Request};
 /// More members than any object has, so that the wrong one is named.
 const MAX_MEMBERS: usize = 64;
 
-/// Reads a body of at most `max` bytes, inflated.
+/// Reads a body of at most `max` bytes, inflated. A request without a body sends no members.
 pub fn read<T: DeserializeOwned>(request: &Request, max: usize) -> Result<T, Problem> {
-    parse(&text(request, max)?)
-}
-
-/// Reads a body as [`read`] does. A request without a body says nothing.
-pub fn read_or_default<T: DeserializeOwned + Default>(
-    request: &Request,
-    max: usize,
-) -> Result<T, Problem> {
-    let text = text(request, max)?;
-    if text.is_empty() { Ok(T::default()) } else { parse(&text) }
-}
-
-fn text(request: &Request, max: usize) -> Result<Cow<'_, str>, Problem> {
     let body = request.json_body()?;
     if body.len() > max {
         let detail = format!("The body is {} bytes long; at most {max} are taken.", body.len());
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
-
-    let text = match body {
-        Cow::Borrowed(body) => std::str::from_utf8(body).ok().map(Cow::Borrowed),
-        Cow::Owned(body) => String::from_utf8(body).ok().map(Cow::Owned),
-    };
-    text.ok_or_else(|| Problem::new(ProblemKind::BadRequest, "The body is not UTF-8."))
+    match std::str::from_utf8(&body) {
+        Ok("") => parse("{}"),
+        Ok(text) => parse(text),
+        Err(_) => Err(Problem::new(ProblemKind::BadRequest, "The body is not UTF-8.")),
+    }
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
-    let read = Value::of(text).and_then(T::deserialize);
-    read.map_err(|Fault { member, why }| match member.as_str() {
-        "" => {
-            let detail = format!("The body is no JSON object that can be taken: {why}.");
-            Problem::new(ProblemKind::BadRequest, detail)
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let bad = |why: &str| {
+        let detail = format!("The body is no JSON object that can be taken: {why}.");
+        Problem::new(ProblemKind::BadRequest, detail)
+    };
+    let whole = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
+    serde_path_to_error::deserialize(Value(whole)).map_err(|error| {
+        let path = error.path().iter().map(ToString::to_string);
+        let Fault { missing, why } = error.inner();
+        let path = path.chain(missing.map(str::to_owned)).map(|part| excerpt(&part));
+        match path.collect::<Vec<_>>().join(".").replace(".[", "[").as_str() {
+            "" => bad(why),
+            member => Problem::field(member, why),
         }
-        member => Problem::field(member, why),
     })
 }
 
-/// Why a value cannot be read, and the path of its member, such as `metrics[1].domain`.
+/// Why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 struct Fault {
-    member: String,
+    /// The member that an object lacks.
+    missing: Option<&'static str>,
     why: String,
 }
 
-impl Fault {
-    /// The fault of a part of an object or an array.
-    fn within(self, part: &str) -> Self {
-        let point = if self.member.is_empty() || self.member.starts_with('[') { "" } else { "." };
-        Self { member: format!("{}{point}{}", excerpt(part), self.member), ..self }
-    }
-}
-
-impl de::Error for Fault {
+impl Error for Fault {
     fn custom<T: fmt::Display>(why: T) -> Self {
-        Self { member: String::new(), why: why.to_string() }
+        Self { missing: None, why: why.to_string() }
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self { member: name.to_owned(), why: "is missing".to_owned() }
+        Self { missing: Some(name), why: "is missing".to_owned() }
     }
 
     fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
@@ -88,6 +69,12 @@ impl de::Error for Fault {
 
     fn unknown_variant(given: &str, expected: &'static [&'static str]) -> Self {
         Self::custom(format_args!("is {:?}; expected {}", excerpt(given), listed(expected, "or")))
+    }
+}
+
+impl From<WrongKind> for Fault {
+    fn from(why: WrongKind) -> Self {
+        Self::custom(why)
     }
 }
 
@@ -101,22 +88,6 @@ fn listed(names: &[&str], last: &str) -> String {
 /// A value of JSON. Its type asks for one kind of value, and another kind is the fault.
 struct Value<'a>(&'a RawValue);
 
-impl<'a> Value<'a> {
-    fn of(text: &'a str) -> Result<Self, Fault> {
-        serde_json::from_str(text)
-            .map(Self)
-            .map_err(|why| de::Error::custom(without_position(&why)))
-    }
-
-    fn is_not(&self, expected: &'static str) -> Fault {
-        de::Error::custom(WrongKind::of(self.0, expected))
-    }
-
-    fn text(&self) -> Result<Cow<'a, str>, Fault> {
-        string(self.0).map_err(de::Error::custom)
-    }
-}
-
 impl<'de> Deserializer<'de> for Value<'de> {
     type Error = Fault;
 
@@ -124,12 +95,12 @@ impl<'de> Deserializer<'de> for Value<'de> {
         match self.0.get() {
             "true" => visitor.visit_bool(true),
             "false" => visitor.visit_bool(false),
-            _ => Err(self.is_not("true or false")),
+            _ => Err(WrongKind::of(self.0, "true or false").into()),
         }
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_str(&self.text()?)
+        visitor.visit_str(&string(self.0)?)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -138,7 +109,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        visitor.visit_enum(self.text()?.as_ref().into_deserializer())
+        visitor.visit_enum(string(self.0)?.into_deserializer())
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -146,18 +117,18 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let values = serde_json::from_str::<Vec<&RawValue>>(self.0.get());
-        let values = values.map_err(|_| self.is_not("an array"))?;
-        let name = |(place, value)| (format!("[{place}]").into(), value);
-        visitor.visit_seq(Parts::of(values.into_iter().enumerate().map(name)))
+        let entries = serde_json::from_str::<Vec<&RawValue>>(self.0.get());
+        let entries = entries.map_err(|_| WrongKind::of(self.0, "an array"))?;
+        visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(Value)))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         if Kind::of(self.0) != Kind::Object {
-            return Err(self.is_not("an object"));
+            return Err(WrongKind::of(self.0, "an object").into());
         }
-        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(de::Error::custom)?;
-        visitor.visit_map(Parts::of(members))
+        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(Fault::custom)?;
+        let member = |(name, value): (Cow<'de, str>, _)| (name, Value(value));
+        visitor.visit_map(MapDeserializer::new(members.into_iter().map(member)))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -175,12 +146,12 @@ impl<'de> Deserializer<'de> for Value<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.0.deserialize_newtype_struct(name, visitor).map_err(de::Error::custom)
+        self.0.deserialize_newtype_struct(name, visitor).map_err(Fault::custom)
     }
 
     /// A value of any kind.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.0.deserialize_any(visitor).map_err(de::Error::custom)
+        self.0.deserialize_any(visitor).map_err(Fault::custom)
     }
 
     serde::forward_to_deserialize_any! {
@@ -189,51 +160,11 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 }
 
-/// A part of an object or an array, with its name in a path.
-type Part<'a> = (Cow<'a, str>, &'a RawValue);
+impl<'de> IntoDeserializer<'de, Fault> for Value<'de> {
+    type Deserializer = Self;
 
-/// The parts of an object or an array that were not read yet.
-struct Parts<'a> {
-    rest: std::vec::IntoIter<Part<'a>>,
-    /// The member whose name was read last.
-    member: Option<Part<'a>>,
-}
-
-impl<'a> Parts<'a> {
-    fn of(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
-        Self { rest: parts.into_iter().collect::<Vec<_>>().into_iter(), member: None }
-    }
-}
-
-impl<'de> SeqAccess<'de> for Parts<'de> {
-    type Error = Fault;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
-        self.member = self.rest.next();
-        self.member.is_some().then(|| self.next_value_seed(seed)).transpose()
-    }
-}
-
-impl<'de> MapAccess<'de> for Parts<'de> {
-    type Error = Fault;
-
-    fn next_key_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
-        self.member = self.rest.next();
-        let Some((name, _)) = &self.member else { return Ok(None) };
-
-        let name_read = seed.deserialize(StrDeserializer::<Fault>::new(name));
-        name_read.map(Some).map_err(|fault| fault.within(name))
-    }
-
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
-        let (name, value) = self.member.take().expect("a value is read behind its name");
-        seed.deserialize(Value(value)).map_err(|fault| fault.within(&name))
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -242,6 +173,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use serde::Deserialize;
+
     use domain::{Decimal, Edit, Label, Role, Timestamp};
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -309,7 +242,7 @@ mod tests {
             ),
             (r#"{"name": "a", "parts": [{}]}"#, "parts[0].name: is missing"),
             (r#"{"name": "a", "sizes": {"b": true}}"#, "sizes.b: must be a number"),
-            (r#"{"name": "a", "sizes": {"": 1}}"#, "sizes: is empty"),
+            (r#"{"name": "a", "sizes": {"": 1}}"#, "sizes.: is empty"),
             (r#"{"name": "a", "sizes": {"b": 1, "b": 2}}"#, "sizes: duplicate member \"b\""),
             (
                 &long,

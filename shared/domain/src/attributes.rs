@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::metric::has_form_of_name;
 use super::parsed_text::parsed_text;
+use super::text_or_number::is_number;
 use super::{Decimal, Label, LabelError, excerpt};
 
 /// The number of values by which a device is found: its name, kind, tags and attributes. A number counts twice: as
@@ -138,8 +139,7 @@ impl std::ops::Deref for AttributeValues {
 impl AttributeValue {
     /// The value that a text of JSON is: a string or a number.
     fn of_json(text: &str) -> Result<Self, String> {
-        let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        if is_number {
+        if is_number(text) {
             return Decimal::parse(text).map(Self::Number).map_err(|why| why.to_string());
         }
         let text: String = serde_json::from_str(text)

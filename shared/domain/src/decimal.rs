@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 use super::excerpt;
+use super::text_or_number::is_number;
 use small::Small;
 
 /// A decimal number with at most 38 significant digits, 0 or from 1E-130 to 9.99…E+125 in size.
@@ -149,7 +150,7 @@ impl Serialize for Decimal {
 impl<'de> Deserialize<'de> for Decimal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Box::<RawValue>::deserialize(deserializer)?;
-        if !number.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        if !is_number(number.get()) {
             return Err(D::Error::custom("must be a number"));
         }
         Self::parse(number.get()).map_err(D::Error::custom)

@@ -31,8 +31,7 @@ pub struct DevicePatch {
     pub behind: Edit<DeviceId>,
     /// See [`Device::in_room_means`].
     pub in_room_means: Edit<bool>,
-    /// Settings of metrics, each of which the device has to have sent. A metric without settings is removed from the
-    /// registry.
+    /// Settings of metrics; the device has to have sent them. A metric without settings is removed from the registry.
     pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
 }
 

@@ -46,6 +46,7 @@ mod source;
 mod stay;
 mod sweep_group;
 pub mod text_id;
+mod text_or_number;
 mod timestamp;
 mod token;
 mod token_secret;
@@ -106,6 +107,7 @@ pub use search_condition::{SearchCondition, SearchConditionError, SearchTest};
 pub use source::{Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
+pub use text_or_number::TextOrNumber;
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{
     MAX_VIEWED, Scope, Token, TokenHash, TokenHashError, ViewScope, ViewScopeError,

@@ -3,17 +3,16 @@
 use std::fmt;
 
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Decimal, duration, excerpt};
+use super::{Decimal, TextOrNumber, duration, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
 /// The year has four digits and the fraction three, always: [`Display`](fmt::Display) then has one
 /// width, and the order of the texts is the order of the timestamps. The table's keys rest on that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "TextOrNumber")]
 pub struct Timestamp(i64);
 
 /// The reasons for which a text or a number is not a timestamp.
@@ -167,16 +166,12 @@ impl Serialize for Timestamp {
     }
 }
 
-/// A timestamp that is not relative, as a text or an epoch number.
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Box::<RawValue>::deserialize(deserializer)?;
-        let text = match value.get().as_bytes().first() {
-            Some(b'-' | b'0'..=b'9') => value.get().to_owned(),
-            _ => serde_json::from_str(value.get())
-                .map_err(|_| D::Error::custom("must be a string or a number"))?,
-        };
-        Self::parse_absolute(&text).map_err(D::Error::custom)
+/// A timestamp that is not relative.
+impl TryFrom<TextOrNumber> for Timestamp {
+    type Error = TimestampError;
+
+    fn try_from(text: TextOrNumber) -> Result<Self, TimestampError> {
+        Self::parse_absolute(&text)
     }
 }
 

@@ -1,28 +1,41 @@
 //! `POST /alerts/{id}/acknowledge` by a token, and `POST /acknowledge` by the link of a message. Ends no episode.
 
 use ::alerts::{AlertSubject, EpisodeState, LinkKey};
-use api::{Problem, ProblemKind, Response};
+use api::{Problem, ProblemKind, Response, body};
 use domain::RuleId;
 use runtime::clock::Clock;
 use runtime::http::Call;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use table::AlertKey;
 
-use super::{body, rules, states};
+use super::body::MAX_BODY;
+use super::{rules, states};
 use crate::handlers::Handlers;
 use crate::ports::Store;
+
+/// The subject whose episode is acknowledged; without it all of the rule are.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubjectBody {
+    subject: Option<AlertSubject>,
+}
+
+/// What a link has in its fragment.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkBody {
+    rule: RuleId,
+    subject: AlertSubject,
+    key: String,
+}
 
 /// `POST /alerts/{id}/acknowledge`: the episodes of a rule that last, or the one of a subject.
 pub(crate) async fn by_token(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let members = body::object(call.request)?;
-    body::only(&members, &["subject"])?;
-    let subject = match members.get("subject") {
-        None | Some(Value::Null) => None,
-        Some(_) => Some(body::parsed::<AlertSubject>(&members, "subject")?),
-    };
+    let SubjectBody { subject } = body::read(call.request, MAX_BODY)?;
     let rule = rules::known(call).await?;
     let (found, _) = states::of(Some(&rule.id), call).await?;
     let mut is_any = false;
@@ -47,11 +60,8 @@ pub(crate) async fn by_link(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let members = body::object(call.request)?;
-    body::only(&members, &["rule", "subject", "key"])?;
-    let rule: RuleId = body::parsed(&members, "rule")?;
-    let subject: AlertSubject = body::parsed(&members, "subject")?;
-    let key = LinkKey::of(body::text(&members, "key")?.to_owned());
+    let LinkBody { rule, subject, key } = body::read(call.request, MAX_BODY)?;
+    let key = LinkKey::of(key);
     let found = states::one(&AlertKey { rule, subject }, call).await?;
     let state = match found {
         Some(state) => states::edit(state, |state| state.acknowledge_by(&key), call).await?,

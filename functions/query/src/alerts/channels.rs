@@ -1,15 +1,16 @@
 //! `GET /channels`, `GET`, `PUT` and `DELETE /channels/{id}`, and a test of a channel. Reads no secret.
 
-use ::alerts::{Channel, Secret};
-use api::{Problem, ProblemKind, Response};
+use ::alerts::{ChannelBody, Secret};
+use api::{Problem, ProblemKind, Response, body};
 use domain::{ChannelId, Timestamp};
 use futures_util::future::try_join_all;
 use runtime::clock::Clock;
 use runtime::http::Call;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
 
-use super::body::{self, wrong};
+use super::body::{MAX_BODY, wrong};
 use super::shown;
 use super::states::readable;
 use crate::handlers::Handlers;
@@ -20,6 +21,11 @@ use crate::registry::lookup::not_found;
 const MAX_CHANNELS: usize = 10;
 /// The most messages that are counted of those that wait for a channel.
 const MAX_COUNTED: usize = 100;
+
+/// A body without members.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoMembers {}
 
 /// `GET /channels`
 pub(crate) async fn list(
@@ -70,11 +76,8 @@ pub(crate) async fn put(
     let now = call.session.now;
 
     let id = channel_id(call)?;
-    let mut members = body::object(call.request)?;
-    shown::CHANNEL_EXTRAS.iter().for_each(|extra| {
-        members.remove(*extra);
-    });
-    let (wanted, secret) = Channel::from_json(Value::Object(members), *reach).map_err(wrong)?;
+    let body: ChannelBody = body::read(call.request, MAX_BODY)?;
+    let (wanted, secret) = body.channel(*reach).map_err(wrong)?;
     ensure_own_topic(secret.as_ref(), alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
@@ -151,7 +154,7 @@ pub(crate) async fn test(
 ) -> Result<Response, Problem> {
     let now = call.session.now;
 
-    body::only(&body::object(call.request)?, &[])?;
+    let NoMembers {} = body::read(call.request, MAX_BODY)?;
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);

@@ -1,16 +1,25 @@
 //! `POST /alerts/{id}/pause`: a rule tells nothing until a time. Its states go on.
 
 use ::alerts::Rule;
-use api::{Problem, Response};
+use api::{Problem, Response, body};
+use domain::{Edit, TextOrNumber};
 use runtime::clock::Clock;
 use runtime::http::Call;
+use serde::Deserialize;
 use table::StoredRule;
 
-use super::{body, rules, until};
+use super::body::MAX_BODY;
+use super::{rules, until};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-const UNTIL: &str = "until";
+/// Until when a rule pauses; `null` ends the pause.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PauseBody {
+    #[serde(default)]
+    until: Edit<TextOrNumber>,
+}
 
 /// `POST /alerts/{id}/pause`
 pub(crate) async fn pause(
@@ -20,9 +29,8 @@ pub(crate) async fn pause(
     let Handlers { judging, .. } = handlers;
     let now = call.session.now;
 
-    let members = body::object(call.request)?;
-    body::only(&members, &[UNTIL])?;
-    let until = until::read(UNTIL, members.get(UNTIL), now)?;
+    let PauseBody { until } = body::read(call.request, MAX_BODY)?;
+    let until = until::read("until", &until, now)?;
     let before = rules::known(call).await?;
     let rule = StoredRule {
         id: before.id.clone(),

@@ -1,20 +1,20 @@
 //! `POST /alerts/preview`: the episodes that a rule would have had. Saves and tells nothing.
 
-use ::alerts::{AlertSubject, Rule, Scope};
-use api::{Problem, Response};
+use ::alerts::{AlertSubject, RuleBody, Scope};
+use api::{Problem, Response, body};
 use chrono::TimeDelta;
-use domain::{DeviceId, TimeRange, Timestamp};
+use domain::{DeviceId, Label, TextOrNumber, TimeRange, Timestamp};
 use judging::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed, subjects_of};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use series::UnfoldedChanges;
 use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
-use super::body::{self, wrong};
+use super::body::{MAX_BODY, wrong};
 use super::rules;
-use super::shown::RULE_EXTRAS;
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -27,6 +27,16 @@ const MAX_EPISODES: usize = 1_000;
 /// With less time left no further subject is begun.
 const MIN_REMAINING: Duration = Duration::from_secs(4);
 
+/// A rule, and the range and the subject for which its episodes are shown.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PreviewBody {
+    rule: RuleBody,
+    from: Option<TextOrNumber>,
+    to: Option<TextOrNumber>,
+    subject: Option<AlertSubject>,
+}
+
 /// `POST /alerts/preview`: by the judge's own fold.
 pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
@@ -35,14 +45,13 @@ pub(crate) async fn preview(
     let Handlers { judging, known_state, .. } = handlers;
     let now = call.session.now;
 
-    let mut members = body::object(call.request)?;
-    body::only(&members, &["rule", "from", "to", "subject"])?;
-    let rule = rule(members.remove("rule"), now)?;
-    let range = range(&members, now)?;
-    let asked: Option<AlertSubject> = match members.get("subject") {
-        None | Some(Value::Null) => None,
-        Some(_) => Some(body::parsed(&members, "subject")?),
-    };
+    let body: PreviewBody = body::read(call.request, MAX_BODY)?;
+    let range = body.range(now)?;
+    let PreviewBody { mut rule, subject: asked, .. } = body;
+    // A preview needs no name.
+    let name = || Label::try_from("preview".to_owned()).expect("a label");
+    rule.name.get_or_insert_with(name);
+    let rule = rule.rule(now).map_err(wrong)?;
     let devices = judging.session(call.session).devices().await?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
@@ -87,35 +96,22 @@ pub(crate) async fn preview(
     Ok(Response::json(200, &answer))
 }
 
-/// A rule as `PUT` takes it; a preview needs no name.
-fn rule(value: Option<Value>, now: Timestamp) -> Result<Rule, Problem> {
-    let Some(Value::Object(mut members)) = value else {
-        return Err(Problem::field("rule", "must be an object, with the members of a rule"));
-    };
-    RULE_EXTRAS.iter().for_each(|extra| {
-        members.remove(*extra);
-    });
-    members.entry("name").or_insert_with(|| "preview".into());
-    Rule::from_json(Value::Object(members), now).map_err(wrong)
-}
-
-fn range(members: &Map<String, Value>, now: Timestamp) -> Result<TimeRange, Problem> {
-    let end = |name: &str, default: Timestamp| match members.get(name) {
-        None | Some(Value::Null) => Ok(default),
-        Some(Value::Number(number)) => parse(name, &number.to_string(), now),
-        Some(value) => match value.as_str() {
-            Some(text) => parse(name, text, now),
-            None => Err(Problem::field(name, "must be a time")),
-        },
-    };
-    let to = end("to", now)?;
-    let from = end("from", to.saturating_add(-DEFAULT_RANGE))?;
-    let range = TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))?;
-    if to.since(from) > MAX_PREVIEW {
-        let days = MAX_PREVIEW.num_days();
-        return Err(Problem::field("from", format!("is more than {days} days before to")));
+impl PreviewBody {
+    fn range(&self, now: Timestamp) -> Result<TimeRange, Problem> {
+        let end = |name: &str, text: &Option<TextOrNumber>, default: Timestamp| {
+            let end = text.as_ref().map_or(Ok(default), |text| Timestamp::parse(text, now));
+            end.map_err(|why| Problem::field(name, why.to_string()))
+        };
+        let to = end("to", &self.to, now)?;
+        let from = end("from", &self.from, to.saturating_add(-DEFAULT_RANGE))?;
+        let range =
+            TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))?;
+        if to.since(from) > MAX_PREVIEW {
+            let days = MAX_PREVIEW.num_days();
+            return Err(Problem::field("from", format!("is more than {days} days before to")));
+        }
+        Ok(range)
     }
-    Ok(range)
 }
 
 /// A range, extended by the time before in which an episode may begin that reaches into the range.
@@ -130,10 +126,6 @@ fn device_of(subjects: &[AlertSubject]) -> Option<&DeviceId> {
         [AlertSubject::Device(device)] => Some(device),
         _ => None,
     }
-}
-
-fn parse(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
-    Timestamp::parse(text, now).map_err(|why| Problem::field(name, why.to_string()))
 }
 
 fn of_subject(subject: &AlertSubject, found: &Preview) -> Value {

@@ -1,7 +1,7 @@
 //! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Sends nothing.
 
-use ::alerts::{Rule, Scope, Watch};
-use api::{Problem, ProblemKind, Response};
+use ::alerts::{Rule, RuleBody, Scope, Watch};
+use api::{Problem, ProblemKind, Response, body};
 use chrono::TimeDelta;
 use domain::RuleId;
 use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
@@ -12,7 +12,7 @@ use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{ListPage, StoredAlertState, StoredRule};
 
-use super::body::{self, wrong};
+use super::body::{MAX_BODY, wrong};
 use super::{shown, states, until, warnings};
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -110,11 +110,8 @@ pub(crate) async fn put(
     let now = call.session.now;
 
     let id = rule_id(call)?;
-    let mut members = body::object(call.request)?;
-    shown::RULE_EXTRAS.iter().for_each(|extra| {
-        members.remove(*extra);
-    });
-    let wanted = Rule::from_json(Value::Object(members), now).map_err(wrong)?;
+    let body: RuleBody = body::read(call.request, MAX_BODY)?;
+    let wanted = body.rule(now).map_err(wrong)?;
     until::check("paused_until", wanted.paused_until, now)?;
     let before = call.session.alert_rule(&id).await?;
     if before.is_none() {

@@ -5,13 +5,6 @@ use domain::Timestamp;
 use serde_json::{Map, Value, json};
 use table::{AlertState, StoredAlertState, StoredChannel, StoredRule};
 
-/// The members of an answer about a rule that are not the rule's own: a rule may be sent back as it was answered.
-pub(crate) const RULE_EXTRAS: [&str; 8] =
-    ["id", "changed", "states", "firing", "pending", "has_more_states", "silent_after", "warnings"];
-/// The same of a channel.
-pub(crate) const CHANNEL_EXTRAS: [&str; 5] =
-    ["id", "failing_since", "next", "waiting", "waiting_since"];
-
 /// A rule with at most so many of its states: those that fire first.
 pub(crate) fn alert(
     rule: &StoredRule,

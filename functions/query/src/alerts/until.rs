@@ -2,8 +2,7 @@
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{Timestamp, duration, excerpt};
-use serde_json::Value;
+use domain::{Edit, TextOrNumber, Timestamp, duration, excerpt};
 
 /// How far ahead a pause ends at most.
 const MAX_PAUSE: TimeDelta = TimeDelta::days(366);
@@ -11,26 +10,25 @@ const MAX_PAUSE: TimeDelta = TimeDelta::days(366);
 /// The end of a pause; `None` ends it now.
 pub(crate) fn read(
     field: &str,
-    value: Option<&Value>,
+    until: &Edit<TextOrNumber>,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Problem> {
-    let text = match value {
-        Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => {
+    let text = match until {
+        Edit::Clear => return Ok(None),
+        Edit::Set(text) => text,
+        Edit::Keep => {
             let why = "must be a time like 2026-01-11T16:00:00Z, a duration like 2h or 7d, or null to end the pause";
             return Err(Problem::field(field, why));
         }
     };
-    let until = match duration::parse(&text, "smhdw") {
+    let until = match duration::parse(text, "smhdw") {
         Some(time) => now.saturating_add(time),
         None => {
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(field, why.to_string()))?
+            Timestamp::parse(text, now).map_err(|why| Problem::field(field, why.to_string()))?
         }
     };
     if until <= now {
-        return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(&text))));
+        return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(text))));
     }
     check(field, Some(until), now)?;
     Ok(Some(until))

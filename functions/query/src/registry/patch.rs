@@ -156,7 +156,7 @@ mod tests {
         let names = (0..17).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
         let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
         for (body, expected) in [
-            ("", "no JSON object"),
+            ("", "changes nothing"),
             (&long, "name: is 101 characters long"),
             (&many, "tags: are 51"),
             (&metrics, "metrics: there are more than 16 members"),
