@@ -43,41 +43,29 @@ pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     }
 }
 
-/// What a message tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum News {
-    /// An episode fires.
-    Fired,
-    /// An episode that was told is over.
-    Recovered,
-    /// An episode fired and is over, both first seen now.
-    Passed,
-    /// It still fires, and nobody has acknowledged it.
-    Repeated,
-    /// The episode that was told never was: readings came late, were corrected or deleted.
-    TakenBack,
-    /// By the rule as it is now, the episode that was told does not exist.
-    Edited,
-    /// Nothing: somebody wants to see that a channel works.
-    Test,
+domain::words! {
+    /// What a message tells.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum News {
+        /// An episode fires.
+        Fired = "fired",
+        /// An episode that was told is over.
+        Recovered = "recovered",
+        /// An episode fired and is over, both first seen now.
+        Passed = "passed",
+        /// It still fires, and nobody has acknowledged it.
+        Repeated = "repeated",
+        /// The episode that was told never was: readings came late, were corrected or deleted.
+        TakenBack = "taken_back",
+        /// By the rule as it is now, the episode that was told does not exist.
+        Edited = "edited",
+        /// Nothing: somebody wants to see that a channel works.
+        Test = "test",
+    }
 }
 
 impl News {
-    /// The news as they are stored.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fired => "fired",
-            Self::Recovered => "recovered",
-            Self::Passed => "passed",
-            Self::Repeated => "repeated",
-            Self::TakenBack => "taken_back",
-            Self::Edited => "edited",
-            Self::Test => "test",
-        }
-    }
-
     /// Whether the state fires once this is told.
     #[must_use]
     pub const fn is_firing(self) -> bool {

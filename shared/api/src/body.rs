@@ -34,9 +34,9 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
         Problem::new(ProblemKind::BadRequest, detail)
     };
     let whole = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
-    serde_path_to_error::deserialize(Value(whole)).map_err(|error| {
+    serde_path_to_error::deserialize(JsonValue(whole)).map_err(|error| {
         let path = error.path().iter().map(ToString::to_string);
-        let Fault { missing, why } = error.inner();
+        let BodyFault { missing, why } = error.inner();
         let path = path.chain(missing.map(str::to_owned)).map(|part| excerpt(&part));
         match path.collect::<Vec<_>>().join(".").replace(".[", "[").as_str() {
             "" => bad(why),
@@ -48,13 +48,13 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
 /// Why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
-struct Fault {
+struct BodyFault {
     /// The member that an object lacks.
     missing: Option<&'static str>,
     why: String,
 }
 
-impl Error for Fault {
+impl Error for BodyFault {
     fn custom<T: fmt::Display>(why: T) -> Self {
         Self { missing: None, why: why.to_string() }
     }
@@ -72,7 +72,7 @@ impl Error for Fault {
     }
 }
 
-impl From<WrongKind> for Fault {
+impl From<WrongKind> for BodyFault {
     fn from(why: WrongKind) -> Self {
         Self::custom(why)
     }
@@ -86,12 +86,12 @@ fn listed(names: &[&str], last: &str) -> String {
 }
 
 /// A value of JSON. Its type asks for one kind of value, and another kind is the fault.
-struct Value<'a>(&'a RawValue);
+struct JsonValue<'a>(&'a RawValue);
 
-impl<'de> Deserializer<'de> for Value<'de> {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for JsonValue<'de> {
+    type Error = BodyFault;
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         match self.0.get() {
             "true" => visitor.visit_bool(true),
             "false" => visitor.visit_bool(false),
@@ -99,7 +99,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         visitor.visit_str(&string(self.0)?)
     }
 
@@ -108,26 +108,26 @@ impl<'de> Deserializer<'de> for Value<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, BodyFault> {
         visitor.visit_enum(string(self.0)?.into_deserializer())
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         if self.0.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         let entries = serde_json::from_str::<Vec<&RawValue>>(self.0.get());
         let entries = entries.map_err(|_| WrongKind::of(self.0, "an array"))?;
-        visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(Value)))
+        visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(JsonValue)))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         if Kind::of(self.0) != Kind::Object {
             return Err(WrongKind::of(self.0, "an object").into());
         }
-        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(Fault::custom)?;
-        let member = |(name, value): (Cow<'de, str>, _)| (name, Value(value));
+        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(BodyFault::custom)?;
+        let member = |(name, value): (Cow<'de, str>, _)| (name, JsonValue(value));
         visitor.visit_map(MapDeserializer::new(members.into_iter().map(member)))
     }
 
@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, BodyFault> {
         self.deserialize_map(visitor)
     }
 
@@ -145,13 +145,13 @@ impl<'de> Deserializer<'de> for Value<'de> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
-        self.0.deserialize_newtype_struct(name, visitor).map_err(Fault::custom)
+    ) -> Result<V::Value, BodyFault> {
+        self.0.deserialize_newtype_struct(name, visitor).map_err(BodyFault::custom)
     }
 
     /// A value of any kind.
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.0.deserialize_any(visitor).map_err(Fault::custom)
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
+        self.0.deserialize_any(visitor).map_err(BodyFault::custom)
     }
 
     serde::forward_to_deserialize_any! {
@@ -160,7 +160,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Fault> for Value<'de> {
+impl<'de> IntoDeserializer<'de, BodyFault> for JsonValue<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

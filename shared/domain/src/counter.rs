@@ -33,61 +33,34 @@ const DEFAULT_MAX_W: i64 = 50_000;
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
-/// What was notable about a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Flag {
-    /// The counter fell a little, perhaps back over its modulus, and counts negative, so that coming back
-    /// cancels it.
-    Dip,
-    /// The counter passed its modulus: it was at 90 % of it, or more.
-    Wrapped,
-    /// The counter began again near zero.
-    Reset,
-    /// The step cannot be explained and counts nothing; a declared exchange may have wrong figures.
-    Suspect,
-    /// A person declared an exchange of the meter, with figures that can be.
-    Exchanged,
-    /// A person accepted the step.
-    Accepted,
-    /// A person discarded the step.
-    Discarded,
-    /// The counter began again near zero, or passed its modulus far from there: a reset until a person judges the
-    /// step.
-    Ambiguous,
+crate::words! {
+    /// What was notable about a step, in the order of the bits of [`Flags`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Flag {
+        /// The counter fell a little, perhaps back over its modulus, and counts negative, so that coming back
+        /// cancels it.
+        Dip = "dip",
+        /// The counter passed its modulus: it was at 90 % of it, or more.
+        Wrapped = "wrapped",
+        /// The counter began again near zero.
+        Reset = "reset",
+        /// The step cannot be explained and counts nothing; a declared exchange may have wrong figures.
+        Suspect = "suspect",
+        /// A person declared an exchange of the meter, with figures that can be.
+        Exchanged = "exchanged",
+        /// A person accepted the step.
+        Accepted = "accepted",
+        /// A person discarded the step.
+        Discarded = "discarded",
+        /// The counter began again near zero, or passed its modulus far from there: a reset until a person judges the
+        /// step.
+        Ambiguous = "ambiguous",
+    }
 }
 
 /// A set of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Flags(u8);
-
-impl Flag {
-    /// All flags, in the order of their bits.
-    const ALL: [Self; 8] = [
-        Self::Dip,
-        Self::Wrapped,
-        Self::Reset,
-        Self::Suspect,
-        Self::Exchanged,
-        Self::Accepted,
-        Self::Discarded,
-        Self::Ambiguous,
-    ];
-
-    /// The flag as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dip => "dip",
-            Self::Wrapped => "wrapped",
-            Self::Reset => "reset",
-            Self::Suspect => "suspect",
-            Self::Exchanged => "exchanged",
-            Self::Accepted => "accepted",
-            Self::Discarded => "discarded",
-            Self::Ambiguous => "ambiguous",
-        }
-    }
-}
 
 impl Flags {
     /// All flags.

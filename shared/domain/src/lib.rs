@@ -50,6 +50,7 @@ mod text_or_number;
 mod timestamp;
 mod token;
 mod token_secret;
+mod words;
 pub mod z_order;
 
 pub use about::{About, AboutMetric};

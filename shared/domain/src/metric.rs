@@ -62,30 +62,15 @@ impl MetricName {
     }
 }
 
-/// The meaning of a metric's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MetricKind {
-    /// A level at a point in time, such as a temperature or a power.
-    Gauge,
-    /// A total that rises until it is reset or wraps, such as a meter's kWh.
-    Counter,
-}
-
-impl MetricKind {
-    /// The kind as the table and the API write it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gauge => "gauge",
-            Self::Counter => "counter",
-        }
-    }
-
-    /// Reads what [`as_str`](Self::as_str) writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Gauge, Self::Counter].into_iter().find(|kind| kind.as_str() == text)
+crate::words! {
+    /// The meaning of a metric's values.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum MetricKind {
+        /// A level at a point in time, such as a temperature or a power.
+        Gauge = "gauge",
+        /// A total that rises until it is reset or wraps, such as a meter's kWh.
+        Counter = "counter",
     }
 }
 

@@ -60,43 +60,22 @@ pub struct Exchange {
     pub new: Decimal,
 }
 
-/// A person's verdict on a step of a counter that fell or is suspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a
-    /// verdict.
-    Accept,
-    /// The step counts nothing.
-    Discard,
-    /// The counter began again near zero: what it shows now counts.
-    Reset,
-    /// The counter passed its modulus: the rest up to the modulus and the new value count.
-    Wrap,
-    /// The counter fell and comes back: the fall counts negative.
-    Dip,
-}
-
-impl Verdict {
-    /// All verdicts.
-    pub const ALL: [Self; 5] = [Self::Accept, Self::Discard, Self::Reset, Self::Wrap, Self::Dip];
-
-    /// The verdict as the table and the API write it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::Discard => "discard",
-            Self::Reset => "reset",
-            Self::Wrap => "wrap",
-            Self::Dip => "dip",
-        }
-    }
-
-    /// Reads what [`as_str`](Self::as_str) writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.as_str() == text)
+crate::words! {
+    /// A person's verdict on a step of a counter that fell or is suspect.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Verdict {
+        /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a
+        /// verdict.
+        Accept = "accept",
+        /// The step counts nothing.
+        Discard = "discard",
+        /// The counter began again near zero: what it shows now counts.
+        Reset = "reset",
+        /// The counter passed its modulus: the rest up to the modulus and the new value count.
+        Wrap = "wrap",
+        /// The counter fell and comes back: the fall counts negative.
+        Dip = "dip",
     }
 }
 

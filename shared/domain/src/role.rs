@@ -3,22 +3,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The role of a meter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// It measures what comes from the grid.
-    Import,
-    /// It measures what goes to the grid.
-    Export,
-    /// It measures what is produced, on a roof for example.
-    Production,
-    /// It measures what goes into a battery or comes out of it.
-    Storage,
-    /// It measures what one consumer, or some, use.
-    Consumer,
-    /// It counts as nothing: a copy of another, or a figure that is of no interest.
-    None,
+crate::words! {
+    /// The role of a meter.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Role {
+        /// It measures what comes from the grid.
+        Import = "import",
+        /// It measures what goes to the grid.
+        Export = "export",
+        /// It measures what is produced, on a roof for example.
+        Production = "production",
+        /// It measures what goes into a battery or comes out of it.
+        Storage = "storage",
+        /// It measures what one consumer, or some, use.
+        Consumer = "consumer",
+        /// It counts as nothing: a copy of another, or a figure that is of no interest.
+        None = "none",
+    }
 }
 
 /// Words of what goes to the grid; a word may have more before and behind.
@@ -47,28 +49,6 @@ const VEHICLE_WORDS: [&str; 8] =
     ["car", "ev", "vehicle", "auto", "wallbox", "charger", "evse", "bike"];
 
 impl Role {
-    const ALL: [Self; 6] =
-        [Self::Import, Self::Export, Self::Production, Self::Storage, Self::Consumer, Self::None];
-
-    /// The role as the table and the API write it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Import => "import",
-            Self::Export => "export",
-            Self::Production => "production",
-            Self::Storage => "storage",
-            Self::Consumer => "consumer",
-            Self::None => "none",
-        }
-    }
-
-    /// Reads what [`as_str`](Self::as_str) writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text)
-    }
-
     /// The role that the name of a meter leaves no doubt about. A name of two roles has none, nor has the name of
     /// a consumer, which may be a part of another meter or the whole.
     #[must_use]

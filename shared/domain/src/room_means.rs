@@ -6,15 +6,17 @@
 
 use super::{Device, MetricName, MetricRule};
 
-/// The reason for which the means of rooms leave a metric of a device out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotOfRoom {
-    /// A person said so.
-    Person,
-    /// The device is of a kind that has an inside of its own, or a chip.
-    Kind,
-    /// The metric is by its name of a thing.
-    Metric,
+crate::words! {
+    /// The reason for which the means of rooms leave a metric of a device out.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum NotOfRoom {
+        /// A person said so.
+        Person = "person",
+        /// The device is of a kind that has an inside of its own, or a chip.
+        Kind = "kind",
+        /// The metric is by its name of a thing.
+        Metric = "metric",
+    }
 }
 
 /// Words of kinds of devices that are closed, wet or hot: they do not measure the air of the room.
@@ -69,18 +71,6 @@ const THINGS: [&str; 20] = [
     "tank",
     "water",
 ];
-
-impl NotOfRoom {
-    /// The reason as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Kind => "kind",
-            Self::Metric => "metric",
-        }
-    }
-}
 
 impl Device {
     /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if

@@ -5,13 +5,15 @@ use domain::{Exact, MetricRule};
 use super::aggregate::Aggregate;
 use super::values::RowValues;
 
-/// How the values of several devices become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Combine {
-    /// Each device counts the same, however often it measures.
-    Mean,
-    /// The devices add up.
-    Sum,
+domain::words! {
+    /// How the values of several devices become one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Combine {
+        /// Each device counts the same, however often it measures.
+        Mean = "mean_of_devices",
+        /// The devices add up.
+        Sum = "sum_of_devices",
+    }
 }
 
 impl Combine {
@@ -21,15 +23,6 @@ impl Combine {
         match rule {
             MetricRule::Gauge => Self::Mean,
             MetricRule::Counter(_) | MetricRule::Power(_) => Self::Sum,
-        }
-    }
-
-    /// The way as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mean => "mean_of_devices",
-            Self::Sum => "sum_of_devices",
         }
     }
 

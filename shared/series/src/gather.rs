@@ -42,28 +42,20 @@ const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 /// The number of a device's moves within one answer whose first reading is read.
 const MAX_ARRIVALS: usize = 200;
 
-/// A level of items from which rows are made, the finest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Each reading.
-    Readings,
-    /// Rollups of 15 minutes.
-    QuarterHours,
-    /// Rollups of local days.
-    Days,
+domain::words! {
+    /// A level of items from which rows are made, the finest first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        /// Each reading.
+        Readings = "readings",
+        /// Rollups of 15 minutes.
+        QuarterHours = "m15",
+        /// Rollups of local days.
+        Days = "day",
+    }
 }
 
 impl Level {
-    /// The level as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Readings => "readings",
-            Self::QuarterHours => "m15",
-            Self::Days => "day",
-        }
-    }
-
     /// The coarsest items that rows of a unit can be made from; a total takes days.
     #[must_use]
     pub fn of(unit: Option<CalendarUnit>) -> Self {

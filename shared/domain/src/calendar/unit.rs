@@ -10,36 +10,38 @@ use super::Zone;
 use super::zone::{range, second};
 use crate::{TimeRange, Timestamp, excerpt};
 
-/// The unit of a series' rows.
-///
-/// A unit below a day begins where the local clock shows a multiple of it, and at every transition of the
-/// zone's offset: no bucket is longer than its unit, and around a transition some are shorter. A unit from
-/// a day on consists of whole local days.
-///
-/// Since 2000, the edges of units from 15 minutes on lie on UTC quarters of an hour, except for transitions
-/// at one minute past. Seven zones of Canada, Palestine and Antarctica had these, the last in 2022.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CalendarUnit {
-    /// `1m`
-    Minute,
-    /// `5m`
-    Minutes5,
-    /// `15m`, a quarter of an hour.
-    QuarterHour,
-    /// `30m`
-    HalfHour,
-    /// `1h`
-    Hour,
-    /// `6h`
-    Hours6,
-    /// `1d`
-    Day,
-    /// `1w`, from Monday on, as in ISO 8601.
-    Week,
-    /// `1mo`
-    Month,
-    /// `1y`
-    Year,
+crate::words! {
+    /// The unit of a series' rows.
+    ///
+    /// A unit below a day begins where the local clock shows a multiple of it, and at every transition of the
+    /// zone's offset: no bucket is longer than its unit, and around a transition some are shorter. A unit from
+    /// a day on consists of whole local days.
+    ///
+    /// Since 2000, the edges of units from 15 minutes on lie on UTC quarters of an hour, except for transitions
+    /// at one minute past. Seven zones of Canada, Palestine and Antarctica had these, the last in 2022.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum CalendarUnit {
+        /// `1m`
+        Minute = "1m",
+        /// `5m`
+        Minutes5 = "5m",
+        /// `15m`, a quarter of an hour.
+        QuarterHour = "15m",
+        /// `30m`
+        HalfHour = "30m",
+        /// `1h`
+        Hour = "1h",
+        /// `6h`
+        Hours6 = "6h",
+        /// `1d`
+        Day = "1d",
+        /// `1w`, from Monday on, as in ISO 8601.
+        Week = "1w",
+        /// `1mo`
+        Month = "1mo",
+        /// `1y`
+        Year = "1y",
+    }
 }
 
 /// The text is not a [`CalendarUnit`].
@@ -48,37 +50,6 @@ pub enum CalendarUnit {
 pub struct CalendarUnitError(String);
 
 impl CalendarUnit {
-    /// Every unit, the shortest first.
-    pub const ALL: [Self; 10] = [
-        Self::Minute,
-        Self::Minutes5,
-        Self::QuarterHour,
-        Self::HalfHour,
-        Self::Hour,
-        Self::Hours6,
-        Self::Day,
-        Self::Week,
-        Self::Month,
-        Self::Year,
-    ];
-
-    /// The unit as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Minute => "1m",
-            Self::Minutes5 => "5m",
-            Self::QuarterHour => "15m",
-            Self::HalfHour => "30m",
-            Self::Hour => "1h",
-            Self::Hours6 => "6h",
-            Self::Day => "1d",
-            Self::Week => "1w",
-            Self::Month => "1mo",
-            Self::Year => "1y",
-        }
-    }
-
     /// The buckets that touch `range`, in order and without a gap.
     ///
     /// The first begins at or before the range, the last ends at or after it. They are computed one by one,
@@ -143,8 +114,7 @@ impl FromStr for CalendarUnit {
     type Err = CalendarUnitError;
 
     fn from_str(text: &str) -> Result<Self, CalendarUnitError> {
-        let unit = Self::ALL.into_iter().find(|unit| unit.as_str() == text);
-        unit.ok_or_else(|| CalendarUnitError(excerpt(text)))
+        Self::parse(text).ok_or_else(|| CalendarUnitError(excerpt(text)))
     }
 }
 

@@ -9,23 +9,14 @@ use crate::{
     Timestamp,
 };
 
-/// What an episode is made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// Means of 15 minutes.
-    Mean15,
-    /// Readings.
-    Readings,
-}
-
-impl Basis {
-    /// The basis as the API writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mean15 => "mean15",
-            Self::Readings => "readings",
-        }
+crate::words! {
+    /// What an episode is made from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Basis {
+        /// Means of 15 minutes.
+        Mean15 = "mean15",
+        /// Readings.
+        Readings = "readings",
     }
 }
 
