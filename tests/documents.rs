@@ -6,6 +6,7 @@ mod costs;
 mod endpoints;
 mod files;
 mod limits;
+mod openapi;
 mod parameters;
 
 use std::collections::BTreeSet;

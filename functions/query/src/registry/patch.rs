@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
 /// All that a device may have are removed and others set.
-pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
+pub const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// More than a device's settings are edited with at once.
-pub(crate) const MAX_PATCHED_METRICS: usize = 16;
+pub const MAX_PATCHED_METRICS: usize = 16;
 /// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
 /// from seconds that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";

@@ -1,4 +1,4 @@
-//! The shapes of new access tokens.
+//! The schemas of new access tokens.
 
 use domain::MAX_VIEWED;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! The shapes of what a person edits and deletes. Has no shape of readings or rollups.
 
 use domain::{MAX_JUDGEMENTS, MAX_TAGS, Verdict};
+use query::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 use serde_json::{Value, json};
 
 use super::reference::reference;
-use crate::registry::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {

@@ -1,4 +1,4 @@
-//! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
+//! The API as an `OpenAPI` 3.1 document, made of the table of endpoints and the types of answers. `query` serves the file.
 
 mod alerts;
 mod annotations;
@@ -14,10 +14,42 @@ use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
 
+use crate::generated::assert_is;
 use reference::reference;
 
+/// The file that `query` serves, and its text.
+const FILE: &str = "functions/query/openapi.json";
+const SERVED: &str = include_str!("../../functions/query/openapi.json");
+
+#[test]
+fn the_document_is_made_of_the_code() {
+    assert_is(FILE, SERVED, &text(&document()));
+}
+
+/// A document with a line for each operation and for each schema, so that a change of one is a changed line.
+fn text(document: &Value) -> String {
+    let mut text = String::new();
+    write(&mut text, document, 0);
+    text + "\n"
+}
+
+/// Writes the members of an object, each in a line, where there may be operations or schemas in them.
+fn write(text: &mut String, value: &Value, depth: usize) {
+    let Some(members) = value.as_object().filter(|members| depth < 3 && !members.is_empty()) else {
+        text.push_str(&value.to_string());
+        return;
+    };
+    text.push('{');
+    for (n, (name, member)) in members.iter().enumerate() {
+        let separator = if n > 0 { "," } else { "" };
+        text.push_str(&format!("{separator}\n{}{}: ", "  ".repeat(depth + 1), json!(name)));
+        write(text, member, depth + 1);
+    }
+    text.push_str(&format!("\n{}}}", "  ".repeat(depth)));
+}
+
 /// The document.
-pub(crate) fn document() -> Value {
+fn document() -> Value {
     let mut paths = Map::new();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.dialect().is_none()) {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
