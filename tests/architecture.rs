@@ -56,6 +56,15 @@ fn only_a_consumer_of_the_stream_builds_the_queue() {
     assert_eq!(users, ["functions/registry/Cargo.toml", "functions/rollup/Cargo.toml"]);
 }
 
+/// What makes schemas of types is in no function.
+#[test]
+fn only_the_tests_build_schemas() {
+    let manifests = files("toml");
+    let users = manifests.iter().filter(|(_, text)| text.contains("features = [\"schema\"]"));
+    let users: Vec<&str> = users.map(|(path, _)| path.as_str()).collect();
+    assert_eq!(users, ["tests/Cargo.toml"]);
+}
+
 #[test]
 fn every_package_takes_its_versions_and_lints_from_the_workspace() {
     let manifests: Vec<_> =

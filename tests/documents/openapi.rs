@@ -1,17 +1,10 @@
 //! The API as an `OpenAPI` 3.1 document, made of the table of endpoints and the types of answers. `query` serves the file.
 
-mod alerts;
-mod annotations;
-mod conditions;
-mod energy;
-mod patch;
 mod reference;
-mod series;
-mod tokens;
+mod schemas;
 
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
-use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
-use domain::MAX_METRICS;
+use api::{MAX_BODY, MAX_INFLATED};
 use serde_json::{Map, Value, json};
 
 use crate::generated::assert_is;
@@ -67,7 +60,7 @@ fn document() -> Value {
         },
         "paths": paths,
         "security": [{"token": []}],
-        "components": { "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": all_schemas(), "responses": { "Problem": {
+        "components": { "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": schemas::all(), "responses": { "Problem": {
             "description": "What went wrong, where",
             "content": { "application/problem+json": { "schema": reference("Problem") } },
         } } },
@@ -181,44 +174,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
 }
 
 fn responses(endpoint: &Endpoint) -> Value {
-    let answer = |description: &str, schema: Value| json!({"description": description, "content": {"application/json": {"schema": schema}}});
-    let mut responses = match endpoint.reply {
-        Reply::One(schema) => json!({"200": answer(endpoint.summary, reference(schema))}),
-        Reply::Made(schema) => json!({"201": answer(endpoint.summary, reference(schema))}),
-        Reply::Page(schema) => {
-            let mut page = answer("A page", list(schema));
-            page["content"]["text/csv"] = json!({"schema": {"type": "string"}});
-            page["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
-            json!({"200": page})
-        }
-        Reply::Rows(schema) => {
-            let mut rows = answer("Rows", reference(schema));
-            rows["content"]["text/csv"] = json!({"schema": {"type": "string"}});
-            rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
-            json!({"200": rows})
-        }
-        Reply::Progress(schema) => json!({
-            "200": answer("Nothing is left", reference(schema)),
-            "202": answer("Something is left; the same request goes on with it", reference(schema)),
-        }),
-        Reply::Message(schema) => json!({
-            "200": answer("The answer to a request", reference(schema)),
-            "202": {"description": "A notification, which has no answer"},
-        }),
-        // InfluxDB's are in its own documentation.
-        Reply::Influx => json!({"204": {"description": endpoint.summary}}),
-        Reply::File(types) => {
-            let content: Map<String, Value> = types
-                .iter()
-                .map(|name| ((*name).to_owned(), json!({"schema": {"type": "string"}})))
-                .collect();
-            json!({"200": {"description": endpoint.summary, "content": content}})
-        }
-        Reply::Receipt(schema) => json!({
-            "201": answer("All are stored", reference(schema)),
-            "207": answer("Some are refused, the others stored", reference(schema)),
-        }),
-    };
+    let mut responses = successes(endpoint);
     if endpoint.body == Some("Payload") {
         responses["200"] = answer(
             "The payload is understood, and nothing of it is stored; ignored names what it has",
@@ -227,12 +183,10 @@ fn responses(endpoint: &Endpoint) -> Value {
         responses["204"] =
             json!({"description": "The payload is understood and has nothing to store"});
     }
-    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
-        || matches!(endpoint.reply, Reply::Rows(_))
-        || endpoint.operation == Operation::WebPage;
-    if endpoint.method == "GET" && is_cached {
+    if endpoint.method == "GET" && is_cached(endpoint) {
         responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
     }
+
     for status in failures(endpoint) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
     }
@@ -245,6 +199,60 @@ fn responses(endpoint: &Endpoint) -> Value {
     responses
 }
 
+/// The answers that are no failures, by their status.
+fn successes(endpoint: &Endpoint) -> Value {
+    let summary = endpoint.summary;
+    match endpoint.reply {
+        Reply::One(schema) => json!({"200": answer(summary, reference(schema))}),
+        Reply::Made(schema) => json!({"201": answer(summary, reference(schema))}),
+        Reply::Page(schema) => json!({"200": table("A page", list(schema))}),
+        Reply::Rows(schema) => json!({"200": table("Rows", reference(schema))}),
+        Reply::Progress(schema) => json!({
+            "200": answer("Nothing is left", reference(schema)),
+            "202": answer("Something is left; the same request goes on with it", reference(schema)),
+        }),
+        Reply::Message(schema) => json!({
+            "200": answer("The answer to a request", reference(schema)),
+            "202": {"description": "A notification, which has no answer"},
+        }),
+        // InfluxDB's are in its own documentation.
+        Reply::Influx => json!({"204": {"description": summary}}),
+        Reply::File(types) => {
+            let content = types.iter().map(|name| ((*name).to_owned(), text_of_a_type()));
+            json!({"200": {"description": summary, "content": content.collect::<Map<_, _>>()}})
+        }
+        Reply::Receipt(schema) => json!({
+            "201": answer("All are stored", reference(schema)),
+            "207": answer("Some are refused, the others stored", reference(schema)),
+        }),
+    }
+}
+
+/// Whether an answer has an `ETag`.
+fn is_cached(endpoint: &Endpoint) -> bool {
+    match endpoint.reply {
+        Reply::One(schema) | Reply::Page(schema) => matches!(schema, "Device" | "Room" | "Home"),
+        Reply::Rows(_) => true,
+        _ => endpoint.operation == Operation::WebPage,
+    }
+}
+
+fn answer(description: &str, schema: Value) -> Value {
+    json!({"description": description, "content": {"application/json": {"schema": schema}}})
+}
+
+/// An answer that is a table in CSV and NDJSON.
+fn table(description: &str, schema: Value) -> Value {
+    let mut answer = answer(description, schema);
+    answer["content"]["text/csv"] = text_of_a_type();
+    answer["content"]["application/x-ndjson"] = text_of_a_type();
+    answer
+}
+
+fn text_of_a_type() -> Value {
+    json!({"schema": {"type": "string"}})
+}
+
 fn list(schema: &str) -> Value {
     json!({
         "type": "object",
@@ -254,256 +262,6 @@ fn list(schema: &str) -> Value {
             "has_more": {"type": "boolean"},
             "next_cursor": {"type": ["string", "null"]},
             "plan": reference("Plan"),
-        },
-    })
-}
-
-fn all_schemas() -> Value {
-    let mut all = schemas();
-    for further in [
-        alerts::schemas(),
-        annotations::schemas(),
-        conditions::schemas(),
-        energy::schemas(),
-        patch::schemas(),
-        series::schemas(),
-        tokens::schemas(),
-    ] {
-        for (name, schema) in further.as_object().expect("an object") {
-            all[name] = schema.clone();
-        }
-    }
-    all
-}
-
-/// A metric of a device.
-fn known_metric() -> Value {
-    let metric = json!({"type": "number"});
-    json!({
-        "type": "object",
-        "required": ["kind", "unit"],
-        "properties": {
-            "kind": {"enum": ["gauge", "counter"]},
-            "unit": {"type": ["string", "null"]}, "modulus": metric, "max_w": metric, "tolerance": metric,
-            "hold": {"type": "string"},
-            "exchanges": {"type": "array", "items": reference("Exchange")},
-            "verdicts": {"type": "array", "items": reference("Verdict")},
-            "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
-            "hourly_until": {"type": "string", "format": "date-time", "description": "The time until which an import found hourly means only"},
-            "not_of_room": reference("NotOfRoomReason"),
-            "role": reference("Role"),
-            "net": {"type": "boolean", "description": "A net meter: a fall is negative"},
-            "cycle": {"type": "string", "description": "The metric of the same readings that tells in which cycle the counter is"},
-        },
-    })
-}
-
-#[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
-fn schemas() -> Value {
-    let timestamp = json!({"type": "string", "format": "date-time"});
-    let text = json!({"type": ["string", "null"]});
-    let metric = json!({"type": "number"});
-    json!({
-        "Id": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
-        "Reading": {
-            "type": "object",
-            "description": "Every other member is a metric, named [a-z][a-z0-9_]{0,63}.",
-            "required": ["device_id"],
-            "minProperties": 2,
-            "maxProperties": MAX_METRICS + 3,
-            "properties": {
-                "device_id": reference("Id"),
-                "timestamp": {
-                    "type": ["string", "number", "null"],
-                    "description": "The time of arrival without it",
-                },
-                "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device's room without it"},
-            },
-            "additionalProperties": metric,
-            "examples": [{"device_id": "remo-e", "timestamp": "2026-01-11T16:00:00Z", "room": "chiyoda1-a", "current_w": 512}],
-        },
-        "Readings": {"oneOf": [
-            reference("Reading"),
-            {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
-            {"type": "object", "required": ["readings"], "properties": {
-                "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
-            }},
-        ]},
-        "Payload": {
-            "type": ["object", "array"],
-            "description": "What the device, its script or its maker's cloud sends by itself, at most 128 KiB",
-        },
-        "Health": {"type": "object", "required": ["status"], "properties": {
-            "status": {"const": "pass"},
-            "name": {"const": "influxdb", "description": "Clients of InfluxDB ask for it"},
-            "message": {"type": "string"},
-            "checks": {"type": "array", "maxItems": 0},
-            "version": {"type": "string", "description": "The version of InfluxDB that is answered as"},
-            "commit": {"type": "string"},
-            "zone_database": {"type": "string", "description": "Only with details: the version of the time zones"},
-            "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
-                "tz": text, "since": timestamp, "sealed": timestamp,
-                "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {
-                    "messages": {"type": "integer"}, "at": timestamp,
-                }},
-                "backlog": {"type": ["object", "null"], "description": "The last changes of past readings that reached the rollups late, and when the oldest of them was written", "properties": {
-                    "since": timestamp, "at": timestamp,
-                }},
-                "folded_until": {"type": "string", "description": "Every change of a past reading that was stored before this instant is in the rollups"},
-                "at": {"type": "string", "description": "What the server's clock shows"},
-            }},
-        }},
-        "OpenApi": {"type": "object"},
-        "McpMessage": {
-            "type": "object",
-            "description": "A request or a notification of the Model Context Protocol, 2025-06-18 to 2026-07-28; no batches",
-            "required": ["jsonrpc", "method"],
-            "properties": {
-                "jsonrpc": {"const": "2.0"},
-                "id": {"type": ["string", "integer"], "description": "A notification has none"},
-                "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
-                "params": {"type": "object"},
-            },
-        },
-        "McpAnswer": {
-            "type": "object",
-            "required": ["jsonrpc", "id"],
-            "properties": {
-                "jsonrpc": {"const": "2.0"},
-                "id": {"type": ["string", "integer", "null"]},
-                "result": {"type": "object"},
-                "error": {"type": "object", "required": ["code", "message"], "properties": {
-                    "code": {"type": "integer"}, "message": {"type": "string"},
-                }},
-            },
-        },
-        "Receipt": {
-            "type": "object",
-            "required": ["accepted"],
-            "properties": {
-                "accepted": {"type": "integer"},
-                "accepted_before": {"type": "integer", "description": "How many an earlier attempt of the same request has stored and this one has passed over; what was deleted since is not there"},
-                "rejected": {"type": "array", "items": reference("FieldError")},
-                "more_rejected": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
-                "ignored": {"type": "array", "items": {"type": "string"}, "description": "The names of what a device's payload has and is not stored: words, and numbers that have no place"},
-            },
-        },
-        "FieldError": {
-            "type": "object",
-            "required": ["message"],
-            "properties": {
-                "index": {"type": "integer", "description": "Which of several readings, from 0"},
-                "field": {"type": "string"},
-                "message": {"type": "string"},
-            },
-        },
-        "Problem": {
-            "type": "object",
-            "description": "RFC 9457",
-            "required": ["type", "title", "status", "detail"],
-            "properties": {
-                "type": {"type": "string"},
-                "title": {"type": "string"},
-                "status": {"type": "integer"},
-                "detail": {"type": "string"},
-                "errors": {"type": "array", "items": reference("FieldError")},
-                "more_errors": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
-                "ignored": {"type": "array", "items": {"type": "string"}, "description": "The names of what a device's payload has and is not stored: words, and numbers that have no place"},
-                "not_stored": {"type": "array", "items": {"type": "integer"}},
-            },
-        },
-        "StoredReading": {
-            "type": "object",
-            "required": ["device_id", "timestamp"],
-            "properties": {"device_id": reference("Id"), "timestamp": timestamp, "room": reference("Id")},
-            "additionalProperties": metric,
-        },
-        "Device": {
-            "type": "object",
-            "required": ["device_id", "name", "room", "room_pinned", "kind", "tags", "metrics", "first_seen"],
-            "properties": {
-                "device_id": reference("Id"),
-                "name": text,
-                "room": {"oneOf": [reference("Id"), {"type": "null"}]},
-                "room_pinned": {"type": "boolean", "description": "A person chose the room: no reading moves the device"},
-                "kind": text,
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "attributes": {"type": "object", "additionalProperties": {
-                    "type": ["string", "number", "array"], "items": {"type": ["string", "number"]},
-                }, "description": "What people say of it in words of their own"},
-                "behind": {"oneOf": [reference("Id")], "description": "The device behind whose meter it is"},
-                "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
-                "metrics": {"type": "object", "additionalProperties": known_metric()},
-                "first_seen": timestamp,
-                "latest": {"oneOf": [reference("LatestValues"), {"type": "null"}]},
-            },
-            "additionalProperties": false,
-        },
-        "Plan": {
-            "type": "object",
-            "description": "Only of devices with explain: how they were found",
-            "required": ["source", "estimated_read_units", "consumed_read_units"],
-            "properties": {
-                "source": {"enum": ["registry", "index"], "description": "registry: from the function's memory"},
-                "driver": {"type": "string", "description": "The condition whose entries of the index are read"},
-                "newest_values": {"type": "integer", "description": "The number of devices whose newest values were read"},
-                "estimated_read_units": metric,
-                "consumed_read_units": metric,
-            },
-            "additionalProperties": false,
-        },
-        "Room": {
-            "type": "object",
-            "required": ["room_id", "name", "home", "outside", "first_seen"],
-            "properties": {
-                "room_id": reference("Id"),
-                "name": text,
-                "home": {"oneOf": [reference("Id"), {"type": "null"}]},
-                "outside": {"type": ["boolean", "null"], "description": "Whether it is outside; null where nobody said so"},
-                "first_seen": timestamp,
-            },
-            "additionalProperties": false,
-        },
-        "Home": {
-            "type": "object",
-            "description": "A home is nothing but its rooms: PATCH /rooms/{id} sets the home of each",
-            "required": ["home_id", "rooms", "first_seen"],
-            "properties": {
-                "home_id": reference("Id"),
-                "rooms": {"type": "integer", "description": "The number of its rooms"},
-                "first_seen": timestamp,
-            },
-            "additionalProperties": false,
-        },
-        "Stay": {
-            "type": "object",
-            "required": ["device_id", "room", "since", "until"],
-            "properties": {
-                "device_id": reference("Id"),
-                "room": reference("Id"),
-                "since": timestamp,
-                "until": {"type": ["string", "null"], "format": "date-time", "description": "null while it lasts"},
-            },
-            "additionalProperties": false,
-        },
-        "LatestValues": {
-            "type": "object",
-            "required": ["timestamp", "as_of", "metrics"],
-            "properties": {
-                "timestamp": timestamp,
-                "as_of": {"type": "string", "format": "date-time", "description": "How far back was looked: a metric that is missing was not sent since then, and a value that is older may not be the newest"},
-                "metrics": {"type": "object", "additionalProperties": {
-                    "type": "object",
-                    "required": ["value", "timestamp"],
-                    "properties": {"value": metric, "timestamp": timestamp},
-                }},
-            },
-        },
-        "Latest": {
-            "type": "object",
-            "allOf": [reference("LatestValues")],
-            "required": ["device_id"],
-            "properties": {"device_id": reference("Id")},
         },
     })
 }

@@ -100,23 +100,30 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
 
 /// The schema as the API shows it.
 #[derive(Serialize)]
-struct Shown<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConditionsSchema"))]
+pub(crate) struct Shown<'a> {
     version: u8,
+    /// Whether the index is complete: false until `roomtide rollups rebuild` has run.
     ready: bool,
     metrics: Vec<ShownMetric<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 struct ShownMetric<'a> {
     metric: &'a MetricName,
+    /// How a mean becomes a code of so many bits, in the same order.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["decimal", "time", "unsigned", "signed", "float"])))]
     encoding: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<Domain<'a>>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 32)))]
     bits: u8,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 enum Domain<'a> {
     Knots(&'a [Decimal]),
     Span([Timestamp; 2]),

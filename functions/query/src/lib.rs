@@ -16,6 +16,8 @@ mod mcp;
 mod ports;
 mod readings;
 mod registry;
+#[cfg(feature = "schema")]
+pub mod schemas;
 mod series;
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,13 @@
 //! `groups` reads those whose rows stand together, `summing` those of a sum, `columns` says what a row has, and `answer`,
 //! `energy_answer` and `events` show them. Computes nothing.
 
-mod answer;
+pub(crate) mod answer;
 mod asked;
 mod columns;
-mod conditions;
+pub(crate) mod conditions;
 mod energy;
-mod energy_answer;
-mod events;
+pub(crate) mod energy_answer;
+pub(crate) mod events;
 mod groups;
 mod plan;
 mod request;

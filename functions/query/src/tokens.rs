@@ -56,15 +56,22 @@ pub(crate) async fn issue(
 
 /// A new token, with its secret.
 #[derive(Serialize)]
-struct Issued<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "IssuedToken", deny_unknown_fields))]
+pub(crate) struct Issued<'a> {
+    /// It is shown here and nowhere again.
     token: &'a str,
+    /// By which `roomtide token` lists and revokes it.
     id: String,
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["write", "view"])))]
     scope: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = domain::MAX_VIEWED)))]
     rooms: Option<&'a BTreeSet<RoomId>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = domain::MAX_VIEWED)))]
     homes: Option<&'a BTreeSet<HomeId>>,
     name: Option<&'a Label>,
     created: Timestamp,

@@ -115,6 +115,7 @@ impl ProblemKind {
 
 /// One thing that is wrong with one part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldError {
     /// Which of several readings, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,7 +175,9 @@ pub(super) const RETRY_AFTER: u32 = 2;
 /// The types of bodies that a client should send.
 const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
 
+/// What went wrong, by RFC 9457.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Problem"))]
 struct Body<'a> {
     r#type: String,
     title: &'a str,
@@ -182,12 +185,20 @@ struct Body<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
+    /// The places of those refused beyond the first megabyte of refusals.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     more_errors: &'a [usize],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_stored: &'a [usize],
+    /// The names of what a device's payload has and is not stored: words, and numbers that have no place.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ignored: &'a [String],
+}
+
+/// Adds the schema of a problem to those of the document of the API.
+#[cfg(feature = "schema")]
+pub fn add_schema_to(generator: &mut schemars::SchemaGenerator) {
+    generator.subschema_for::<Body<'_>>();
 }
 
 impl Problem {

@@ -40,6 +40,8 @@ mod rollup;
 mod room;
 mod room_means;
 mod sample;
+#[cfg(feature = "schema")]
+mod schema;
 mod search;
 mod search_condition;
 mod source;

@@ -66,6 +66,7 @@ crate::words! {
     /// The meaning of a metric's values.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
     pub enum MetricKind {
         /// A level at a point in time, such as a temperature or a power.
         Gauge = "gauge",

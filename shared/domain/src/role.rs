@@ -4,9 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 crate::words! {
-    /// The role of a meter.
+    /// The role of a meter: import and consumer count as consumption, export as sold, none as nothing; production and
+    /// storage are left out of sums and named.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Role {
         /// It measures what comes from the grid.
         Import = "import",

@@ -5,10 +5,13 @@
 //! that is stored.
 
 use super::{Device, MetricName, MetricRule};
+use serde::Serialize;
 
 crate::words! {
     /// The reason for which the means of rooms leave a metric of a device out.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoomReason"))]
     pub enum NotOfRoom {
         /// A person said so.
         Person = "person",

@@ -22,6 +22,7 @@ const MAX_LOOKS: usize = 500;
 
 /// One notable step of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The timestamp of the reading that ends the step; of the bucket's start where its readings are gone.
     pub timestamp: Timestamp,
@@ -30,22 +31,22 @@ pub struct Event {
     /// The counter.
     pub metric: MetricName,
     /// The flags of the step; of a bucket whose readings are gone, of its steps.
-    pub events: Vec<&'static str>,
+    pub events: Vec<Flag>,
     /// What counts, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<Exact>,
     /// What the counter shows more than before, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Exact>,
-    /// Of an ambiguous fall, what would count if the counter had passed its modulus.
+    /// Of an ambiguous fall, which counts as a reset: what would count if the counter had passed its modulus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount_if_wrapped: Option<Exact>,
     /// The verdict of a person by which it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<&'static str>,
+    pub verdict: Option<Verdict>,
     /// The verdicts that would change it.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub verdicts: Vec<&'static str>,
+    pub verdicts: Vec<Verdict>,
     /// The reading before the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
@@ -59,6 +60,7 @@ pub struct Event {
 
 /// One value of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EventValue"))]
 pub struct Value {
     /// When it was measured.
     pub timestamp: Timestamp,
@@ -216,12 +218,12 @@ impl<S: Store> Look<'_, S> {
             timestamp: to.at,
             device_id: device.id().clone(),
             metric: self.name.clone(),
-            events: vec![flag.as_str()],
+            events: vec![flag],
             amount: Some(step.amount),
             size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
             amount_if_wrapped: rule.if_wrapped(from, to).filter(|_| flag == Flag::Ambiguous),
-            verdict: rule.verdict(from, to).map(Verdict::as_str),
-            verdicts: rule.verdicts(from, to).into_iter().map(Verdict::as_str).collect(),
+            verdict: rule.verdict(from, to),
+            verdicts: rule.verdicts(from, to),
             from: value(from),
             to: value(to),
             until: None,
@@ -234,7 +236,7 @@ impl<S: Store> Look<'_, S> {
             timestamp: range.from(),
             device_id: device.id().clone(),
             metric: self.name.clone(),
-            events: flags.iter().map(Flag::as_str).collect(),
+            events: flags.iter().collect(),
             amount: None,
             size: None,
             amount_if_wrapped: None,

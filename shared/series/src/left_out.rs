@@ -21,20 +21,27 @@ pub const DEVICE_CONCURRENCY: usize = 4;
 
 /// A device or its metrics that a sum leaves out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut<'a> {
     device_id: &'a DeviceId,
+    /// `behind`: another device measures it too; `moved`: a meter that was elsewhere for more than half of the range, so its
+    /// devices count; else the role of the metrics.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["behind", MOVED, "production", "storage", "none"])))]
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// What is left out of the device; where it is absent, all.
     metrics: Vec<&'a MetricName>,
     /// Whether nothing of the device is in the sum.
     #[serde(skip)]
     is_whole: bool,
 }
 
-/// A meter that was in the rooms of an answer for a part of the range only.
+/// A meter that was in the rooms of an answer for a part of the range only. The energy of its devices in the rest of the
+/// range may be lacking; an answer about each part has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MovedMeter<'a> {
     device_id: &'a DeviceId,
     /// The parts of the range in which the meter was there.
@@ -43,6 +50,7 @@ pub struct MovedMeter<'a> {
 
 /// A range of time as answers show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct During {
     from: Timestamp,
     to: Timestamp,

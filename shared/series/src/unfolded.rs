@@ -60,16 +60,18 @@ impl UnfoldedChanges {
     }
 }
 
-/// What the rollups of past time may lack.
+/// What the rollups of past time may lack, from the first moment and while they may be behind.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RollupsLack"))]
 pub struct RollupLag {
-    /// Changes of readings since then.
+    /// Changes of past readings since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_since: Option<Timestamp>,
     /// The number of quarters of an hour that could not be folded and are tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarters: Option<u64>,
-    /// The number of rollups that were folded before somebody changed the device's settings, and are folded again.
+    /// The number of rollups that were folded before somebody changed the device's settings, and are folded again within
+    /// minutes: those of more than 31 days, for so much is made from readings meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     outdated: Option<usize>,
 }

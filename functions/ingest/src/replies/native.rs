@@ -65,8 +65,9 @@ pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
 
 /// The number of readings that are stored, and those that are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receipt {
-    /// Stored.
+    /// The number of readings that are stored.
     pub accepted: usize,
     /// Stored by an earlier attempt of the same request and passed over by this one: what was deleted since is not there.
     #[serde(skip_serializing_if = "is_zero")]

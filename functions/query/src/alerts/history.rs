@@ -2,19 +2,18 @@
 
 use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
-use domain::{Decimal, Device, Label, MetricName, TimeRange, Timestamp, Unit, Zone};
+use domain::{Decimal, Device, Label, RuleId, TimeRange, Timestamp, Unit, Zone};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use serde_json::{Value, json};
 use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
 
 use super::rules;
 use super::states::readable;
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
-use crate::answer::row::{Cell, Row};
+use crate::answer::row::Row;
 use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -39,8 +38,8 @@ pub(crate) async fn history(
     }
     let horizon = known_state.horizon(call.session).await?;
     let snapshot = lookup::snapshot(registry, call).await?;
-    let row = |told: &ToldMessage| ToldRow::of(told, &snapshot, horizon.zone(), now);
-    let rows: Vec<ToldRow> = told.iter().map(row).collect();
+    let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
+    let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();
 
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
@@ -93,8 +92,27 @@ fn decode(query_fingerprint: &str, cursor: &str) -> Result<(TimeRange, ToldKey),
 
 /// A message that was told.
 #[derive(Serialize)]
-#[serde(transparent)]
-struct ToldRow(Value);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ToldMessage", deny_unknown_fields))]
+pub(crate) struct ToldRow<'a> {
+    at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<Timestamp>,
+    fired: Timestamp,
+    name: &'a Label,
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["fired", "recovered", "passed", "repeated", "taken_back", "edited"])))]
+    news: &'static str,
+    number: u64,
+    rule: &'a RuleId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Timestamp>,
+    since: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^(device|room):")))]
+    subject: String,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+}
 
 /// The columns of a message in CSV.
 const TOLD_COLUMNS: [&str; 12] = [
@@ -102,28 +120,25 @@ const TOLD_COLUMNS: [&str; 12] = [
     "seen",
 ];
 
-impl ToldRow {
-    fn of(told: &ToldMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
+impl<'a> ToldRow<'a> {
+    fn of(told: &'a ToldMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
         let ToldMessage { alert, at, rule, message } = told;
         let (name, unit) = names(rule, &alert.subject, snapshot);
         let names = Names { subject: &name, unit: unit.as_ref(), zone, now };
-        let mut row = json!({
-            "at": at,
-            "rule": alert.rule,
-            "name": rule.name,
-            "subject": alert.subject.to_string(),
-            "number": message.number,
-            "news": message.news.as_str(),
-            "since": message.since,
-            "fired": message.fired,
-            "text": message.text(rule, names),
-        });
-        message.ended.into_iter().for_each(|at| row["ended"] = json!(at));
-        message.seen.into_iter().for_each(|at| row["seen"] = json!(at));
-        if let Some(value) = &message.value {
-            row["value"] = value.as_str().into();
+        Self {
+            at: *at,
+            ended: message.ended,
+            fired: message.fired,
+            name: &rule.name,
+            news: message.news.as_str(),
+            number: message.number,
+            rule: &alert.rule,
+            seen: message.seen,
+            since: message.since,
+            subject: alert.subject.to_string(),
+            text: message.text(rule, names),
+            value: message.value.as_ref().map(Decimal::as_str),
         }
-        Self(row)
     }
 }
 
@@ -146,17 +161,4 @@ fn names(rule: &Rule, subject: &AlertSubject, snapshot: &Snapshot) -> (String, O
     }
 }
 
-impl Row for ToldRow {
-    fn cells(&self) -> Vec<Cell> {
-        let cell = |name: &&str| match &self.0[*name] {
-            Value::Null => Cell::empty(),
-            Value::String(text) => Cell::text(text.as_str()),
-            number => Cell::number(number),
-        };
-        TOLD_COLUMNS.iter().map(cell).collect()
-    }
-
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        std::iter::empty()
-    }
-}
+impl Row for ToldRow<'_> {}

@@ -8,17 +8,19 @@ use table::StoredRollup;
 
 /// The newest value of each metric.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
     pub(crate) timestamp: Timestamp,
-    /// The time since when all was looked at: what is missing was not sent since then, and a value that is older may
-    /// not be the newest.
+    /// How far back was looked: a metric that is missing was not sent since then, and a value that is older may not be the
+    /// newest.
     pub(crate) as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
 }
 
 /// The newest value of one metric.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct LatestValue {
     value: Decimal,
     timestamp: Timestamp,

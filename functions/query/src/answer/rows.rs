@@ -5,22 +5,29 @@ use std::collections::BTreeMap;
 use domain::{
     Annotated, Annotation, AnnotationId, AttributeName, AttributeValues, Decimal, Device, DeviceId,
     DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room,
-    RoomId, Stay, Timestamp, Unit, duration,
+    RoomId, Stay, Timestamp, Unit, Verdict, duration,
 };
 use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
 
 use crate::answer::latest_values::LatestValues;
-use crate::answer::row::{Cell, Row};
+use crate::answer::row::{self, Cell, Entries, Row};
 
 /// A reading of a range, with the metrics asked for.
 ///
 /// Always with device and room, so that a saved row can be sent to `POST /readings`.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StoredReading"))]
 pub(crate) struct ReadingRow<'a> {
+    device_id: &'a DeviceId,
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<&'a RoomId>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<MetricName, Decimal>"))]
+    metrics: Entries<&'a MetricName, &'a Decimal>,
+    #[serde(skip)]
     pub(crate) reading: &'a Reading,
-    pub(crate) metrics: Vec<(&'a MetricName, &'a Decimal)>,
 }
 
 impl<'a> ReadingRow<'a> {
@@ -28,22 +35,14 @@ impl<'a> ReadingRow<'a> {
     pub(crate) fn of(reading: &'a Reading, wanted: Option<&[MetricName]>) -> Option<Self> {
         let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
         let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();
-        (!metrics.is_empty()).then_some(Self { reading, metrics })
-    }
-}
-
-impl Serialize for ReadingRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("device_id", &self.reading.device)?;
-        map.serialize_entry("timestamp", &self.reading.at)?;
-        if let Some(room) = &self.reading.room {
-            map.serialize_entry("room", room)?;
-        }
-        for (name, value) in &self.metrics {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        let Reading { device: device_id, at, room, .. } = reading;
+        (!metrics.is_empty()).then(|| Self {
+            device_id,
+            timestamp: *at,
+            room: room.as_ref(),
+            metrics: Entries(metrics),
+            reading,
+        })
     }
 }
 
@@ -51,40 +50,45 @@ impl Serialize for ReadingRow<'_> {
 pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 impl Row for ReadingRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
+    /// A page has up to 10,000 of them, so the cells are made of the reading itself.
+    fn cells(&self, _: &[&str]) -> Vec<Cell> {
         vec![
-            Cell::text(self.reading.at.to_string()),
-            Cell::text(self.reading.device.as_str()),
-            Cell::text(self.reading.room.as_ref().map_or("", RoomId::as_str)),
+            Cell::text(self.timestamp.to_string()),
+            Cell::text(self.device_id.as_str()),
+            Cell::text(self.room.map_or("", RoomId::as_str)),
         ]
     }
 
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        self.metrics.iter().copied()
+        self.metrics.0.iter().copied()
     }
 }
 
 /// A device of the registry.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Device", deny_unknown_fields))]
 pub(crate) struct DeviceRow<'a> {
     device_id: &'a DeviceId,
     name: Option<&'a Label>,
     room: Option<&'a RoomId>,
-    /// Whether a person chose the room, so that no reading moves the device.
+    /// Whether a person chose the room: then no reading moves the device.
     room_pinned: bool,
     kind: Option<&'a Label>,
     tags: &'a [Label],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// What people say of it in words of their own.
     attributes: &'a BTreeMap<AttributeName, AttributeValues>,
     /// The device behind whose meter it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
-    /// Whether the means of rooms have the device, where a person said so.
+    /// Whether a person said that the means of rooms have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
     first_seen: Timestamp,
     #[serde(skip_serializing_if = "Latest::is_unasked")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<LatestValues>", extend("nullable" = true)))]
     pub(crate) latest: Latest,
 }
 
@@ -104,7 +108,9 @@ impl Latest {
     }
 }
 
+/// A metric of a device.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct MetricRow<'a> {
     kind: MetricKind,
     unit: Option<&'a Unit>,
@@ -123,21 +129,24 @@ struct MetricRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// Whether it is a net meter, whose falls are negative.
     net: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// The metric of the same readings that tells in which cycle the counter is.
     cycle: Option<&'a MetricName>,
-    /// Whether the means of rooms have the metric, where a person said so.
+    /// Whether a person said that the means of rooms have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
-    /// The time until which there are hourly means only.
+    /// The time until which an import found hourly means only.
     #[serde(skip_serializing_if = "Option::is_none")]
     hourly_until: Option<Timestamp>,
-    /// Why they do not have it, whoever or whatever says so.
+    /// Why the means of rooms do not have it, whoever or whatever says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    not_of_room: Option<&'static str>,
+    not_of_room: Option<NotOfRoom>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 struct ExchangeRow<'a> {
     timestamp: Timestamp,
     old: &'a Decimal,
@@ -145,9 +154,10 @@ struct ExchangeRow<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 struct VerdictRow {
     timestamp: Timestamp,
-    verdict: &'static str,
+    verdict: Verdict,
 }
 
 impl<'a> MetricRow<'a> {
@@ -169,14 +179,14 @@ impl<'a> MetricRow<'a> {
                 })
                 .collect(),
             verdicts: verdicts
-                .map(|(at, verdict)| VerdictRow { timestamp: *at, verdict: verdict.as_str() })
+                .map(|(at, verdict)| VerdictRow { timestamp: *at, verdict: *verdict })
                 .collect(),
             role: info.role,
             net: info.is_net,
             cycle: info.cycle.as_ref(),
             in_room_means: info.in_room_means,
             hourly_until: info.hourly_until,
-            not_of_room: device.not_of_room(name).map(NotOfRoom::as_str),
+            not_of_room: device.not_of_room(name),
         }
     }
 }
@@ -220,28 +230,19 @@ pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
 ];
 
 impl Row for DeviceRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let metrics: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
-        let mut cells = vec![
-            Cell::text(self.device_id.as_str()),
-            Cell::text(self.name.map_or("", Label::as_str)),
-            Cell::text(self.room.map_or("", RoomId::as_str)),
-            Cell::text(self.kind.map_or("", Label::as_str)),
-            // JSON, because a tag may contain any separator.
-            Cell::text(json!(self.tags).to_string()),
-            Cell::text(json!(self.attributes).to_string()),
-            Cell::text(metrics.join(" ")),
-            Cell::text(self.first_seen.to_string()),
-            Cell::flag(Some(self.room_pinned)),
-            Cell::text(self.behind.map_or("", DeviceId::as_str)),
-            Cell::flag(self.in_room_means),
-        ];
-        match &self.latest {
-            Latest::Unasked => {}
-            Latest::Asked(None) => cells.extend([Cell::empty(), Cell::empty()]),
-            Latest::Asked(Some(LatestValues { timestamp, as_of, .. })) => {
-                cells.extend([timestamp, as_of].map(|at| Cell::text(at.to_string())));
-            }
+    fn cells(&self, columns: &[&str]) -> Vec<Cell> {
+        let mut cells = row::cells(self, columns);
+        for (column, cell) in columns.iter().zip(&mut cells) {
+            *cell = match *column {
+                // JSON, because a tag may contain any separator.
+                "tags" => Cell::text(json!(self.tags).to_string()),
+                "attributes" => Cell::text(json!(self.attributes).to_string()),
+                "metrics" => {
+                    let names: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
+                    Cell::text(names.join(" "))
+                }
+                _ => continue,
+            };
         }
         cells
     }
@@ -257,11 +258,13 @@ impl Row for DeviceRow<'_> {
 
 /// A room of the registry.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Room", deny_unknown_fields))]
 pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
     name: Option<&'a Label>,
     home: Option<&'a HomeId>,
-    /// Whether it is outside, where a person said so.
+    /// Whether it is outside; null where nobody said so.
     outside: Option<bool>,
     first_seen: Timestamp,
 }
@@ -281,24 +284,12 @@ impl<'a> From<&'a Room> for RoomRow<'a> {
 /// The columns of a room in CSV.
 pub(crate) const ROOM_COLUMNS: [&str; 5] = ["room_id", "name", "home", "outside", "first_seen"];
 
-impl Row for RoomRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.room_id.as_str()),
-            Cell::text(self.name.map_or("", Label::as_str)),
-            Cell::text(self.home.map_or("", HomeId::as_str)),
-            Cell::flag(self.outside),
-            Cell::text(self.first_seen.to_string()),
-        ]
-    }
+impl Row for RoomRow<'_> {}
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        std::iter::empty()
-    }
-}
-
-/// A home: the rooms that name it.
+/// A home, which is nothing but its rooms: `PATCH /rooms/{id}` sets the home of each.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Home", deny_unknown_fields))]
 pub(crate) struct HomeRow<'a> {
     home_id: &'a HomeId,
     /// The number of its rooms.
@@ -327,27 +318,17 @@ impl<'a> HomeRow<'a> {
 /// The columns of a home in CSV.
 pub(crate) const HOME_COLUMNS: [&str; 3] = ["home_id", "rooms", "first_seen"];
 
-impl Row for HomeRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.id()),
-            Cell::number(&self.rooms),
-            Cell::text(self.first_seen.to_string()),
-        ]
-    }
-
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        std::iter::empty()
-    }
-}
+impl Row for HomeRow<'_> {}
 
 /// A stay of a device in a room.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Stay", deny_unknown_fields))]
 pub(crate) struct StayRow<'a> {
     device_id: &'a DeviceId,
     room: &'a RoomId,
     since: Timestamp,
-    /// None while it lasts.
+    /// null while it lasts.
     until: Option<Timestamp>,
 }
 
@@ -361,28 +342,17 @@ impl<'a> From<&'a DeviceStay> for StayRow<'a> {
 /// The columns of a stay in CSV.
 pub(crate) const STAY_COLUMNS: [&str; 4] = ["device_id", "room", "since", "until"];
 
-impl Row for StayRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let until = self.until.map(|until| until.to_string());
-        vec![
-            Cell::text(self.device_id.as_str()),
-            Cell::text(self.room.as_str()),
-            Cell::text(self.since.to_string()),
-            Cell::text(until.unwrap_or_default()),
-        ]
-    }
+impl Row for StayRow<'_> {}
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        std::iter::empty()
-    }
-}
-
-/// A person's note of a time.
+/// A person's note of a time, about one device, room or home.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Annotation", deny_unknown_fields))]
 pub(crate) struct AnnotationRow<'a> {
+    /// Its begin, a hyphen and up to 64 letters, digits or `-` `_` `.` `:`.
     annotation_id: &'a AnnotationId,
     from: Timestamp,
-    /// Absent where it is of a single moment.
+    /// null of a single moment; at most 31 days behind its begin.
     to: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a DeviceId>,
@@ -408,26 +378,11 @@ impl<'a> From<&'a Annotation> for AnnotationRow<'a> {
 pub(crate) const ANNOTATION_COLUMNS: [&str; 7] =
     ["annotation_id", "from", "to", "device", "room", "home", "text"];
 
-impl Row for AnnotationRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.annotation_id.to_string()),
-            Cell::text(self.from.to_string()),
-            Cell::text(self.to.map(|to| to.to_string()).unwrap_or_default()),
-            Cell::text(self.device.map_or("", DeviceId::as_str)),
-            Cell::text(self.room.map_or("", RoomId::as_str)),
-            Cell::text(self.home.map_or("", HomeId::as_str)),
-            Cell::text(self.text.as_str()),
-        ]
-    }
-
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        std::iter::empty()
-    }
-}
+impl Row for AnnotationRow<'_> {}
 
 /// The newest values of one device, by themselves.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Latest"))]
 pub(crate) struct LatestRow<'a> {
     pub(crate) device_id: &'a DeviceId,
     #[serde(flatten)]

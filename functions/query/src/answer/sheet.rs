@@ -48,7 +48,7 @@ impl Sheet {
     /// Adds a row and the columns that it alone has, unless Lambda would then refuse the answer; the
     /// first row is added however large it is. Tells whether it is added.
     pub(crate) fn add(&mut self, row: &impl Row) -> bool {
-        let mut cells = carried_bytes(&record(row.cells()));
+        let mut cells = carried_bytes(&record(row.cells(self.own)));
         let mut new = Vec::new();
         for (name, value) in row.values() {
             cells += value.as_str().len();
@@ -83,7 +83,7 @@ impl Sheet {
         let metrics = self.metrics.iter().map(MetricName::as_str);
         let mut text = record(self.own.iter().copied().chain(metrics));
         for row in rows {
-            text.extend(record(row.cells()));
+            text.extend(record(row.cells(self.own)));
             text.pop(); // the end of the line, which stands behind the metrics
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.places[name], value)).collect();
@@ -132,7 +132,7 @@ mod tests {
     struct Sample(&'static str, Vec<(MetricName, Decimal)>);
 
     impl Row for Sample {
-        fn cells(&self) -> Vec<Cell> {
+        fn cells(&self, _: &[&str]) -> Vec<Cell> {
             vec![Cell::text(self.0), Cell::text("x")]
         }
 

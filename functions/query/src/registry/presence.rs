@@ -33,6 +33,7 @@ const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
 
 /// Why devices that belong to an answer about rooms may be missing from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) enum RoomsLack {
     /// There are more devices than memory holds, and the table has no index by room, so the devices that are in the
     /// room now are not known.

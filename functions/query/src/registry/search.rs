@@ -5,7 +5,7 @@
 
 mod index;
 mod newest;
-mod question;
+pub(crate) mod question;
 mod registry;
 #[cfg(test)]
 mod tests;

@@ -5,54 +5,78 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{Problem, Response};
 use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
-use series::{Aggregate, Combine, DeviceValues, Level, MovedMeter, NotCombined, value_of};
+use series::{Combine, DeviceValues, Level, MovedMeter, NotCombined, OutOfMeans, value_of};
 
 use super::asked::AskedDevices;
 use super::columns::MetricColumns;
 use super::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
 use super::plan::{RowPlan, Span, hull, levels};
 use super::request::{Grouping, SeriesRequest};
-use super::write::{Line, respond};
-use crate::answer::row::Cell;
+use super::write::respond;
+use crate::answer::row::Entries;
 
-/// The values of one metric, by function.
-type FunctionValues = Vec<(Aggregate, Option<Exact>)>;
+/// The values of one metric, by function, without those that there are not.
+type FunctionValues = Entries<&'static str, Exact>;
 
 /// One row.
-struct SeriesRow<'a> {
-    range: TimeRange,
-    is_partial: bool,
-    of: RowOf<'a>,
-    /// In hundredths.
-    coverage: Option<i64>,
-    values: Vec<(&'a MetricName, FunctionValues)>,
-    header: &'a SeriesHeader,
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub(crate) struct SeriesRow<'a> {
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room_id: Option<&'a RoomId>,
+    /// Whether the unit is not over yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    /// The count against the device's usual interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<Exact>,
+    /// The metrics that have a value.
+    #[serde(flatten)]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "BTreeMap<MetricName, BTreeMap<String, Exact>>")
+    )]
+    values: Entries<&'a MetricName, FunctionValues>,
+    /// The only function of the only metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Exact>,
 }
 
+/// What is said of the rows of a series.
 #[derive(Serialize)]
-struct About<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct About<'a> {
     #[serde(flatten)]
     span: Span,
+    /// Only with `rooms`: the devices with readings of no room, or of a room that the registry no longer has. No row has
+    /// these readings.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    without_room: &'a BTreeSet<&'a DeviceId>,
+    /// The levels of what was read, joined by `+`: `readings`, `m15`, `day`.
     source: String,
     units: BTreeMap<&'a MetricName, Option<&'a Unit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    combine: Option<BTreeMap<&'a MetricName, &'static str>>,
+    combine: Option<BTreeMap<&'a MetricName, Combine>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<&'a [&'a DeviceId]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     moved_meters: &'a [MovedMeter<'a>],
+    /// Only with `rooms`: how each room combines which devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms: Option<Vec<RoomAbout<'a>>>,
 }
 
 /// What is said of a room's rows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct RoomAbout<'a> {
     room_id: &'a RoomId,
-    combine: BTreeMap<&'a MetricName, &'static str>,
+    combine: BTreeMap<&'a MetricName, Combine>,
     devices: Vec<&'a DeviceId>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [NotCombined<'a>],
@@ -111,8 +135,8 @@ impl<'a> RowGroup<'a> {
                     continue;
                 };
                 let mut behind = meters.left_out.iter();
-                if let Some(entry) = NotCombined::of(values.device, name) {
-                    left_out.push(entry);
+                if let Some(entry) = OutOfMeans::of(values.device, name) {
+                    left_out.push(NotCombined::NotOfRoom(entry));
                 } else if column.combine != Combine::Sum
                     || !behind.any(|entry| entry.is_of_metric(id, name))
                 {
@@ -139,35 +163,43 @@ impl<'a> RowGroup<'a> {
         })
     }
 
-    /// The row at a place, with the columns of the table of all rows.
-    fn row<'r>(
-        &'r self,
-        place: usize,
-        range: TimeRange,
-        now: Timestamp,
-        header: &'r SeriesHeader,
-    ) -> SeriesRow<'r> {
-        let columns = self.columns.0.iter().zip(&self.counted);
-        let values = columns.map(|((name, column), counted)| {
-            let functions = column.functions.iter().map(|function| {
-                let values = counted.iter().filter_map(|device| {
+    /// The row at a place.
+    fn row(&self, place: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
+        let mut values = Vec::new();
+        let mut value = None;
+        for ((name, column), counted) in self.columns.0.iter().zip(&self.counted) {
+            let found = column.functions.iter().filter_map(|function| {
+                let of_devices = counted.iter().filter_map(|device| {
                     let metric = self.devices[*device].metrics.get(name)?;
                     let row = metric.rows.get(place).filter(|_| function.is_of(&metric.rule))?;
                     value_of(*function, row)
                 });
-                (*function, column.combine.value(*function, &values.collect::<Vec<_>>()))
+                let of_devices: Vec<_> = of_devices.collect();
+                Some((function.as_str(), column.combine.value(*function, &of_devices)?))
             });
-            (name, functions.collect())
-        });
+            let found: Vec<_> = found.collect();
+            let is_only = self.columns.0.len() == 1 && column.functions.len() == 1;
+            value = found.first().filter(|_| is_only).map(|(_, value)| value.clone());
+            if !found.is_empty() {
+                values.push((name, Entries(found)));
+            }
+        }
+
         let covering: BTreeSet<usize> = self.counted.iter().flatten().copied().collect();
         let covering = covering.into_iter().map(|device| &self.devices[device]);
+        let (device_id, room_id) = match self.of {
+            RowOf::OneOf(device) => (Some(device), None),
+            RowOf::Room(room) => (None, Some(room)),
+            RowOf::Device | RowOf::All => (None, None),
+        };
         SeriesRow {
-            range,
-            is_partial: range.to() > now,
-            of: self.of,
+            timestamp: range.from(),
+            device_id,
+            room_id,
+            partial: range.to() > now,
             coverage: coverage(covering, place, range, now),
-            values: values.collect(),
-            header,
+            values: Entries(values),
+            value,
         }
     }
 }
@@ -280,8 +312,7 @@ impl<'a> SeriesAnswer<'a> {
 
     /// The answer, and whether its rows may not be what they are soon.
     pub(super) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
-        let mut span = asked.span(self.plan, self.reach);
-        span.without_room = self.without_room.iter().map(|id| (*id).clone()).collect();
+        let span = asked.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
 
         let combined = self.groups.first().filter(|group| group.of == RowOf::All);
@@ -291,6 +322,7 @@ impl<'a> SeriesAnswer<'a> {
         let metrics = &self.header.metrics.0;
         let about = About {
             span,
+            without_room: &self.without_room,
             source: sources.join("+"),
             units: metrics.iter().map(|(name, column)| (name, column.unit.as_ref())).collect(),
             combine: combined.map(|group| group.columns.combine()),
@@ -308,9 +340,9 @@ impl<'a> SeriesAnswer<'a> {
         let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {
             let groups = self.groups.iter();
-            groups.map(move |group| group.row(place, *range, self.plan.now, &self.header))
+            groups.map(move |group| group.row(place, *range, self.plan.now))
         });
-        rows.filter(move |row| !self.header.has_device || row.has_values())
+        rows.filter(move |row| !self.header.has_device || !row.values.0.is_empty())
     }
 }
 
@@ -330,13 +362,13 @@ impl SeriesHeader {
     }
 }
 
-/// The count against that of the device's usual interval, in hundredths: the mean of the devices'.
+/// The count against that of the device's usual interval, rounded down to hundredths: the mean of the devices'.
 fn coverage<'a>(
     devices: impl Iterator<Item = &'a DeviceValues<'a>>,
     place: usize,
     range: TimeRange,
     now: Timestamp,
-) -> Option<i64> {
+) -> Option<Exact> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
     let time = time.to().since(time.from()).num_milliseconds();
     let of_device = |device: &DeviceValues<'_>| {
@@ -348,81 +380,6 @@ fn coverage<'a>(
     };
     let each: Vec<i64> = devices.filter_map(of_device).collect();
     let number = i64::try_from(each.len()).ok()?;
-    each.iter().sum::<i64>().checked_div(number)
-}
-
-impl SeriesRow<'_> {
-    fn has_values(&self) -> bool {
-        self.values.iter().flat_map(|(_, functions)| functions).any(|(_, value)| value.is_some())
-    }
-
-    /// The coverage as a share of 1.
-    fn share(&self) -> Option<Exact> {
-        let hundredth = Exact::parse("0.01").expect("a number");
-        self.coverage.map(|coverage| &hundredth * coverage)
-    }
-}
-
-/// The functions of one metric that have a value.
-struct Functions<'a>(&'a [(Aggregate, Option<Exact>)]);
-
-impl Serialize for Functions<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known =
-            self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
-        serializer.collect_map(known)
-    }
-}
-
-impl Serialize for SeriesRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("timestamp", &self.range.from())?;
-        match self.of {
-            RowOf::OneOf(device) => map.serialize_entry("device_id", device)?,
-            RowOf::Room(room) => map.serialize_entry("room_id", room)?,
-            RowOf::Device | RowOf::All => {}
-        }
-        if self.is_partial {
-            map.serialize_entry("partial", &true)?;
-        }
-        if let Some(share) = self.share() {
-            map.serialize_entry("coverage", &share)?;
-        }
-        for (name, functions) in &self.values {
-            if functions.iter().any(|(_, value)| value.is_some()) {
-                map.serialize_entry(name, &Functions(functions))?;
-            }
-        }
-        if let [(_, functions)] = &self.values[..]
-            && let [(_, Some(value))] = &functions[..]
-        {
-            map.serialize_entry("value", value)?;
-        }
-        map.end()
-    }
-}
-
-impl Line for SeriesRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let mut cells = vec![Cell::text(self.range.from().to_string())];
-        let (room, device) = match self.of {
-            RowOf::Room(room) => (room.as_str(), ""),
-            RowOf::OneOf(device) => ("", device.as_str()),
-            RowOf::Device | RowOf::All => ("", ""),
-        };
-        cells.extend(self.header.has_room.then(|| Cell::text(room)));
-        cells.extend(self.header.has_device.then(|| Cell::text(device)));
-        cells.push(Cell::text(if self.is_partial { "true" } else { "" }));
-        let number = |value: Option<&Exact>| value.map_or_else(Cell::empty, Cell::number);
-        cells.push(number(self.share().as_ref()));
-        for (name, column) in &self.header.metrics.0 {
-            let own = self.values.iter().find(|(own, _)| *own == name);
-            cells.extend(column.functions.iter().map(|function| {
-                let value = own.and_then(|(_, it)| it.iter().find(|(it, _)| it == function));
-                number(value.and_then(|(_, value)| value.as_ref()))
-            }));
-        }
-        cells
-    }
+    let hundredth = Exact::parse("0.01").expect("a number");
+    each.iter().sum::<i64>().checked_div(number).map(|hundredths| &hundredth * hundredths)
 }

@@ -55,8 +55,8 @@ impl MetricColumns {
     }
 
     /// How the values of several devices become one, by metric.
-    pub(super) fn combine(&self) -> BTreeMap<&MetricName, &'static str> {
-        self.0.iter().map(|(name, column)| (name, column.combine.as_str())).collect()
+    pub(super) fn combine(&self) -> BTreeMap<&MetricName, Combine> {
+        self.0.iter().map(|(name, column)| (name, column.combine)).collect()
     }
 
     /// The metrics that are sums of devices.

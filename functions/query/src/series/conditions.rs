@@ -2,7 +2,7 @@
 //!
 //! `request` reads what is asked, and `answer` shows the episodes.
 
-mod answer;
+pub(crate) mod answer;
 mod request;
 
 use api::{Problem, ProblemKind, Response};
@@ -10,7 +10,7 @@ use domain::{Device, MetricName};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::conditions::{Explanation, find};
-use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, NotCombined, UnfoldedChanges};
+use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, OutOfMeans, UnfoldedChanges};
 
 use super::asked::{AskedDevices, DeviceSearch};
 use super::plan::cached;
@@ -82,11 +82,11 @@ pub(crate) async fn conditions(
 fn of_rooms<'a>(
     devices: Vec<&'a Device>,
     names: &'a [MetricName],
-) -> (Vec<&'a Device>, Vec<NotCombined<'a>>) {
+) -> (Vec<&'a Device>, Vec<OutOfMeans<'a>>) {
     let mut left_out = Vec::new();
     let mut is_of_room = |device: &&'a Device| {
         let before = left_out.len();
-        left_out.extend(names.iter().filter_map(|name| NotCombined::of(device, name)));
+        left_out.extend(names.iter().filter_map(|name| OutOfMeans::of(device, name)));
         left_out.len() == before
     };
     let devices = devices.into_iter().filter(|device| is_of_room(device)).collect();

@@ -11,8 +11,7 @@ use super::plan::{RowPlan, Span};
 use super::request::{Grouping, SeriesRequest};
 use super::rest::{Rest, RestRow};
 use super::summing::EnergySum;
-use super::write::{Line, respond};
-use crate::answer::row::Cell;
+use super::write::respond;
 
 fn shown(amount: Option<Amount>) -> Option<Exact> {
     amount.map(|amount| amount.shown())
@@ -34,7 +33,8 @@ const fn source(meter: &Meter<'_>) -> &'static str {
 
 /// One row as it is shown.
 #[derive(Debug, Serialize)]
-struct EnergyRow<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub(crate) struct EnergyRow<'a> {
     timestamp: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     device_id: Option<&'a DeviceId>,
@@ -43,32 +43,18 @@ struct EnergyRow<'a> {
     kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kwh_sold: Option<Exact>,
-    flags: Vec<&'static str>,
+    flags: Vec<Flag>,
+    /// Whether a part of a step of more than 15 minutes is in it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimated: bool,
-    #[serde(skip)]
-    is_apart: bool,
-}
-
-impl Line for EnergyRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let flag = |is_set| Cell::text(if is_set { "true" } else { "" });
-        let number = |value: &Option<Exact>| value.as_ref().map_or_else(Cell::empty, Cell::number);
-        let mut cells = vec![Cell::text(self.timestamp.to_string())];
-        if self.is_apart {
-            cells.push(Cell::text(self.device_id.map_or("", DeviceId::as_str)));
-        }
-        cells.extend([flag(self.partial), number(&self.kwh), number(&self.kwh_sold)]);
-        cells.extend([Cell::text(self.flags.join(" ")), flag(self.estimated)]);
-        cells
-    }
 }
 
 /// What of a device is counted.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EnergyDevice"))]
 struct CountedDevice<'a> {
     device_id: &'a DeviceId,
-    /// The first of the metrics.
+    /// The first of its metrics that count.
     metric: Option<&'a MetricName>,
     /// Those that add up to what is used.
     metrics: &'a [&'a MetricName],
@@ -79,8 +65,9 @@ struct CountedDevice<'a> {
     /// What it is instead of consumption.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["counter", "power"])))]
     source: &'static str,
-    /// The metrics of energy and power that count nothing, each with the reason.
+    /// Its other metrics of energy and power, each with the reason why it counts nothing.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     not_counted: BTreeMap<&'a MetricName, String>,
     total_kwh: Option<Exact>,
@@ -88,15 +75,18 @@ struct CountedDevice<'a> {
     total_kwh_sold: Option<Exact>,
 }
 
-/// A device that is added to a sum although no name, unit or role says that it belongs there.
+/// A device of several in a sum, of one value and without a name that tells its role. The device counts as consumption
+/// until a person says more.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unsure<'a> {
     device_id: &'a DeviceId,
     metrics: &'a [&'a MetricName],
 }
 
 #[derive(Serialize)]
-struct About<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct About<'a> {
     #[serde(flatten)]
     span: Span,
     total_kwh: Option<Exact>,
@@ -108,6 +98,7 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<&'a MetricName>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["counter", "power"])))]
     source: Option<&'static str>,
     devices: Vec<CountedDevice<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -118,13 +109,17 @@ struct About<'a> {
     unsure: Vec<Unsure<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<&'a [Event]>,
+    /// Whether there are more events than these: narrow from and to.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_has_more: Option<bool>,
 }
 
 /// The sum of the devices that nothing is behind.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Apart {
+    /// With `devices=1`: the sum of the devices of consumption that nothing is behind.
+    #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     counted_kwh: Option<Exact>,
     /// If there is a meter with something behind it.
     #[serde(flatten)]
@@ -133,8 +128,13 @@ struct Apart {
 
 /// What is left of the total.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Left {
+    /// With `devices=1`, if a device is behind a meter: `total_kwh` without `counted_kwh`, which the meter measured and no
+    /// device behind it; null where the meter measured nothing or was elsewhere.
+    #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     rest_kwh: Option<Exact>,
+    /// The same, row by row.
     rest: Vec<RestRow>,
 }
 
@@ -271,9 +271,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
             partial: range.to() > self.plan.now,
             kwh: energy.bought.as_ref().map(Amount::shown),
             kwh_sold: energy.sold.as_ref().map(Amount::shown),
-            flags: energy.flags.iter().map(Flag::as_str).collect(),
+            flags: energy.flags.iter().collect(),
             estimated: energy.is_estimated,
-            is_apart: device_id.is_some(),
         }
     }
 }

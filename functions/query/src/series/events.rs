@@ -1,16 +1,15 @@
 //! `events`: the notable steps of a device's counters. Finds none itself.
 
 use api::{Problem, Response};
-use domain::{Exact, Flags};
+use domain::Flags;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Serialize;
-use series::{DeviceQuestion, Event, Events, Level, RollupLag, events};
+use series::{DeviceQuestion, Events, Level, RollupLag, events};
 
 use super::plan::RowPlan;
 use super::request::{QueryScope, SeriesRequest, metric_names};
-use super::write::{Line, respond};
-use crate::answer::row::Cell;
+use super::write::respond;
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -50,7 +49,8 @@ pub(crate) async fn device_events(
 
 /// The members beside the events.
 #[derive(Serialize)]
-struct More {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct More {
     has_more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<RollupLag>,
@@ -73,27 +73,3 @@ const EVENT_COLUMNS: [&str; 14] = [
     "verdict",
     "verdicts",
 ];
-
-impl Line for Event {
-    fn cells(&self) -> Vec<Cell> {
-        let number = |value: Option<&Exact>| value.map_or_else(Cell::empty, Cell::number);
-        let mut cells = vec![
-            Cell::text(self.timestamp.to_string()),
-            Cell::text(self.device_id.as_str()),
-            Cell::text(self.metric.as_str()),
-            Cell::text(self.events.join(" ")),
-            number(self.amount.as_ref()),
-            number(self.size.as_ref()),
-        ];
-        for side in [&self.from, &self.to] {
-            let at = side.as_ref().map_or_else(String::new, |value| value.timestamp.to_string());
-            cells.push(Cell::text(at));
-            cells.push(side.as_ref().map_or_else(Cell::empty, |value| Cell::number(&value.value)));
-        }
-        cells.push(Cell::text(self.until.map_or_else(String::new, |until| until.to_string())));
-        cells.push(number(self.amount_if_wrapped.as_ref()));
-        cells.push(Cell::text(self.verdict.unwrap_or_default()));
-        cells.push(Cell::text(self.verdicts.join(" ")));
-        cells
-    }
-}

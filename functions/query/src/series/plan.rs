@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
-use domain::{CalendarUnit, Device, DeviceId, TimeRange, Timestamp, Zone};
+use domain::{CalendarUnit, Device, TimeRange, Timestamp, Zone};
 use runtime::http::Call;
 use serde::Serialize;
 use series::{
@@ -83,7 +83,6 @@ impl RowPlan {
             tz: self.zone.name(),
             rollups_lack: self.lag(reach, device),
             rooms_lack,
-            without_room: Vec::new(),
         }
     }
 
@@ -117,6 +116,7 @@ pub(super) fn cached(
 
 /// The range and the unit of the rows.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Span {
     from: Timestamp,
     to: Timestamp,
@@ -127,9 +127,6 @@ pub(crate) struct Span {
     /// Why devices that belong to the answer may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<RoomsLack>,
-    /// The devices with readings that are in no row, because they are of no room that the registry has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) without_room: Vec<DeviceId>,
 }
 
 impl Span {

@@ -23,6 +23,7 @@ pub(super) struct Rest<'s, 'a> {
 
 /// The rest in one row.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(super) struct RestRow {
     timestamp: Timestamp,
     kwh: Option<Exact>,

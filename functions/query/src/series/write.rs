@@ -7,14 +7,8 @@ use api::{Format, Problem, ProblemKind, Response};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::row::Cell;
+use crate::answer::row::cells;
 use crate::answer::sheet::record;
-
-/// One row.
-pub(crate) trait Line: Serialize {
-    /// Its cells in CSV, one for each column.
-    fn cells(&self) -> Vec<Cell>;
-}
 
 /// The header that names what an answer of rows alone does not say.
 const LACK: &str = "x-rows-lack";
@@ -28,17 +22,18 @@ const LACKING: [&str; 6] =
 pub(crate) fn respond(
     format: Format,
     columns: impl FnOnce() -> Vec<String>,
-    rows: impl Iterator<Item = impl Line>,
+    rows: impl Iterator<Item = impl Serialize>,
     about: &impl Serialize,
 ) -> Result<Response, Problem> {
+    let columns = if format == Format::Csv { columns() } else { Vec::new() };
     let mut body = match format {
-        Format::Csv => record(columns()),
+        Format::Csv => record(&columns),
         Format::Ndjson => Vec::new(),
         Format::Json => br#"{"data":["#.to_vec(),
     };
     for (n, row) in rows.enumerate() {
         match format {
-            Format::Csv => body.extend(record(row.cells())),
+            Format::Csv => body.extend(record(cells(&row, &columns))),
             Format::Ndjson => body.extend([json(&row), b"\n".to_vec()].concat()),
             Format::Json => {
                 body.extend_from_slice(if n > 0 { b"," } else { b"" });

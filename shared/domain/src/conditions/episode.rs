@@ -1,5 +1,6 @@
 //! Episodes: the stretches of time in which conditions hold. Reads nothing.
 
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
@@ -11,7 +12,9 @@ use crate::{
 
 crate::words! {
     /// What an episode is made from.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Basis {
         /// Means of 15 minutes.
         Mean15 = "mean15",

@@ -32,10 +32,13 @@ const OVERHEAD: f64 = 1.4;
 const ENTRY_BYTES: i64 = 130;
 const ENTRY_METRIC_BYTES: i64 = 25;
 
-/// How the episodes came about and what they cost.
+/// The plan that the episodes come from, and what each plan would cost and did cost.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ConditionsExplanation"))]
 pub struct Explanation {
     /// The plan that the episodes come from.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [PLAIN, INDEX])))]
     plan: &'static str,
     plans: Vec<Plan>,
     consumed_read_units: f64,
@@ -43,8 +46,10 @@ pub struct Explanation {
 
 /// One plan.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct Plan {
     #[serde(rename = "plan")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [PLAIN, INDEX])))]
     name: &'static str,
     estimated_read_units: Option<f64>,
     consumed_read_units: f64,

@@ -37,9 +37,12 @@ pub(crate) struct Found<'a> {
     pub(crate) is_of_readings: bool,
 }
 
-/// How devices are found and what that costs.
+/// How devices are found and what that costs; only with `explain`.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub(crate) struct Plan {
+    /// `registry`: from the function's memory.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["registry", "index"])))]
     pub(super) source: &'static str,
     /// The condition whose entries of the index are read.
     #[serde(skip_serializing_if = "Option::is_none")]

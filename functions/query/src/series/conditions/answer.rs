@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use api::{Problem, Response};
-use domain::{DeviceId, Episode, Exact, MetricName, Timestamp};
+use domain::{Basis, Decimal, DeviceId, Episode, Exact, MetricName, Timestamp};
 use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
 use series::conditions::Explanation;
-use series::{NotCombined, RollupLag};
+use series::{OutOfMeans, RollupLag};
 
 use super::request::ConditionsRequest;
-use crate::answer::row::Cell;
+use crate::answer::row::Entries;
 use crate::registry::presence::RoomsLack;
-use crate::series::write::{Line, respond};
+use crate::series::write::respond;
 
 /// An answer.
 pub(crate) struct Answer<'a> {
@@ -20,7 +19,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
     /// Metrics that are left out because they do not describe the room, each with its device.
-    pub(crate) left_out: Vec<NotCombined<'a>>,
+    pub(crate) left_out: Vec<OutOfMeans<'a>>,
     /// What the rollups lack.
     pub(crate) lag: Option<RollupLag>,
     /// Why devices may be missing.
@@ -29,14 +28,15 @@ pub(crate) struct Answer<'a> {
 
 /// What is to be said of the episodes.
 #[derive(Serialize)]
-struct About<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct About<'a> {
     from: Timestamp,
     to: Timestamp,
     conditions: BTreeMap<&'a MetricName, String>,
-    basis: &'static str,
+    basis: Basis,
     devices: &'a [&'a DeviceId],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    left_out: &'a [NotCombined<'a>],
+    left_out: &'a [OutOfMeans<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<&'a RollupLag>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ impl Answer<'_> {
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
         let names = request.search.names();
-        let rows = self.episodes.iter().map(|found| Row { found, names: &names });
+        let rows = self.episodes.iter().map(|found| EpisodeRow::of(found, &names));
         let conditions = request.search.conditions.iter();
         let about = About {
             from: request.search.range.from(),
@@ -58,7 +58,7 @@ impl Answer<'_> {
             conditions: conditions
                 .map(|condition| (&condition.metric, condition.interval.to_string()))
                 .collect(),
-            basis: request.basis().as_str(),
+            basis: request.basis(),
             devices: &self.devices,
             left_out: &self.left_out,
             rollups_lack: self.lag.as_ref(),
@@ -77,57 +77,43 @@ fn columns(names: &[MetricName]) -> Vec<String> {
     OWN_COLUMNS.into_iter().map(ToOwned::to_owned).chain(extremes).collect()
 }
 
-struct Row<'a> {
-    found: &'a (&'a DeviceId, Episode),
+/// An episode of a device.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub(crate) struct EpisodeRow<'a> {
+    device_id: &'a DeviceId,
+    from: Timestamp,
+    to: Timestamp,
+    minutes: Exact,
+    basis: Basis,
     /// The metrics, in the order of the request.
-    names: &'a [MetricName],
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<MetricName, Extremes>"))]
+    extremes: Entries<&'a MetricName, Extremes<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct Extremes<'a> {
-    min: &'a domain::Decimal,
-    max: &'a domain::Decimal,
+    min: &'a Decimal,
+    max: &'a Decimal,
 }
 
-impl Row<'_> {
-    fn minutes(&self) -> Exact {
-        let range = self.found.1.range;
-        let millis = Exact::from(range.to().since(range.from()).num_milliseconds());
-        millis.rounded_quotient(&Exact::from(60_000_i64)).expect("not zero")
-    }
-}
-
-impl Serialize for Row<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (device, episode) = self.found;
-        let mut row = serializer.serialize_map(None)?;
-        row.serialize_entry("device_id", device)?;
-        row.serialize_entry("from", &episode.range.from())?;
-        row.serialize_entry("to", &episode.range.to())?;
-        row.serialize_entry("minutes", &self.minutes())?;
-        row.serialize_entry("basis", episode.basis.as_str())?;
-        for name in self.names {
+impl<'a> EpisodeRow<'a> {
+    fn of((device_id, episode): &'a (&'a DeviceId, Episode), names: &'a [MetricName]) -> Self {
+        let (from, to) = (episode.range.from(), episode.range.to());
+        let millis = Exact::from(to.since(from).num_milliseconds());
+        let extremes = names.iter().map(|name| {
             let domain::Extremes { min, max } = &episode.extremes[name];
-            row.serialize_entry(name, &Extremes { min, max })?;
+            (name, Extremes { min, max })
+        });
+        Self {
+            device_id,
+            from,
+            to,
+            minutes: millis.rounded_quotient(&Exact::from(60_000_i64)).expect("not zero"),
+            basis: episode.basis,
+            extremes: Entries(extremes.collect()),
         }
-        row.end()
-    }
-}
-
-impl Line for Row<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let (device, episode) = self.found;
-        let mut cells = vec![
-            Cell::text(device.as_str()),
-            Cell::text(episode.range.from().to_string()),
-            Cell::text(episode.range.to().to_string()),
-            Cell::number(&self.minutes()),
-            Cell::text(episode.basis.as_str()),
-        ];
-        for name in self.names {
-            let domain::Extremes { min, max } = &episode.extremes[name];
-            cells.extend([Cell::number(min), Cell::number(max)]);
-        }
-        cells
     }
 }

@@ -3,7 +3,7 @@
 use ::alerts::{CHANNEL_KINDS, ChannelMember, MemberForm};
 use serde_json::{Value, json};
 
-use super::reference::reference;
+use super::super::reference::reference;
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
@@ -53,7 +53,7 @@ pub(super) fn schemas() -> Value {
             "acknowledged": {"const": true}, "since": timestamp,
         }},
     });
-    for further in [told(), channels()] {
+    for further in [previews(), channels()] {
         for (name, schema) in further.as_object().expect("an object") {
             schemas[name] = schema.clone();
         }
@@ -74,11 +74,10 @@ fn subject() -> Value {
     json!({"type": "string", "pattern": "^(device|room):", "description": "device:<id>, or room:<id> of a rule about a room's mean"})
 }
 
-/// What was told, and what would have been.
-fn told() -> Value {
+/// What would have been told.
+fn previews() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
-    let text = json!({"type": "string"});
-    let (id, subject) = (reference("Id"), subject());
+    let subject = subject();
     let several = json!({"type": "integer", "minimum": 0});
     json!({
         "AlertTrial": {"type": "object", "required": ["rule"], "additionalProperties": false, "properties": {
@@ -102,12 +101,6 @@ fn told() -> Value {
                     "value": {"type": "string", "description": "Of a budget in kWh, of a demand in kW, of a step its size"},
                 }}},
             }}},
-        }},
-        "ToldMessage": {"type": "object", "required": ["at", "rule", "name", "subject", "number", "news", "since", "fired", "text"], "additionalProperties": false, "properties": {
-            "at": timestamp, "rule": id, "name": text, "subject": subject, "number": several,
-            "news": {"enum": ["fired", "recovered", "passed", "repeated", "taken_back", "edited"]},
-            "since": timestamp, "fired": timestamp, "ended": timestamp, "seen": timestamp,
-            "value": text, "text": text,
         }},
     })
 }

@@ -4,7 +4,7 @@ use domain::{MAX_JUDGEMENTS, MAX_TAGS, Verdict};
 use query::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 use serde_json::{Value, json};
 
-use super::reference::reference;
+use super::super::reference::reference;
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
@@ -19,10 +19,6 @@ pub(super) fn schemas() -> Value {
             "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
             "verdict": {"enum": Verdict::ALL.map(Verdict::as_str), "description": "accept: it counts; discard: it counts nothing; reset, wrap, dip: what a fall was. One that changes nothing of the step is refused"},
         }},
-        "Role": {
-            "enum": ["import", "export", "production", "storage", "consumer", "none"],
-            "description": "Import and consumer count as consumption, export as sold, none as nothing; production and storage are left out of sums and named",
-        },
         "Deletion": {
             "type": "object",
             "required": ["deleted", "has_more"],

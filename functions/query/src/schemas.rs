@@ -1,0 +1,46 @@
+//! The types of answers, for the document of the API: the package `tests` makes it. No function is built with this.
+
+use schemars::{JsonSchema, SchemaGenerator};
+
+use crate::alerts::history::ToldRow;
+use crate::answer::rows::{
+    AnnotationRow, DeviceRow, HomeRow, LatestRow, ReadingRow, RoomRow, StayRow,
+};
+use crate::conditions_schema::Shown;
+use crate::registry::search::question::Plan;
+use crate::series::conditions::answer::{About as AboutEpisodes, EpisodeRow};
+use crate::series::{answer, energy_answer, events};
+use crate::tokens::Issued;
+
+/// What `series::write` makes of rows in JSON.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "its schema alone is used")]
+struct Rows<R, A> {
+    data: Vec<R>,
+    #[schemars(flatten)]
+    about: A,
+}
+
+/// Adds the schema of each answer that has a type, by the name that an endpoint gives it.
+pub fn add_to(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<AnnotationRow<'_>>();
+    generator.subschema_for::<DeviceRow<'_>>();
+    generator.subschema_for::<HomeRow<'_>>();
+    generator.subschema_for::<Issued<'_>>();
+    generator.subschema_for::<LatestRow<'_>>();
+    generator.subschema_for::<Plan>();
+    generator.subschema_for::<ReadingRow<'_>>();
+    generator.subschema_for::<RoomRow<'_>>();
+    generator.subschema_for::<Shown<'_>>();
+    generator.subschema_for::<StayRow<'_>>();
+    generator.subschema_for::<ToldRow<'_>>();
+    add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
+    add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");
+    add_rows::<energy_answer::EnergyRow<'_>, energy_answer::About<'_>>(generator, "Energy");
+    add_rows::<::series::Event, events::More>(generator, "Events");
+}
+
+fn add_rows<R: JsonSchema, A: JsonSchema>(generator: &mut SchemaGenerator, name: &str) {
+    let schema = Rows::<R, A>::json_schema(generator);
+    generator.definitions_mut().insert(name.to_owned(), schema.into());
+}

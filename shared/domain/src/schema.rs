@@ -1,0 +1,40 @@
+//! What ids, texts, numbers and timestamps are in JSON, for the document of the API. No function is built with it.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::{
+    AnnotationId, AttributeName, AttributeValues, Decimal, DeviceId, Exact, HomeId, Label,
+    MetricName, RoomId, RuleId, Timestamp, Unit,
+};
+
+/// Gives some types one schema, which stands wherever a value of theirs does.
+macro_rules! schema {
+    ($($name:ident)+ = $schema:tt) => {$(
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+schema! { DeviceId HomeId RoomId RuleId = {"$ref": "#/components/schemas/Id"} }
+schema! { AttributeName MetricName = {"type": "string"} }
+schema! { AnnotationId = {"type": "string", "examples": ["2026-01-11T16:00:00.000Z-kettle"]} }
+schema! { Label Unit = {"type": "string", "minLength": 1, "maxLength": 100} }
+schema! { Decimal Exact = {"type": "number"} }
+schema! { Timestamp = {"type": "string", "format": "date-time"} }
+schema! { AttributeValues = {
+    "type": ["string", "number", "array"],
+    "items": {"type": ["string", "number"]},
+} }

@@ -1,0 +1,90 @@
+//! The schemas of bodies, which functions read member by member. Has no body of alerts, and none that edits a device.
+
+use api::MAX_READINGS;
+use domain::{MAX_METRICS, MAX_VIEWED};
+use serde_json::{Value, json};
+
+use super::super::reference::reference;
+
+/// The schemas of what is stored.
+pub(super) fn readings() -> Value {
+    let metric = json!({"type": "number"});
+    json!({
+        "Id": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
+        "Reading": {
+            "type": "object",
+            "description": "Every other member is a metric, named [a-z][a-z0-9_]{0,63}.",
+            "required": ["device_id"],
+            "minProperties": 2,
+            "maxProperties": MAX_METRICS + 3,
+            "properties": {
+                "device_id": reference("Id"),
+                "timestamp": {
+                    "type": ["string", "number", "null"],
+                    "description": "The time of arrival without it",
+                },
+                "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device's room without it"},
+            },
+            "additionalProperties": metric,
+            "examples": [{"device_id": "remo-e", "timestamp": "2026-01-11T16:00:00Z", "room": "chiyoda1-a", "current_w": 512}],
+        },
+        "Readings": {"oneOf": [
+            reference("Reading"),
+            {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
+            {"type": "object", "required": ["readings"], "properties": {
+                "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
+            }},
+        ]},
+        "Payload": {
+            "type": ["object", "array"],
+            "description": "What the device, its script or its maker's cloud sends by itself, at most 128 KiB",
+        },
+    })
+}
+
+/// The schemas of what people save.
+pub(super) fn others() -> Value {
+    let end = json!({"type": ["string", "null"], "format": "date-time", "description": "null of a single moment; at most 31 days behind its begin"});
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 100});
+    let ids = json!({"type": "array", "items": reference("Id"), "maxItems": MAX_VIEWED});
+    let name = json!({"type": ["string", "null"], "minLength": 1, "maxLength": 100});
+    let scope = json!({"enum": ["write", "view"]});
+    json!({
+        "NewAnnotation": {
+            "type": "object",
+            "description": "One of device, room and home says what it is about",
+            "required": ["text"],
+            "properties": {
+                "device": reference("Id"),
+                "room": reference("Id"),
+                "home": reference("Id"),
+                "to": end,
+                "text": text,
+            },
+            "additionalProperties": false,
+        },
+        "SchemaMetric": {"type": "object", "required": ["metric"], "additionalProperties": false, "properties": {
+            "metric": {"type": "string"},
+            "encoding": {"enum": ["decimal", "time", "unsigned", "signed", "float"], "default": "decimal", "description": "How a mean becomes a code of so many bits, in the same order"},
+            "domain": {"type": "array", "items": {"type": ["number", "string"]}, "description": "Of decimal 2 to 65 numbers that increase, two ends or quantiles; of time two timestamps"},
+            "bits": {"type": "integer", "minimum": 1, "maximum": 32, "default": 12},
+        }},
+        "NewConditionsSchema": {"type": "object", "required": ["metrics"], "additionalProperties": false, "properties": {
+            "metrics": {"type": "array", "minItems": 2, "maxItems": 8, "items": reference("SchemaMetric")},
+        }},
+        "NewToken": {
+            "type": "object",
+            "description": "write goes with device, view with rooms and homes and needs expires",
+            "required": ["scope"],
+            "properties": {
+                "scope": scope,
+                "device": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device whose readings, and whose parts' readings, it stores"},
+                "rooms": ids,
+                "homes": ids,
+                "name": name,
+                "expires": {"type": ["string", "null"], "pattern": "^[0-9]+[hdw]$", "description": "How long it is valid"},
+            },
+            "additionalProperties": false,
+        },
+    })
+}
