@@ -1,10 +1,11 @@
 //! One entry of a list, and the cells of a row in CSV. Knows no list.
 
 use std::collections::BTreeMap;
-use std::iter;
+use std::{fmt, iter};
 
 use domain::{Decimal, MetricName};
-use serde::{Serialize, Serializer};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// The largest size of the end of a page: the cursor, and the names around it.
@@ -30,26 +31,50 @@ pub(crate) fn cells(
     columns: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Vec<Cell> {
     let text = serde_json::to_string(row).expect("our own types have string keys");
-    let members = members(&text).expect("a row is an object");
-    let columns = columns.into_iter();
-    columns
-        .map(|column| find(&members, column.as_ref()).map_or_else(Cell::empty, Cell::of))
-        .collect()
+    let Members(members) = serde_json::from_str(&text).expect("a row is an object");
+    let cell = |column: &str| find(&members, column).map_or_else(Cell::empty, Cell::of);
+    columns.into_iter().map(|column| cell(column.as_ref())).collect()
 }
 
-/// The members of an object as they are written, so that no digit is lost.
-type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
+/// The members of an object as they are written, so that no digit is lost. A metric may have the name of a row's own
+/// member: then there are two, and the metric is the object.
+struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
 
-fn members(text: &str) -> Option<Members<'_>> {
-    serde_json::from_str(text).ok()
-}
-
-fn find<'a>(row: &Members<'a>, column: &str) -> Option<&'a RawValue> {
+fn find<'a>(row: &[(&str, &'a RawValue)], column: &str) -> Option<&'a RawValue> {
+    let is_object = |value: &RawValue| value.get().starts_with('{');
+    let own = row.iter().find(|(name, value)| *name == column && !is_object(value));
     let within = || {
         let (outer, inner) = column.split_once('.').or_else(|| column.split_once('_'))?;
-        members(row.get(outer)?.get())?.get(inner).copied()
+        let (_, object) = row.iter().find(|(name, value)| *name == outer && is_object(value))?;
+        let members: BTreeMap<&str, &RawValue> = serde_json::from_str(object.get()).ok()?;
+        members.get(inner).copied()
     };
-    row.get(column).copied().or_else(within)
+    own.map(|(_, value)| *value).or_else(within)
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EachMember)
+    }
+}
+
+/// Takes members in their order, also two of one name.
+struct EachMember;
+
+impl<'de> Visitor<'de> for EachMember {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = object.next_entry()? {
+            members.push(member);
+        }
+        Ok(Members(members))
+    }
 }
 
 /// Members whose names are not known before, such as metrics, in an order of their own.
@@ -103,5 +128,35 @@ impl Cell {
 
     const fn empty() -> Self {
         Self(String::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_a_member_and_no_metric_takes_the_name_of_another() {
+        let row: Box<RawValue> = serde_json::from_str(
+            r#"{"from": "=1", "share": 0.50, "flags": ["a", "b"], "until": null, "end": {"value": 1.10},
+                "from": {"min": -5}, "partial": {"mean": 2}, "value": {"mean": 3.0}, "value": 3.0}"#,
+        )
+        .expect("JSON");
+        for (column, cell) in [
+            ("from", "'=1"),
+            ("from.min", "-5"),
+            ("share", "0.50"),
+            ("flags", "a b"),
+            ("until", ""),
+            ("end_value", "1.10"),
+            ("partial", ""),
+            ("partial.mean", "2"),
+            ("value", "3.0"),
+            ("value.mean", "3.0"),
+            ("absent", ""),
+            ("share_value", ""),
+        ] {
+            assert_eq!(cells(&row, [column]), [Cell(cell.to_owned())], "{column}");
+        }
     }
 }

@@ -36,7 +36,7 @@ impl<'a> ReadingRow<'a> {
         let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
         let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();
         let Reading { device: device_id, at, room, .. } = reading;
-        (!metrics.is_empty()).then(|| Self {
+        (!metrics.is_empty()).then_some(Self {
             device_id,
             timestamp: *at,
             room: room.as_ref(),
