@@ -90,7 +90,7 @@ impl<C: Clock> Pipeline<C> {
         let introductions = &self.introductions;
         let introduced = introductions.refuse_beyond_limit(session, request, &found).await?;
         if options.merge {
-            self.metric_limit.refuse_beyond_limit(request, &found, self.clock.now());
+            self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
@@ -99,7 +99,7 @@ impl<C: Clock> Pipeline<C> {
         if !options.keeps_rooms {
             found.fill_in_rooms(request);
         }
-        found.attach_about(request, &introduced, &self.room_limit, self.clock.now());
+        found.attach_about(request, &introduced, &self.room_limit, session.now);
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();
@@ -200,7 +200,8 @@ impl<C: Clock> Pipeline<C> {
         keys: &[(DeviceId, Timestamp)],
     ) -> StoreResult<Option<Timestamp>> {
         let changed = keys.iter().map(|(device, at)| (device, *at));
-        self.late.mark(session, changed).await
+        // By the clock: what was asked of the table before may have taken seconds.
+        self.late.mark(session.at(self.clock.now()), changed).await
     }
 
     /// Renews the late mark if it expired while the readings were written.

@@ -44,7 +44,7 @@ pub(crate) async fn readings(
     // Before anything of the past is deleted, so that no answer about that time is silent.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
-        late.mark(call.session, changed).await
+        late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
     let outcome = call.session.delete_readings(&keys).await;
