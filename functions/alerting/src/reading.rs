@@ -111,8 +111,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         ReadAbout { found, unread: BTreeSet::new() }
     }
 
-    /// The rules of messages that are no longer there. One that is not known may be new, so it is asked for.
-    pub(crate) async fn deleted(
+    /// The rules of messages that are deleted or off as the table has them this moment. A rule that is not known to be on
+    /// may be new or switched on since, so it is read.
+    pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],
         sent: &mut Sent,
@@ -120,15 +121,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> ReadAbout<BTreeSet<RuleId>, RuleId> {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.told.alert.rule);
-        let unknown: BTreeSet<_> = named.filter(|id| round.rules.get(id).is_none()).collect();
+        let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.rule.is_on);
+        let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 
         let reading = part_for_reading(round.beginning.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
-        for id in unknown {
+        for id in doubtful {
             match round.beginning.within(&reading).alert_rule(id).await {
-                Ok(None) => drop(about.found.insert(id.clone())),
+                Ok(Some(rule)) if rule.rule.is_on => {}
+                Ok(_) => drop(about.found.insert(id.clone())),
                 // What cannot be read was not deleted.
-                Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}
+                Err(StoreError::Unreadable(_)) => {}
                 Err(error) => {
                     about.unread.insert(id.clone());
                     sent.error = Some(error);

@@ -27,7 +27,7 @@ use crate::sent::Sent;
 use crate::storm::Storms;
 use crate::waiting::{
     Chosen, MAX_MESSAGES, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave,
-    leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_deleted,
+    leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
     take_repeated,
 };
 
@@ -139,17 +139,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
         // Also of messages that are not due: those that were given up are never due by themselves.
-        let deleted = self.deleted(&waiting, sent, round).await;
-        let mut of_deleted = take_deleted(&mut waiting, channel, &deleted.found, now);
-        of_deleted.truncate(MAX_MESSAGES);
-        let mut due = due(waiting, channel, round.rules.zone, now);
+        let ended = self.ended_rules(&waiting, sent, round).await;
+        let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
+        of_ended.truncate(MAX_MESSAGES);
+        let mut due = due(waiting, channel, round.rules, now);
 
         sent.is_cut |= put_off_stubborn(&mut due, now);
         let repeated = take_repeated(&mut due);
-        let again = self.choose_repeated(&repeated, &due, &deleted, sent, round).await;
+        let again = self.choose_repeated(&repeated, &due, &ended, sent, round).await;
         let (mut chosen, storms) = if again.send.is_empty() {
             leave_behind(&mut due, &repeated);
-            self.choose_new(channel, due, &deleted, sent, round).await
+            self.choose_new(channel, due, &ended, sent, round).await
         } else {
             sent.is_cut |= !due.is_empty();
             sent.due_since = due_since(&repeated);
@@ -157,7 +157,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         };
 
         chosen.drop.extend(again.drop);
-        chosen.drop.extend(of_deleted);
+        chosen.drop.extend(of_ended);
         for message in &mut chosen.send {
             message.storm = storms.number(message);
         }
@@ -169,7 +169,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         mut due: Vec<WaitingMessage>,
-        deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        ended: &ReadAbout<BTreeSet<RuleId>, RuleId>,
         sent: &mut Sent,
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
@@ -187,7 +187,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
         due.retain(|message| {
             is_test(message)
-                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
+                || states.is_told(&message.told.alert) && ended.is_told(&message.told.alert.rule)
         });
         (choose(due, &storms.counted, &states.found, now), storms)
     }
@@ -198,7 +198,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         repeated: &[WaitingMessage],
         later: &[WaitingMessage],
-        deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        ended: &ReadAbout<BTreeSet<RuleId>, RuleId>,
         sent: &mut Sent,
         round: &Round<'_, S>,
     ) -> Chosen {
@@ -206,7 +206,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let states = self.states(&needed, sent, round).await;
         let is_told = |message: &WaitingMessage| {
             is_test(message)
-                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
+                || states.is_told(&message.told.alert) && ended.is_told(&message.told.alert.rule)
         };
         if !repeated.iter().all(is_told) {
             sent.is_cut = true;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
-use alerts::{Answer, Email, FigureState, Message, News, Request, Rule, Url};
+use alerts::{Answer, Email, FigureState, Message, News, Phase, Request, Rule, Url};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
@@ -260,6 +260,13 @@ impl World {
         found.expect("read").expect("a rule")
     }
 
+    /// A rule is saved anew.
+    pub(crate) async fn edit_rule(&self, known: &StoredRule, edit: impl FnOnce(&mut Rule)) {
+        let mut next = StoredRule { version: known.version + 1, ..known.clone() };
+        edit(&mut next.rule);
+        assert!(self.store.put_alert_rule(&next, &invocation()).await.expect("asked"));
+    }
+
     pub(crate) async fn delete_rule(&self, id: &str) {
         let id: RuleId = id.parse().expect("an id");
         assert!(self.store.delete_alert_rule(&id, &invocation()).await.expect("asked"));
@@ -294,10 +301,12 @@ impl World {
             states.iter().find(|known| known.key.subject.to_string() == format!("device:{device}"));
         let known = known.expect("a state");
         let AlertState::Episodes(mut episodes) = known.state.clone() else { panic!("episodes") };
-        episodes.told.is_firing = false;
+        let rule = self.stored_rule(known.key.rule.as_str()).await;
+        episodes.fold.phase = Phase::Normal { from: self.now() };
+        // A pause leaves it as it was told.
+        episodes.told.is_firing = !rule.rule.tells(self.now());
         let over = AlertState::Episodes(episodes);
         let next = StoredAlertState::next(Some(known), known.key.clone(), over, self.now());
-        let rule = self.stored_rule(known.key.rule.as_str()).await;
         let judgement = NewJudgement::new(&rule, next, Vec::new(), &[], self.now());
         let put = self.store.put_judgement(&judgement, &invocation()).await.expect("asked");
         assert_eq!(put, JudgementOutcome::Stored);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp, Zone};
+use domain::{RuleId, Timestamp};
+use judging::Rules;
 use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
 };
@@ -35,7 +36,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Chosen {
     /// Those to send in one message, in their order.
     pub(crate) send: Vec<WaitingMessage>,
-    /// Those to delete: their rule or channel was deleted, a later one says more, or they are no longer true.
+    /// Those to delete: their rule is deleted or off, their channel was deleted, a later one says more, or they are no
+    /// longer true.
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
@@ -48,18 +50,18 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// Takes out the messages of deleted rules, and messages for a deleted channel of the same id.
-pub(crate) fn take_deleted(
+/// Takes out the messages of rules that ended, and messages for a deleted channel of the same id.
+pub(crate) fn take_ended(
     messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
-    deleted: &BTreeSet<RuleId>,
+    ended: &BTreeSet<RuleId>,
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
-    let is_deleted = |message: &mut WaitingMessage| {
+    let has_ended = |message: &mut WaitingMessage| {
         channel.is_younger_than(message.told.at, now)
-            || !is_test(message) && deleted.contains(&message.told.alert.rule)
+            || !is_test(message) && ended.contains(&message.told.alert.rule)
     };
-    messages.extract_if(.., is_deleted).collect()
+    messages.extract_if(.., has_ended).collect()
 }
 
 /// Takes out what a sender has sent that died or had no answer, the first of several. The receiver recognizes a
@@ -145,20 +147,24 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     });
 }
 
-/// Messages to send now. A blocked channel or quiet hours hold them back; after a day of failures they wait for a newer
-/// message.
+/// Messages to send now. A blocked channel, quiet hours or a pause of the rule hold them back; after a day of failures
+/// they wait for a newer message.
 ///
 /// While a channel fails, it is tried when its time has come.
 pub(crate) fn due(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
-    zone: Zone,
+    rules: &Rules,
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
-    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, zone));
+    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone));
     let latest = now.saturating_add(MAX_PAUSE);
     let is_blocked =
         channel.failing.is_some_and(|failing| failing.next > now && failing.next <= latest);
+    let is_paused = |message: &WaitingMessage| {
+        let rule = rules.get(&message.told.alert.rule);
+        rule.is_some_and(|rule| rule.rule.paused_until.is_some_and(|until| until > now))
+    };
     let is_given_up = |message: &WaitingMessage| {
         let first = first_attempt(message, channel, now);
         message.attempts > 0 && next_attempt(first, message.attempts, now, None).is_none()
@@ -166,8 +172,8 @@ pub(crate) fn due(
 
     let mut due = messages;
     leave(&mut due, |message| {
-        let is_held = is_blocked || is_quiet && !message.told.rule.ignores_quiet_hours;
-        is_held && !is_test(message)
+        let is_in_quiet_hours = is_quiet && !message.told.rule.ignores_quiet_hours;
+        !is_test(message) && (is_blocked || is_in_quiet_hours || is_paused(message))
     });
     if channel.failing.is_some() && due.iter().all(is_given_up) {
         due.clear();

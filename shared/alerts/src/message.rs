@@ -74,11 +74,12 @@ impl News {
 }
 
 impl Message {
-    /// Whether a message that waited is still the last that was told: nothing later has changed the state.
+    /// Whether a message that waited is still the last that was told: nothing later has changed the state. An episode
+    /// that ended while its rule paused is not said to fire.
     #[must_use]
     pub fn is_still_true(&self, state: &EpisodeState) -> bool {
         self.news.is_firing() == state.told.is_firing
-            && (!self.news.is_firing() || Some(self.since) == state.told.since)
+            && (!self.news.is_firing() || state.is_firing() && Some(self.since) == state.told.since)
     }
 }
 

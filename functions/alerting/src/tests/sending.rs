@@ -342,13 +342,56 @@ async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
 }
 
 #[tokio::test]
-async fn the_messages_of_a_rule_that_was_deleted_are_dropped() {
+async fn the_messages_of_a_rule_that_was_deleted_or_switched_off_are_dropped() {
+    for is_deleted in [true, false] {
+        let (world, rule) = World::with_rule().await;
+        world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+        if is_deleted {
+            world.delete_rule("r").await;
+        } else {
+            world.edit_rule(&rule, |rule| rule.is_on = false).await;
+        }
+        world.minute().await.expect("done");
+        assert_eq!(world.receiver.take(), [], "deleted: {is_deleted}");
+        assert_eq!(world.line()["alerting.dropped"], 1);
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// A process remembers rules for a minute.
+#[tokio::test]
+async fn the_message_of_a_rule_that_was_switched_on_a_moment_ago_is_sent() {
     let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
-    world.delete_rule("r").await;
+    world.edit_rule(&rule, |rule| rule.is_on = false).await;
     world.minute().await.expect("done");
+
+    world.pass(TimeDelta::seconds(20));
+    let off = world.stored_rule("r").await;
+    world.edit_rule(&off, |rule| rule.is_on = true).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 1);
+}
+
+#[tokio::test]
+async fn a_pause_holds_what_waits_and_what_is_still_true_is_sent_at_its_end() {
+    let (world, rule) = World::with_rule().await;
+    world.receiver.will([Reply::Status(500)]);
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    world.receiver.take();
+
+    let end = world.now().saturating_add(TimeDelta::hours(2));
+    world.edit_rule(&rule, |rule| rule.paused_until = Some(end)).await;
+    // Its state goes on, and nobody is told.
+    world.end_silently("fridge").await;
+    world.minutes(119).await;
     assert_eq!(world.receiver.take(), []);
-    assert_eq!(world.line()["alerting.dropped"], 1);
+
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired"]);
     assert_eq!(world.store.all_waiting(), []);
 }
 
