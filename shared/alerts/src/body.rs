@@ -162,11 +162,11 @@ impl Post<'_> {
         let is_same = |notice: &&Notice<'_>| {
             notice.rule_id == first.rule_id && notice.message.news == first.message.news
         };
-        let mut subjects: Vec<&str> =
-            self.notices.iter().filter(is_same).map(|notice| notice.names.subject).collect();
         // A device may have several steps. Its messages follow each other by time, with others between them.
         let mut seen = BTreeSet::new();
-        subjects.retain(|subject| seen.insert(*subject));
+        let once =
+            self.notices.iter().filter(is_same).filter(|notice| seen.insert(notice.subject_id));
+        let subjects: Vec<&str> = once.map(|notice| notice.names.subject).collect();
         let line = first.names.counted(first.rule, first.message.news, &subjects);
         let all = if subjects.len() < number {
             format!("; {} in the last ten minutes", devices(number))

@@ -7,7 +7,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::json;
-use table::AlertKey;
+use table::{AlertKey, ListPage, StoredAlertState};
 
 use super::body::MAX_BODY;
 use super::{rules, states};
@@ -37,13 +37,16 @@ pub(crate) async fn by_token(
 ) -> Result<Response, Problem> {
     let SubjectBody { subject } = body::read(call.request, MAX_BODY)?;
     let rule = rules::known(call).await?;
-    let (found, _) = states::of(Some(&rule.id), call).await?;
-    let mut is_any = false;
-    for state in found {
-        if subject.as_ref().is_none_or(|subject| state.key.subject == *subject) {
-            is_any |= states::edit(state, EpisodeState::acknowledge, call).await?.is_some();
+
+    let is_any = match &subject {
+        Some(subject) => {
+            let key = AlertKey { rule: rule.id.clone(), subject: subject.clone() };
+            let state = states::one(&key, call).await?;
+            acknowledge(state, call).await?
         }
-    }
+        None => acknowledge_all(&rule.id, call).await?,
+    };
+
     if !is_any {
         let detail = match subject {
             Some(subject) => format!("The rule {} does not fire for {subject}.", rule.id),
@@ -52,6 +55,34 @@ pub(crate) async fn by_token(
         return Err(Problem::new(ProblemKind::Conflict, detail));
     }
     Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
+}
+
+/// Acknowledges the episodes of a rule that last; returns whether there is one. Who has no time for all of them gets an
+/// error: the same again goes on, because what is acknowledged costs no write.
+async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Result<bool, Problem> {
+    let (mut is_any, mut after) = (false, None);
+    loop {
+        let ListPage { listing, has_more } = states::page(Some(rule), after.as_ref(), call).await?;
+        let found = states::readable(listing, call);
+        after = found.last().filter(|_| has_more).map(|state| state.key.clone());
+
+        is_any |= acknowledge(found, call).await?;
+        if after.is_none() {
+            return Ok(is_any);
+        }
+    }
+}
+
+/// Acknowledges the episodes of states that fire; returns whether there is one.
+async fn acknowledge(
+    states: impl IntoIterator<Item = StoredAlertState>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<bool, Problem> {
+    let mut is_any = false;
+    for state in states {
+        is_any |= states::edit(state, EpisodeState::acknowledge, call).await?.is_some();
+    }
+    Ok(is_any)
 }
 
 /// `POST /acknowledge`: the link permits this and nothing else. What it does not fit is answered alike, whether the

@@ -31,7 +31,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let rules = call.session.alert_rules().await?;
     let channels = call.session.channels().await?;
-    let ListPage { listing: states, has_more } = states::page(None, call).await?;
+    let ListPage { listing: states, has_more } = states::page(None, None, call).await?;
 
     let damaged = rules.unreadable.iter().chain(&channels.unreadable).chain(&states.unreadable);
     let damaged: Vec<String> = damaged.map(|item| chain(item)).collect();

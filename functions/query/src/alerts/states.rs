@@ -9,7 +9,7 @@ use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
 
 use crate::ports::Store;
 
-/// The most states that are read for one answer.
+/// The states of a page, and the most that are read for one answer.
 const MAX_STATES: usize = 1_000;
 /// How often an edit is tried on a state that is judged at the same moment.
 const ATTEMPTS: usize = 5;
@@ -19,16 +19,17 @@ pub(crate) async fn of(
     rule: Option<&RuleId>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<(Vec<StoredAlertState>, bool), Problem> {
-    let ListPage { listing, has_more } = page(rule, call).await?;
+    let ListPage { listing, has_more } = page(rule, None, call).await?;
     Ok((readable(listing, call), has_more))
 }
 
-/// The states of a rule or of all, with what cannot be read.
+/// A page of the states of a rule or of all, with what cannot be read.
 pub(crate) async fn page(
     rule: Option<&RuleId>,
+    after: Option<&AlertKey>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<ListPage<StoredAlertState>, Problem> {
-    Ok(call.session.alert_state_page(rule, None, MAX_STATES).await?)
+    Ok(call.session.alert_state_page(rule, after, MAX_STATES).await?)
 }
 
 /// What of a list can be read; the log names the rest.

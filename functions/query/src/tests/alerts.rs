@@ -408,6 +408,33 @@ async fn what_fires_is_acknowledged_and_nothing_else() {
     assert_eq!(acknowledged(&acknowledge(json!({})).await.json()), [true, true, false]);
 }
 
+/// A page of states has a thousand.
+#[tokio::test]
+async fn of_a_rule_on_more_than_a_thousand_devices_each_is_acknowledged() {
+    let bench = Bench::new().await;
+    bench.put("/alerts/r", &freezer()).await;
+    let AlertState::Episodes(mut state) = firing("r", "a").state else { panic!("episodes") };
+    state.acknowledged = None;
+    for device in 0..=1_000 {
+        let key = given::alert_key("r", &format!("d{device:04}"));
+        let state = AlertState::Episodes(state.clone());
+        bench.put_state(&StoredAlertState::next(None, key, state, at_minute(60))).await;
+    }
+    let acknowledged = || {
+        let states = bench.store.all_alert_states().into_iter();
+        let acknowledged = states.filter(|stored| {
+            matches!(&stored.state, AlertState::Episodes(state) if state.acknowledged.is_some())
+        });
+        acknowledged.map(|stored| stored.key.subject.to_string()).collect::<Vec<_>>()
+    };
+
+    let acknowledge = async |body: Value| bench.ask("/alerts/r/acknowledge", &body).await.status;
+    assert_eq!(acknowledge(json!({"subject": "device:d1000"})).await, 200);
+    assert_eq!(acknowledged(), ["device:d1000"]);
+    assert_eq!(acknowledge(json!({})).await, 200);
+    assert_eq!(acknowledged().len(), 1_001);
+}
+
 #[tokio::test]
 async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else() {
     let bench = Bench::new_with(true).await;

@@ -314,6 +314,28 @@ fn a_storm_is_told_by_its_count() {
 }
 
 #[test]
+fn a_storm_counts_devices_of_one_name_one_by_one() {
+    let rule_id: RuleId = given::rule_id("warm");
+    let rule = json!({"name": "Warm", "kind": "freezer", "metric": "temperature", "above": 8});
+    let rule = Rule::from_json(rule, Timestamp::MIN).expect("a rule");
+    let now = at("2026-01-11T13:41:00Z");
+    let names = Names { subject: "Freezer", unit: None, zone: given::zone("UTC"), now };
+    let message = message(News::Fired);
+    // The second device has two messages.
+    let notices = ["a", "b", "b"].map(|subject_id| Notice {
+        rule_id: &rule_id,
+        rule: &rule,
+        subject_id,
+        names,
+        message: &message,
+    });
+    let storms = &BTreeMap::from([(rule_id.clone(), 2)]);
+    let post = Post { notices: &notices, storms, link: LINK, is_repeated: false, now };
+    let lines = post.lines();
+    assert_eq!(lines, ["Warm: 2 devices: temperature above 8: Freezer, Freezer"]);
+}
+
+#[test]
 fn what_may_have_arrived_before_says_so() {
     for stored in [
         r#"{"kind": "ntfy", "topic": "a"}"#,
