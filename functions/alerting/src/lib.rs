@@ -24,6 +24,8 @@ mod task;
 mod tests;
 mod waiting;
 
+use std::sync::Arc;
+
 use runtime::clock::Clock;
 use runtime::telemetry::Telemetry;
 
@@ -35,10 +37,10 @@ pub use settings::Settings;
 pub use sns::Sns;
 
 use heartbeat::Heartbeat;
-use judging::Judging;
+use judging::{Judging, Rules};
 use running::Running;
 use storm::BegunStorms;
-use table::{Recheck, StoredAlertState, WaitingMessage};
+use table::{Recheck, Remembered, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
 
 /// The function.
@@ -50,6 +52,8 @@ pub struct Alerting<S, C> {
     telemetry: Telemetry,
     settings: Settings,
     judging: Judging,
+    /// The rules that were read last, by which messages are sent while newer ones cannot be read.
+    last_rules: Remembered<Arc<Rules>>,
     running: Running,
     heartbeat: Heartbeat,
     due: KeptPlace<StoredAlertState>,
@@ -75,6 +79,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             telemetry,
             settings,
             judging: Judging::new(),
+            last_rules: Remembered::default(),
             running: Running::default(),
             heartbeat: Heartbeat::default(),
             due: KeptPlace::default(),

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use alerts::Request;
+use chrono::TimeDelta;
 use futures_util::future::join;
 use judging::Rules;
 use runtime::clock::{Clock, Deadline};
@@ -25,6 +26,9 @@ const MAX_MARKING: Duration = Duration::from_secs(5);
 const NOTING: Duration = Duration::from_secs(3);
 /// The time that is kept for sending what the minute tells.
 const RESERVE: Duration = Duration::from_secs(20);
+
+/// For how long messages are sent by older rules: one that was deleted or paused since sends too.
+const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
 /// The work of a minute is not done; it is due again in a minute.
 #[derive(Debug, thiserror::Error)]
@@ -74,23 +78,35 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let noted =
             if is_minute { self.note_running(session.within(&marking), log).await } else { Ok(()) };
 
-        let judging = self.judging.session(session);
-        // As they are now: what is judged by a rule that was saved since it was read fails, and waits for the next minute.
-        let rules = if is_minute { judging.refresh().await? } else { judging.rules().await? };
+        let read = self.read_rules(session, is_minute).await;
+        let last = self.last_rules.get(session.now, |_| MAX_RULES_AGE);
+        let Some(rules) = last else { return read };
         warn(log, "alerting.unreadable", &rules.unreadable);
         warn(log, "alerting.lacking", &rules.lacking);
 
-        let sent = if is_minute {
+        // Without the rules as they are nothing is judged: a judgement by an older rule is refused.
+        let sent = if is_minute && read.is_ok() {
             self.minute(session, &rules, noted.is_ok(), log).await
         } else {
             self.send(session, &rules, session.invocation.remaining()).await
         };
         let served = sent.note(self.clock.now(), log);
 
-        noted.and(served)?;
+        noted.and(read).and(served)?;
         if is_minute {
             self.beat(session, log).await;
         }
+        Ok(())
+    }
+
+    /// Reads the rules with a third of the time, so that messages can be sent by the last ones: for a minute as they are
+    /// now, for a hint at most a minute old.
+    async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
+        let reading = session.invocation.part_of(session.invocation.remaining() / 3);
+        let judging = self.judging.session(session.within(&reading));
+        let read = if is_minute { judging.refresh().await? } else { judging.rules().await? };
+
+        self.last_rules.keep(read, session.now);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
-use table::Action::GetItem;
+use table::Action::{GetItem, Query};
 use table::Target::AlertRunning;
 use table::db::{self, Db as _};
 use table::item::{Attribute, ItemError};
@@ -393,6 +393,22 @@ async fn a_pause_holds_what_waits_and_what_is_still_true_is_sent_at_its_end() {
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired"]);
     assert_eq!(world.store.all_waiting(), []);
+}
+
+/// Later nobody knows which rules are deleted, off or paused.
+#[tokio::test(start_paused = true)]
+async fn while_the_rules_cannot_be_read_messages_are_sent_by_those_of_the_last_15_minutes() {
+    let (world, rule) = World::with_rule().await;
+    world.scheduled().await.expect("done");
+    world.store.throttle(|action, partition| action == Query && partition == ALERT_RULES);
+    for minute in 1..=15 {
+        world.pass(TimeDelta::minutes(1));
+        world.tell(&rule, &format!("d{minute}"), News::Fired, &[("a", NOW)]).await;
+        world.scheduled_within(Duration::from_secs(54)).await.expect_err("nothing is judged");
+        let sent = usize::from(minute < 15);
+        assert_eq!(world.receiver.take().len(), sent, "{minute}");
+    }
+    assert!(world.line()["alerting.error"].to_string().contains("more than its capacity"));
 }
 
 #[tokio::test]
