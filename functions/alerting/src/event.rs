@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 pub enum Event {
     /// The schedule is due.
     Schedule,
-    /// Something was told a moment ago.
+    /// Messages were stored a moment ago.
     Hint,
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_told_by_its_source() {
+    fn the_source_of_an_event_says_which_it_is() {
         let read = |event| serde_json::from_value::<Event>(event);
         let due = json!({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}});
         assert_eq!(read(due).expect("due"), Event::Schedule);

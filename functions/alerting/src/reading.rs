@@ -1,5 +1,5 @@
-//! Reads what decides about the messages of a channel: those that wait, what was told of late, the states and rules of
-//! messages that are due. Sends nothing.
+//! Reads what decides about the messages of a channel: those that wait, messages of the last ten minutes, the states and
+//! rules of messages that are due. Sends nothing.
 //!
 //! What the table does not let in is left to the next round. What was read until then is sent.
 
@@ -17,7 +17,7 @@ use crate::Alerting;
 use crate::ports::Store;
 use crate::round::Round;
 use crate::sent::Sent;
-use crate::storm::{Storms, may_storm, told_of_late};
+use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
 use crate::waiting::{Waiting, is_test, leave};
 
@@ -33,8 +33,8 @@ pub(crate) struct ReadAbout<T, K> {
 }
 
 impl<T, K: Ord> ReadAbout<T, K> {
-    /// Whether the table has told about a key, or was not to be asked about it.
-    pub(crate) fn is_told(&self, key: &K) -> bool {
+    /// Whether a key was read, or was not to be read.
+    pub(crate) fn is_read(&self, key: &K) -> bool {
         !self.unread.contains(key)
     }
 }
@@ -81,8 +81,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let now = self.clock.now();
         let reading = part_for_reading(round.beginning.invocation);
         let session = round.beginning.within(&reading).at(now);
-        let told = round.told.get_or_init(|| told_of_late(session, sent)).await;
-        Storms::of(due, told, &self.begun_storms.of(&channel.id, now))
+        let recent = round.recent.get_or_init(|| read_recent(session, sent)).await;
+        Storms::of(due, recent, &self.begun_storms.of(&channel.id, now))
     }
 
     /// The states of messages, some at a time.

@@ -4,7 +4,7 @@ use judging::Rules;
 use table::Session;
 use tokio::sync::OnceCell;
 
-use crate::storm::Told;
+use crate::storm::RecentMessages;
 
 /// What all channels are served with.
 pub(crate) struct Round<'a, S> {
@@ -13,6 +13,6 @@ pub(crate) struct Round<'a, S> {
     pub(crate) beginning: Session<'a, S>,
     /// All the time of the round, for noting what became of requests.
     pub(crate) noting: Session<'a, S>,
-    /// What was told of late, by which storms are found: read once, when the first channel needs it.
-    pub(crate) told: OnceCell<Told>,
+    /// The messages of the last ten minutes, by which storms are found: read once, when the first channel needs them.
+    pub(crate) recent: OnceCell<RecentMessages>,
 }

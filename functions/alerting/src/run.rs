@@ -24,7 +24,7 @@ use crate::{Alerting, Event};
 const MAX_MARKING: Duration = Duration::from_secs(5);
 /// The time that is kept for noting that the last request of a round arrived.
 const NOTING: Duration = Duration::from_secs(3);
-/// The time that is kept for sending what the minute tells.
+/// The time that is kept for sending what the minute has judged.
 const RESERVE: Duration = Duration::from_secs(20);
 
 /// For how long messages are sent by older rules: one that was deleted or paused since sends too.
@@ -110,7 +110,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Sends what waits, judges, and sends what was told or is still left. Judging has its time however slow the table and
+    /// Sends what waits, judges, and sends what that makes or is still left. Judging has its time however slow the table and
     /// the receivers are, and whatever fails.
     async fn minute(
         &self,
@@ -154,7 +154,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             Err(error) => return AllSent::without_channels(error),
         };
 
-        let round = Round { rules, beginning, noting, told: OnceCell::new() };
+        let round = Round { rules, beginning, noting, recent: OnceCell::new() };
         AllSent::of(self.send_all(&channels, &round).await)
     }
 

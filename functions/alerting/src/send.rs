@@ -187,7 +187,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
         due.retain(|message| {
             is_test(message)
-                || states.is_told(&message.told.alert) && ended.is_told(&message.told.alert.rule)
+                || states.is_read(&message.told.alert) && ended.is_read(&message.told.alert.rule)
         });
         (choose(due, &storms.counted, &states.found, now), storms)
     }
@@ -204,11 +204,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Chosen {
         let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
         let states = self.states(&needed, sent, round).await;
-        let is_told = |message: &WaitingMessage| {
+        let is_read = |message: &WaitingMessage| {
             is_test(message)
-                || states.is_told(&message.told.alert) && ended.is_told(&message.told.alert.rule)
+                || states.is_read(&message.told.alert) && ended.is_read(&message.told.alert.rule)
         };
-        if !repeated.iter().all(is_told) {
+        if !repeated.iter().all(is_read) {
             sent.is_cut = true;
             return Chosen::default();
         }
@@ -376,7 +376,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Gives messages back. The channel is said to fail at once if a person has to mend something or the receiver asks
+    /// Gives messages back. A channel is noted as failing at once if a person has to mend something or the receiver asks
     /// for a pause, which holds later messages too; and else at the second attempt.
     async fn failed(
         &self,
@@ -395,7 +395,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
 
         let postponed = leased.iter().map(|message| {
-            // A refusal of this attempt does not tell that an earlier one did not arrive.
+            // A refusal of this attempt does not say that an earlier one did not arrive.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // What may have arrived stays together.
             let next = if may_have_arrived { soonest } else { next_of(message) };
@@ -410,9 +410,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let is_second = leased.iter().any(|message| message.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
-        let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
+        let is_noted_at_once =
+            failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
         // Also where one is not given back: its lease ends by itself.
-        if is_told_at_once || is_second || channel.failing.is_some() {
+        if is_noted_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };
             session.note_channel(channel, Some(failing)).await?;

@@ -4,8 +4,8 @@ use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
 use table::{StoreError, StoreResult, UnreadableItem, WaitingMessage};
 
-/// For how long the channel fails that has failed longest, or a message is due that is left to the next round. It is told at zero
-/// too: an alarm tells if messages are not delivered, and if nobody is there to deliver them.
+/// For how long the channel fails that has failed longest, or a message is due that is left to the next round. Zero is
+/// logged too: an alarm rings if messages are not delivered, and if nobody is there to deliver them.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
 /// The most damaged messages of a channel that a log event names.
 const MAX_NAMED: usize = 10;
@@ -38,7 +38,7 @@ pub(crate) struct Sent {
 /// What was done for all channels.
 #[derive(Debug, Default)]
 pub(crate) struct AllSent {
-    /// Their number; `None` if the table did not tell them.
+    /// Their number; `None` if they could not be read.
     channels: Option<usize>,
     messages: usize,
     /// Messages that were sent, and that the table has kept.
@@ -79,7 +79,7 @@ impl AllSent {
         all
     }
 
-    /// Nothing was done: the table did not tell the channels.
+    /// Nothing was done: the channels could not be read.
     pub(crate) fn without_channels(error: StoreError) -> Self {
         let failures = vec![format!("the channels: {}", chain(&error))];
         Self { failures, error: Some(error), ..Self::default() }
@@ -108,7 +108,7 @@ impl AllSent {
     /// Notes it in the log event. An error is what was wrong with the table.
     pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
         if let Some(channels) = self.channels {
-            // Nothing is told where nobody knows: the alarm counts that as undelivered.
+            // Nothing is logged where nobody knows: the alarm counts that as undelivered.
             if self.failing_since.is_some() || !self.is_unread {
                 let seconds = self.failing_since.map_or(0, |since| now.since(since).num_seconds());
                 log.seconds(UNDELIVERED, seconds.max(0));

@@ -1,7 +1,7 @@
 //! Storms: a rule that has messages about many devices within ten minutes tells their count, and what follows waits.
-//! Reads what was told; sends nothing.
+//! Reads the messages of these minutes; sends nothing.
 //!
-//! What was sent is what was told and waits no more, so nothing is stored of a storm but the number that an attempt told,
+//! What was judged and waits no more was sent, so nothing is stored of a storm but the number that an attempt told,
 //! and whoever sends sees the same. Where the table lets only a part of a storm be sent, the process remembers the number.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ use crate::waiting::{MAX_READ, is_test};
 pub(crate) const MAX_SINGLE: usize = 20;
 /// The time in which devices are counted.
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
-/// The number of told messages that one query reads.
+/// The number of messages that one query reads.
 const PAGE: usize = 200;
-/// The most told messages that are read: twice as many as waiting messages, because waiting messages were told too and
-/// are not counted as sent.
-const MAX_TOLD: usize = 2 * MAX_READ;
+/// The most recent messages that are read: twice as many as waiting messages, because those are among them and are not
+/// counted as sent.
+const MAX_RECENT: usize = 2 * MAX_READ;
 
 /// The rules that storm.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub(crate) struct Storms {
     due: BTreeMap<RuleId, usize>,
 }
 
-/// What was told of late.
+/// The messages that were judged in the last ten minutes, sent or not.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct RecentMessages {
     pub(crate) messages: Vec<ToldMessage>,
-    /// Whether all of it was read.
+    /// Whether all of them were read.
     pub(crate) is_whole: bool,
 }
 
@@ -86,9 +86,13 @@ impl BegunStorms {
 }
 
 impl Storms {
-    /// The rules that storm, by due messages, messages told in the last ten minutes, and storms that were sent in part.
+    /// The rules that storm, by due messages, those of the last ten minutes, and storms that were sent in part.
     /// Only a rule on each of several devices can.
-    pub(crate) fn of(due: &[WaitingMessage], told: &Told, begun: &BTreeMap<RuleId, usize>) -> Self {
+    pub(crate) fn of(
+        due: &[WaitingMessage],
+        recent: &RecentMessages,
+        begun: &BTreeMap<RuleId, usize>,
+    ) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&AlertSubject>> = BTreeMap::new();
         for message in due.iter().filter(|message| may_storm(message)) {
             let alert = &message.told.alert;
@@ -98,14 +102,14 @@ impl Storms {
         let unsent: BTreeSet<ToldKey> = due.iter().map(|message| message.told.key()).collect();
         let mut storms = Self { due: count_by_rule(due), ..Self::default() };
         for (rule, waiting) in waiting {
-            let sent = told.messages.iter().filter(|message| message.alert.rule == *rule);
+            let sent = recent.messages.iter().filter(|message| message.alert.rule == *rule);
             let sent = sent.filter(|message| !unsent.contains(&message.key()));
             let sent: BTreeSet<&AlertSubject> =
                 sent.map(|message| &message.alert.subject).collect();
 
             let all = sent.union(&waiting).count();
             // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
-            let known = if told.is_whole { all } else { waiting.len() };
+            let known = if recent.is_whole { all } else { waiting.len() };
             if let Some(devices) = begun.get(rule) {
                 storms.counted.insert(rule.clone(), known.max(*devices));
             } else if sent.len() > MAX_SINGLE {
@@ -146,18 +150,18 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
     count
 }
 
-/// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.
-pub(crate) async fn told_of_late(
+/// The messages of the last ten minutes, as far as they can be read: with less, messages that a storm would hold are sent.
+pub(crate) async fn read_recent(
     session: Session<'_, impl ReadToldMessages>,
     sent: &mut Sent,
-) -> Told {
-    let (mut told, mut after) = (Told::default(), None);
+) -> RecentMessages {
+    let (mut recent, mut after) = (RecentMessages::default(), None);
     // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
     // rule's messages for hours.
     let Ok(range) =
         TimeRange::new(session.now.saturating_add(-WINDOW), session.now.saturating_add(WINDOW))
     else {
-        return told;
+        return recent;
     };
 
     loop {
@@ -166,15 +170,15 @@ pub(crate) async fn told_of_late(
             Ok(page) => page,
             Err(error) => {
                 sent.error = Some(error);
-                return told;
+                return recent;
             }
         };
 
-        told.messages.extend(page.listing.found);
-        told.is_whole = !page.has_more;
-        after = told.messages.last().map(ToldMessage::key);
-        if told.is_whole || after.is_none() || told.messages.len() >= MAX_TOLD {
-            return told;
+        recent.messages.extend(page.listing.found);
+        recent.is_whole = !page.has_more;
+        after = recent.messages.last().map(ToldMessage::key);
+        if recent.is_whole || after.is_none() || recent.messages.len() >= MAX_RECENT {
+            return recent;
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Chosen {
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
-/// When the first attempt of a message was made, as far as the channel tells.
+/// When the first attempt of a message was made, as far as the channel says.
 pub(crate) fn first_attempt(
     message: &WaitingMessage,
     channel: &StoredChannel,
@@ -227,11 +227,11 @@ pub(crate) fn choose(
         }
 
         let state = states.get(&key).copied();
-        let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
+        let is_any_counted = messages.iter().any(|message| is_counted(message, counted));
         // No later message says what one of a period or a step says.
         let is_told_once = matches!(state, Some(AlertState::Once(_)));
         let has_waited = messages.iter().any(|message| has_waited(message, now));
-        if !is_told_once && (is_told_by_count || has_waited) {
+        if !is_told_once && (is_any_counted || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let overtaken = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..overtaken));

@@ -678,7 +678,7 @@ async fn without_the_note_that_it_runs_a_minute_judges_all_but_silence() {
 }
 
 #[tokio::test]
-async fn a_damaged_mark_is_told_and_replaced_and_the_minute_goes_on() {
+async fn a_damaged_mark_is_logged_and_replaced_and_the_minute_goes_on() {
     let world = World::new();
     store_work_for_a_minute(&world).await;
     let mark = RunningMark { version: 7, at: world.now(), pauses: Vec::new() };

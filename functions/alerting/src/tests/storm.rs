@@ -13,7 +13,7 @@ use table::{
 
 use super::{Reply, World};
 use crate::sent::Sent;
-use crate::storm::{MAX_SINGLE, WINDOW, told_of_late};
+use crate::storm::{MAX_SINGLE, WINDOW, read_recent};
 
 const NOW: Timestamp = Timestamp::MIN;
 
@@ -251,7 +251,7 @@ async fn in_a_random_storm_each_devices_last_news_arrives_and_requests_are_few()
 
 /// As many as are told where thousands of devices fall silent at once: with some of them, too few would count as sent.
 #[tokio::test]
-async fn all_that_was_told_of_late_is_read() {
+async fn all_messages_of_the_last_ten_minutes_are_read() {
     let world = World::new();
     let rule = world.rule_on_each("r").await;
     let count = 1_100;
@@ -261,10 +261,10 @@ async fn all_that_was_told_of_late_is_read() {
         let judgement = NewJudgement::new(&rule, state, news, &[], world.now());
         world.store.put_judgement(&judgement, &invocation()).await.expect("asked");
     }
-    let told =
-        told_of_late(Session::new(&world.store, &invocation(), world.now()), &mut Sent::default())
+    let recent =
+        read_recent(Session::new(&world.store, &invocation(), world.now()), &mut Sent::default())
             .await;
-    assert_eq!((told.messages.len(), told.is_whole), (count, true));
+    assert_eq!((recent.messages.len(), recent.is_whole), (count, true));
 }
 
 /// No later message says what a step says.
