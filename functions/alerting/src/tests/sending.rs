@@ -206,7 +206,7 @@ async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through(
 }
 
 #[tokio::test]
-async fn a_channel_that_was_edited_is_tried_at_once() {
+async fn what_was_given_up_is_sent_within_an_hour_after_its_channel_was_edited() {
     let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will(vec![Reply::Status(404); 1_000]);
