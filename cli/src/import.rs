@@ -279,7 +279,7 @@ fn import_readings(
     let summary = compared.unless_stopped(summary, &client)?;
     print(&summary);
     say_of_end();
-    let is_rolled_up = after_upload(&client, summary.stored, goes_on)?;
+    let is_rolled_up = after_upload(&client, summary.stored, goes_on);
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 

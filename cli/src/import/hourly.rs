@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::bail;
 use domain::{DeviceId, MetricName, Timestamp};
 use serde_json::json;
 
@@ -11,12 +12,31 @@ use crate::client::{Ask, Client};
 use crate::output::counted;
 
 /// Notes the newest hourly mean of each entity, in nanoseconds, if `metric_of` knows a metric of it. Returns what is said
-/// of it; nothing where there are none.
+/// of it, also of a failure, without which an import is complete; nothing where there are none.
 pub(super) fn note(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
     client: &Client,
-) -> anyhow::Result<Option<String>> {
+) -> Option<String> {
+    match noted(hourly, metric_of, client) {
+        Ok(0) => None,
+        Ok(noted) => {
+            let have = if noted == 1 { "has" } else { "have" };
+            let metrics = counted(noted, "metric");
+            Some(format!("noted until when {metrics} {have} hourly means only"))
+        }
+        Err(why) => {
+            Some(format!("the page does not show until when there are hourly means only: {why:#}"))
+        }
+    }
+}
+
+/// Returns how many metrics were noted.
+fn noted(
+    hourly: &BTreeMap<String, i64>,
+    metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
+    client: &Client,
+) -> anyhow::Result<u64> {
     let mut noted = 0;
     for (entity, nanos) in hourly {
         let at = Timestamp::from_millis(nanos.div_euclid(1_000_000));
@@ -34,18 +54,13 @@ pub(super) fn note(
         let answer = client.send(ask, &AtomicBool::new(false))?;
         match answer.status {
             200 => noted += 1,
-            401 | 403 => {
-                let why = "the page does not show until when there are hourly means only: that needs an admin's token";
-                return Ok(Some(why.to_owned()));
-            }
+            401 | 403 => bail!("that needs an admin's token"),
             // It has other names here, by the settings of the token.
             404 | 422 => {}
             _ => return Err(client.error(&path, &answer)),
         }
     }
-    let metrics = counted(noted, "metric");
-    let have = if noted == 1 { "has" } else { "have" };
-    Ok((noted > 0).then(|| format!("noted until when {metrics} {have} hourly means only")))
+    Ok(noted)
 }
 
 #[cfg(test)]
@@ -78,7 +93,7 @@ mod tests {
             let metric = |device: &DeviceId, _| {
                 (device.as_str() != "sensor.past").then(|| "temperature".parse().unwrap())
             };
-            let said = note(&hourly.into(), metric, &client).unwrap();
+            let said = note(&hourly.into(), metric, &client);
             assert_eq!(said.as_deref(), Some(expected));
         }
         let seen = seen.lock().unwrap();

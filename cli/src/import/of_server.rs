@@ -156,7 +156,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if let Some(said) = run.wanted.map().not_met().filter(|_| is_all_read) {
         print(said);
     }
-    let is_rolled_up = after_upload(&client, run.sent.stored, has_begun)?;
+    let is_rolled_up = after_upload(&client, run.sent.stored, has_begun);
     let Sent { refusals, refused_before, .. } = run.sent;
     compared.finish(is_rolled_up, &refusals, refused_before)
 }

@@ -128,9 +128,9 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     settings::apply(&units, &client, now);
-    let is_rolled_up = after_upload(&client, stored, goes_on)?;
+    let is_rolled_up = after_upload(&client, stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
-    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
+    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client) {
         print(said);
     }
     compared.finish(is_rolled_up, &all, refused_before)

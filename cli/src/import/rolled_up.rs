@@ -3,7 +3,7 @@
 //! The server tells up to which instant all changes of past readings are folded, whichever these are, and what
 //! its clock shows. All is there when that instant is the one at which the import had ended.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) enum Waited {
     RolledUp,
     /// The server does not tell: it has no rollups yet, or an older version.
     Untold,
-    /// The rollups are behind and nothing moved for a long time, or a person interrupted.
+    /// The rollups are behind and nothing moved for a long time.
     Behind,
 }
 
@@ -45,19 +45,13 @@ struct Rollups {
     at: Option<String>,
 }
 
-/// Waits until the server has folded all that is stored now.
+/// Waits until the server has folded all that is stored now. Fails with [`crate::interrupted::Interrupted`] when a person interrupts.
 pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited> {
-    let interrupted = client.interrupted();
     let (mut stored, mut before) = (None, None);
     let mut quiet = Stopwatch::start();
     let mut pause = FIRST_PAUSE;
     loop {
-        let (folded, at) = match look(client) {
-            Ok(Some(told)) => told,
-            Ok(None) => return Ok(Waited::Untold),
-            Err(_) if interrupted.load(Ordering::Acquire) => return Ok(Waited::Behind),
-            Err(error) => return Err(error),
-        };
+        let Some((folded, at)) = look(client)? else { return Ok(Waited::Untold) };
         // By the server's clock: this machine's may differ.
         let stored = *stored.get_or_insert(at);
         if folded >= stored {
@@ -66,7 +60,7 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
         if before.replace(folded) != Some(folded) {
             quiet = Stopwatch::start();
         }
-        if quiet.elapsed() > PATIENCE || interrupted.load(Ordering::Acquire) {
+        if quiet.elapsed() > PATIENCE {
             return Ok(Waited::Behind);
         }
         let left = stored.since(folded).num_seconds();

@@ -2,7 +2,7 @@
 //! Sends no reading.
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use domain::Timestamp;
@@ -15,6 +15,7 @@ use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client, without_login};
+use crate::interrupted::Interrupted;
 use crate::output::{print, print_error};
 use crate::{progress, sample_home};
 
@@ -70,19 +71,28 @@ pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client,
     Ok((client, resume))
 }
 
-/// Waits until series and energy have what was stored, and says so. Returns whether they have.
+/// Waits until series and energy have what was stored, and says so. Returns whether they have. A failure is said: the
+/// import is complete without the wait, which Ctrl-C ends, and nothing else.
 ///
 /// An import that goes on and stores nothing waits as well: the one before it may have been killed a moment ago. Where
 /// neither has stored anything, nobody is asked.
-pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> anyhow::Result<bool> {
+pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> bool {
     if stored == 0 && !goes_on {
-        return Ok(true);
+        return true;
     }
 
     let bar = progress::spinner();
     let waited = rolled_up::wait(client, &bar);
     bar.finish_and_clear();
-    let waited = waited?;
+
+    let waited = waited.unwrap_or_else(|error| {
+        if error.is::<Interrupted>() {
+            client.interrupted().store(false, Ordering::Release);
+        } else {
+            print_error(format_args!("{error:#}"));
+        }
+        Waited::Behind
+    });
 
     let said = match waited {
         Waited::RolledUp => ROLLED_UP,
@@ -92,7 +102,7 @@ pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> anyho
     if stored > 0 {
         print(said);
     }
-    Ok(waited == Waited::RolledUp)
+    waited == Waited::RolledUp
 }
 
 /// Says which devices are the sample home's, if the table has them and the token may read.
@@ -252,7 +262,7 @@ mod tests {
             Reply::of(200, if n == 0 { BEHIND } else { FOLDED })
         });
         let client = Client::impatient(&server.url, Duration::ZERO);
-        assert!(after_upload(&client, 0, true).unwrap());
+        assert!(after_upload(&client, 0, true));
         assert_eq!(looks.try_iter().count(), 2, "it is behind at first");
     }
 
@@ -260,7 +270,23 @@ mod tests {
     fn where_nothing_was_stored_no_rollup_is_waited_for() {
         let server = fake_server::serve(|_, request| panic!("{request:?}"));
         let client = Client::impatient(&server.url, Duration::ZERO);
-        assert!(after_upload(&client, 0, false).unwrap());
+        assert!(after_upload(&client, 0, false));
+    }
+
+    #[test]
+    fn ctrl_c_ends_the_wait_for_rollups_and_nothing_behind_it() {
+        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        client.interrupted().store(true, Ordering::Release);
+        assert!(!after_upload(&client, 1, false));
+        assert_eq!(client.send(Ask::get("/"), &AtomicBool::new(false)).unwrap().status, 200);
+    }
+
+    #[test]
+    fn a_server_that_is_away_in_the_wait_for_rollups_leaves_the_report() {
+        let server = fake_server::serve(|_, _| Reply::NONE);
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert!(!after_upload(&client, 1, false));
     }
 
     #[test]

@@ -401,15 +401,17 @@ impl State {
         }
     }
 
+    /// Asks what the device and the room of a reading were before the import. A question without an answer ends the
+    /// import: its next run asks again, while an unknown past would stay unknown.
     fn ask(&mut self, known: &Known<'_>, reading: &Reading, now: Timestamp) -> anyhow::Result<()> {
         let Reading { device, room, .. } = reading;
         self.ask_device(known, device, now)?;
         if let Some(room) = room.as_ref().filter(|room| !self.earlier.rooms.contains_key(*room)) {
-            let is_known = self.is_past_unknown || known.has_room(room).unwrap_or(true);
+            let is_new = !self.is_past_unknown && !known.has_room(room)?;
             if let Some(kept) = &mut self.kept {
-                kept.add_room(room, !is_known)?;
+                kept.add_room(room, is_new)?;
             }
-            self.earlier.rooms.insert(room.clone(), !is_known);
+            self.earlier.rooms.insert(room.clone(), is_new);
         }
         Ok(())
     }
@@ -424,8 +426,7 @@ impl State {
             return Ok(());
         }
 
-        let before =
-            if self.is_past_unknown { None } else { known.before(device, now).ok().flatten() };
+        let before = if self.is_past_unknown { None } else { known.before(device, now)? };
         if let Some(kept) = &mut self.kept {
             kept.add_device(device, before.as_ref())?;
         }
@@ -598,9 +599,11 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usi
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
 
-    use domain::given::at;
+    use domain::given::{at, device, room};
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -702,6 +705,59 @@ mod tests {
             assert!(compared.text.contains(expected), "{expected:?} is not in {}", compared.text);
             assert_eq!(compared.is_lossy, is_lossy, "{}", compared.text);
         }
+    }
+
+    /// Makes a comparison, and notes a reading in a room. Returns whether the device and the room were new.
+    fn asked_before(
+        client: &Client,
+        kept: &Path,
+        goes_on: GoesOn<'_>,
+    ) -> anyhow::Result<[bool; 2]> {
+        let now = at("2026-02-01T00:00:00Z");
+        let comparison = Comparison::begin(client, Some(kept.to_owned()), goes_on, now)?;
+        let json = r#"{"device_id":"d","room":"hall","timestamp":"2026-01-11T16:00:00Z","t":1}"#;
+        comparison.note([&local::read_reading(json, now).unwrap()])?;
+
+        let earlier = comparison.state.into_inner().earlier;
+        let is_new_device = earlier.devices[&device("d")].as_ref().is_some_and(|it| it.is_new);
+        Ok([is_new_device, earlier.rooms[&room("hall")]])
+    }
+
+    /// A server of a table without rooms that answers questions about devices with this status, or not at all while it is
+    /// away.
+    fn new_table(status: u16, is_away: &Arc<AtomicBool>) -> fake_server::Server {
+        let is_away = Arc::clone(is_away);
+        fake_server::serve(move |_, request| match &*request.path {
+            "/health?details=1" => Reply::of(200, TOLD),
+            "/rooms?limit=1" => Reply::of(200, "{}"),
+            _ if is_away.load(Ordering::SeqCst) => Reply::NONE,
+            "/rooms/hall" => Reply::of(404, "{}"),
+            _ => Reply::of(status, "{}"),
+        })
+    }
+
+    #[test]
+    fn what_was_not_answered_before_an_import_is_asked_again_by_its_next_run() {
+        let is_away = Arc::new(AtomicBool::new(true));
+        let server = new_table(404, &is_away);
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("before");
+
+        let error = asked_before(&client, &kept, GoesOn::No(Some("x"))).unwrap_err();
+        assert!(error.to_string().starts_with("cannot reach"), "{error}");
+
+        is_away.store(false, Ordering::SeqCst);
+        assert_eq!(asked_before(&client, &kept, GoesOn::Read).unwrap(), [true, true]);
+    }
+
+    #[test]
+    fn a_device_that_is_being_deleted_does_not_end_an_import() {
+        let server = new_table(410, &Arc::default());
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("before");
+        assert_eq!(asked_before(&client, &kept, GoesOn::No(None)).unwrap(), [false, true]);
     }
 
     #[test]

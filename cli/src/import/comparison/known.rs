@@ -80,7 +80,7 @@ enum Rows {
     Found(Vec<(Timestamp, String, ByMetric)>),
     /// The registry does not know the device.
     NoDevice,
-    /// The server cannot tell: its rollups do not reach so far back.
+    /// The server cannot tell: its rollups do not reach so far back, or the device is being deleted.
     Untold,
 }
 
@@ -328,7 +328,7 @@ impl<'a> Known<'a> {
                 Ok(Rows::Found(rows))
             }
             404 => Ok(Rows::NoDevice),
-            422 => Ok(Rows::Untold),
+            410 | 422 => Ok(Rows::Untold),
             _ => Err(self.client.error(&path, &answer)),
         }
     }
