@@ -11,5 +11,5 @@ mod take_back;
 mod tally;
 
 pub(super) use compare::{Comparison, StoredHour, value_metric};
-pub(super) use kept::GoesOn;
+pub(super) use kept::{GoesOn, Import};
 pub(super) use report::{Head, Places};

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, GoesOn, Places};
+use super::comparison::{Comparison, GoesOn, Import, Places};
 use super::of_source::{self, Wanted, print_counts};
 use super::points::{Counts, Sent, United, Watched, beside_no_means, send};
 use super::resume::{Resume, Witness};
@@ -77,7 +77,13 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let client = args.target.client(args.token.as_deref())?;
     let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
-    let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
+    let import = Import {
+        asked: asked.clone(),
+        of: Some(of.clone()),
+        began: now.as_millis(),
+        has_changed: false,
+    };
+    let begins = GoesOn::No((known.is_none() && !args.again).then_some(&import));
     let mut progress = still_true(known, &client)?;
     let has_begun = progress.is_some();
     let began = progress.as_ref().and_then(|known| Timestamp::from_millis(known.began?).ok());

@@ -24,6 +24,8 @@ pub(super) struct Resume {
     kept: Option<String>,
     /// Whether it begins anew, whatever an earlier import did.
     is_anew: bool,
+    /// Whether lines are processed of the file as it was, or with other options.
+    has_changed: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -152,9 +154,11 @@ impl Resume {
         };
         let earlier = path.as_ref().filter(|_| !again).and_then(read);
         let kept = earlier.as_ref().and_then(|state| state.of.clone());
-        let earlier = earlier.filter(|state| state.fingerprint == fingerprint);
+        let is_other = |state: &State| state.fingerprint != fingerprint;
+        let has_changed = earlier.as_ref().is_some_and(|it| is_other(it) && it.acknowledged > 0);
+        let earlier = earlier.filter(|state| !is_other(state));
         let state = earlier.unwrap_or_else(|| State::new(fingerprint));
-        Ok(Self { path, state, kept, is_anew: again })
+        Ok(Self { path, state, kept, is_anew: again, has_changed })
     }
 
     /// Notes which file goes into which target. Fails if progress of another file or into another target is kept, which
@@ -212,6 +216,16 @@ impl Resume {
     /// Returns a reading among them that was stored.
     pub(super) const fn witness(&self) -> Option<&Witness> {
         self.state.witness.as_ref()
+    }
+
+    /// Returns whether lines are processed of the file as it was, or with other options. The import starts over.
+    pub(super) const fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// Returns the file and the target, for people.
+    pub(super) fn import(&self) -> Option<&str> {
+        self.state.of.as_deref()
     }
 
     /// Returns what tells the import from others, unless it begins anew.
@@ -379,11 +393,11 @@ mod tests {
         fs::write(&file, "a").unwrap();
         Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None, 0, "").unwrap();
         assert!(state.exists());
-        let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
-        assert_eq!(acknowledged(), 500);
+        let resume = || Resume::of(&file, Some(&state), "x", false).unwrap();
+        assert_eq!((resume().acknowledged(), resume().has_changed()), (500, false));
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
-        assert_eq!(acknowledged(), 0, "written since");
+        assert_eq!((resume().acknowledged(), resume().has_changed()), (0, true), "written since");
     }
 
     #[test]

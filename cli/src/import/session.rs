@@ -9,7 +9,7 @@ use domain::Timestamp;
 use serde_json::Value;
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, GoesOn, Head, Places};
+use super::comparison::{Comparison, GoesOn, Head, Import, Places};
 use super::described::Described;
 use super::refusals::Refusals;
 use super::resume;
@@ -49,6 +49,12 @@ pub(super) fn progress_of(args: &ImportArgs, asked: &str) -> anyhow::Result<resu
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
     let mut resume = progress_of(args, asked)?;
     let client = client(args)?;
+    if resume.has_changed() {
+        let file = args.file.display();
+        print(format_args!(
+            "{file}, or an option, has changed since the interrupted import; starting over"
+        ));
+    }
     if resume.acknowledged() > 0 && !resume.tells_lines() {
         print(
             "the progress is that of an earlier version and does not tell which lines it counts; starting over",
@@ -133,8 +139,14 @@ impl<'a> Compared<'a> {
     ) -> anyhow::Result<Self> {
         let beside = args.file.is_file().then_some(args.file.as_path());
         let places = Places::of(args.report.as_deref(), beside)?;
+        let import = resume.asked().map(|asked| Import {
+            asked: asked.to_owned(),
+            of: resume.import().map(ToOwned::to_owned),
+            began: now.as_millis(),
+            has_changed: false,
+        });
         let goes_on =
-            if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No(resume.asked()) };
+            if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No(import.as_ref()) };
         let comparison = Comparison::begin(client, resume.beside("-before"), goes_on, now)?;
         if resume.acknowledged() == 0 {
             tell_of_sample_home(client);

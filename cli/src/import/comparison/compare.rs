@@ -566,6 +566,14 @@ impl Months {
 /// Returns the number of lines that take something back.
 fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usize {
     let (mut brought, mut lines) = (Vec::new(), 0);
+    let until = earlier.since.unwrap_or(Timestamp::MAX);
+    if earlier.since.is_some() {
+        report.comment(format_args!(
+            "The source has changed since the import began. Readings from {until} on are not taken back: others may \
+             have written since."
+        ));
+    }
+
     for (device, imported) in &tally.devices {
         let Some(before) = earlier.devices.get(device).and_then(Option::as_ref) else {
             report.comment(format_args!(
@@ -574,9 +582,9 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usi
             continue;
         };
         let Spans { taken_back, kept } = Spans::of(imported, before);
-        lines += taken_back.len();
-        for span in taken_back {
-            report.line(&take_back::readings(device, span));
+        for (from, to) in taken_back.into_iter().filter(|(from, _)| *from < until) {
+            report.line(&take_back::readings(device, (from, to.min(until))));
+            lines += 1;
         }
         if !kept.is_empty() {
             report.comment(format_args!(
@@ -606,6 +614,7 @@ mod tests {
     use domain::given::{at, device, room};
 
     use super::*;
+    use crate::import::comparison::Import;
     use crate::import::fake_server::{self, Reply};
 
     const HEADER: &str = "timestamp,partial,coverage,t.count,t.sum\n";
@@ -659,6 +668,35 @@ mod tests {
             comparison.note([&reading]).unwrap();
         }
         comparison.finish(true, &head(), &Places::default()).unwrap()
+    }
+
+    #[test]
+    fn readings_since_the_first_run_of_a_changed_source_are_not_taken_back() {
+        let mut tally = Tally::new(Zone::UTC);
+        for time in ["2026-01-10T16:00:00Z", "2026-01-11T16:00:00Z", "2026-01-12T16:00:00Z"] {
+            let json = format!(r#"{{"device_id":"d","timestamp":"{time}","t":1}}"#);
+            tally.add(&local::read_reading(&json, Timestamp::MAX).unwrap());
+        }
+        let before = Before { is_new: true, ..Before::default() };
+        let written = |since: Option<&str>| {
+            let devices = [(device("d"), Some(before.clone()))].into();
+            let earlier = Earlier { devices, since: since.map(at), ..Earlier::default() };
+            let mut report = Report::new(&head(), None);
+            let lines = write_take_back(&tally, &earlier, &mut report);
+            let directory = tempfile::tempdir().unwrap();
+            let path = report.write(&directory.path().join("report")).unwrap();
+            (lines, std::fs::read_to_string(path).unwrap())
+        };
+        let (_, all) = written(None);
+        assert!(all.contains("--to 2026-01-12T16:00:00.001Z"), "{all}");
+        let (lines, part) = written(Some("2026-01-11T00:00:00Z"));
+        assert!(
+            part.contains("--from 2026-01-10T16:00:00.000Z --to 2026-01-11T00:00:00.000Z"),
+            "{part}"
+        );
+        assert!(part.contains("from 2026-01-11T00:00:00.000Z on are not taken back"), "{part}");
+        let (none, _) = written(Some("2026-01-10T00:00:00Z"));
+        assert_eq!((lines, none), (3, 2), "the device itself");
     }
 
     const TOLD: &str = r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00.000Z", "folded_until": "2026-02-01T00:00:00.000Z"}}"#;
@@ -744,7 +782,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("before");
 
-        let error = asked_before(&client, &kept, GoesOn::No(Some("x"))).unwrap_err();
+        let begins = GoesOn::No(Some(&Import::default()));
+        let error = asked_before(&client, &kept, begins).unwrap_err();
         assert!(error.to_string().starts_with("cannot reach"), "{error}");
 
         is_away.store(false, Ordering::SeqCst);

@@ -19,12 +19,28 @@ use crate::progress_file;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Import { asked: String },
+    Import(Import),
     Device { device: String, before: Option<KeptBefore> },
     Room { room: String, is_new: bool },
     Report { report: PathBuf },
     Refused { refused: String },
     Window { window: String, devices: BTreeMap<String, KeptDevice> },
+}
+
+/// The import of a file, or of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::import) struct Import {
+    /// The state of the source, and the options.
+    pub(in crate::import) asked: String,
+    /// The source and the target. Absent in a file of an earlier version.
+    #[serde(default)]
+    pub(in crate::import) of: Option<String>,
+    /// When the first run began, in milliseconds.
+    #[serde(default)]
+    pub(in crate::import) began: i64,
+    /// Whether the source, or an option, has changed since then.
+    #[serde(default)]
+    pub(in crate::import) has_changed: bool,
 }
 
 /// What was stored of a device in a window.
@@ -69,12 +85,14 @@ pub(super) struct Earlier {
     pub(super) refused: BTreeSet<String>,
     /// What is stored and not read again.
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
+    /// When the first run began, if the source has changed since: from then on, others may have written.
+    pub(super) since: Option<Timestamp>,
 }
 
 impl Earlier {
     /// Returns whether nothing was noted.
     pub(super) fn is_nothing(&self) -> bool {
-        let Self { devices, rooms, reports, refused, stored } = self;
+        let Self { devices, rooms, reports, refused, stored, since: _ } = self;
         devices.is_empty()
             && rooms.is_empty()
             && reports.is_empty()
@@ -86,9 +104,9 @@ impl Earlier {
 /// How an import goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum GoesOn<'a> {
-    /// It begins. What an earlier run found that was killed before it noted any progress is kept, where it asked for the
-    /// same; nothing is where an import starts over.
-    No(Option<&'a str>),
+    /// It begins. What an earlier run found that was killed before it noted any progress is kept, also where the source
+    /// has changed since; nothing is where an import starts over.
+    No(Option<&'a Import>),
     /// All is read again.
     Read,
     /// What follows this window is read.
@@ -114,8 +132,8 @@ impl Kept {
             (_, Some((earlier, lines))) => (Some(earlier), lines),
             (GoesOn::No(asked), None) => {
                 // The first line tells that the file is ours, also if a crash cuts off the second one.
-                let asked = asked.unwrap_or_default().to_owned();
-                (Some(Earlier::default()), vec![line(&Line::Import { asked })?])
+                let import = asked.cloned().unwrap_or_default();
+                (Some(Earlier::default()), vec![line(&Line::Import(import))?])
             }
             (_, None) => (None, Vec::new()),
         };
@@ -178,10 +196,14 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
     let parsed = |text: &str| Some((format!("{text}\n"), serde_json::from_str(text).ok()?));
     let mut lines: Vec<(String, Line)> = text.lines().filter_map(parsed).collect();
     // A crash of the machine may have emptied it: then nobody knows what was there.
-    let Some((_, Line::Import { asked })) = lines.first() else { return None };
+    let Some((first, Line::Import(import))) = lines.first_mut() else { return None };
     if let GoesOn::No(wanted) = goes_on {
-        if Some(&**asked) != wanted {
-            return None;
+        let wanted = wanted?;
+        if import.asked != wanted.asked {
+            import.change_to(wanted)?;
+            *first = line(&Line::Import(import.clone())).ok()?;
+            // What the server refused may not be in the source any more, and a report has lines of its own.
+            lines.retain(|(_, line)| !matches!(line, Line::Refused { .. } | Line::Report { .. }));
         }
         lines.retain(|(_, line)| !matches!(line, Line::Window { .. }));
     }
@@ -209,7 +231,11 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             Line::Refused { refused } if !matches!(goes_on, GoesOn::After(_)) => {
                 earlier.refused.insert(refused);
             }
-            Line::Refused { .. } | Line::Import { .. } => {}
+            Line::Refused { .. } => {}
+            Line::Import(Import { began, has_changed, .. }) => {
+                let began = Timestamp::from_millis(began).ok()?;
+                earlier.since = has_changed.then_some(began);
+            }
             Line::Window { devices, .. } => {
                 for (device, stored) in devices {
                     earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
@@ -218,6 +244,17 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
         }
     }
     Some((earlier, texts))
+}
+
+impl Import {
+    /// Notes that the same import asks for something else now; `None` if another import does.
+    fn change_to(&mut self, wanted: &Self) -> Option<()> {
+        let is_same = self.of.is_some() && self.of == wanted.of;
+        is_same.then(|| {
+            self.asked.clone_from(&wanted.asked);
+            self.has_changed = true;
+        })
+    }
 }
 
 impl From<&OfDevice> for KeptDevice {
@@ -345,10 +382,39 @@ mod tests {
             kept.add_window("w", &Tally::new(domain::Zone::UTC)).unwrap();
             found
         };
-        let (one, other) = (GoesOn::No(Some("one")), GoesOn::No(Some("other")));
+        let import = |asked: &str| Import { asked: asked.to_owned(), ..Import::default() };
+        let (one, other) = (import("one"), import("other"));
+        let (one, other) = (GoesOn::No(Some(&one)), GoesOn::No(Some(&other)));
         assert_eq!([devices(one), devices(one), devices(GoesOn::Read)], [0, 1, 1]);
         assert_eq!([devices(other), devices(other)], [0, 1], "another file or table");
         assert_eq!([devices(GoesOn::No(None)), devices(other)], [0, 0], "it started over");
+    }
+
+    #[test]
+    fn what_a_killed_run_found_stays_true_when_its_source_has_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("before");
+        let import = |of: &str, asked: &str, began| {
+            let (asked, of) = (asked.to_owned(), Some(of.to_owned()));
+            Import { asked, of, began, has_changed: false }
+        };
+        let (mut kept, _) =
+            Kept::open(path.clone(), GoesOn::No(Some(&import("a", "1", 5)))).unwrap();
+        kept.add_device(&device("d"), Some(&Before { is_new: true, ..Before::default() })).unwrap();
+        kept.add_report("stopped".into()).unwrap();
+        kept.add_refused("{}".to_owned()).unwrap();
+
+        let changed = import("a", "2", 9);
+        for goes_on in [GoesOn::No(Some(&changed)), GoesOn::No(Some(&changed)), GoesOn::Read] {
+            let (_, earlier) = Kept::open(path.clone(), goes_on).unwrap();
+            let Earlier { devices, reports, refused, since, .. } = earlier.unwrap();
+            assert!(devices[&device("d")].as_ref().unwrap().is_new);
+            assert_eq!((reports.len(), refused.len()), (0, 0));
+            assert_eq!(since.unwrap().as_millis(), 5, "others may have written since");
+        }
+        let other = import("b", "3", 9);
+        let (_, earlier) = Kept::open(path, GoesOn::No(Some(&other))).unwrap();
+        assert!(earlier.unwrap().is_nothing(), "of another file or table");
     }
 
     #[test]
