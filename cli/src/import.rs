@@ -180,10 +180,11 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
             let bar = progress::spinner();
+            let directory = temporary::directory()?;
             let database = if input.is_plain() {
-                Database::open(&args.file)?
+                Database::open(&args.file, directory)?
             } else {
-                Database::unpack(input.into_reader())?
+                Database::unpack(input.into_reader(), directory)?
             };
             let storage = home_assistant::read_storage(args.storage.as_deref())?;
             let source = home_assistant::source(database, storage)?;
@@ -191,7 +192,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         }
         Format::HomeAssistantBackup => {
             let bar = progress::spinner();
-            let (database, storage) = home_assistant::open_backup(input.into_reader(), &args.file)?;
+            let directory = temporary::directory()?;
+            let (database, storage) =
+                home_assistant::open_backup(input.into_reader(), &args.file, directory)?;
             let source = home_assistant::source(database, storage)?;
             of_source::import(args, source, &bar, now)
         }

@@ -23,6 +23,9 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Whether the command ends by itself on Ctrl-C and the signal of a supervisor: nothing else ends it then.
+static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
+
 /// Removes an unfinished file or directory if a signal ends this process, and then ends it.
 ///
 /// In tasks of their own: the command may be busy, and is not asked to end.
@@ -36,8 +39,10 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
         let mut signal = signal(kind)?;
         let file = file.to_owned();
         tokio::spawn(async move {
-            if signal.recv().await.is_some() {
-                end(&file, 128 + kind.as_raw_value());
+            while signal.recv().await.is_some() {
+                if kind == SignalKind::hangup() || !ENDS_IN_ORDER.load(Ordering::Acquire) {
+                    end(&file, 128 + kind.as_raw_value());
+                }
             }
         });
     }
@@ -49,8 +54,10 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     let file = file.to_owned();
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            end(&file, EXIT_CODE.into());
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if !ENDS_IN_ORDER.load(Ordering::Acquire) {
+                end(&file, EXIT_CODE.into());
+            }
         }
     });
     Ok(())
@@ -83,6 +90,7 @@ fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
 /// Sets the flag on Ctrl-C or the signal of a supervisor, so that the command ends in order and says how far it came.
 /// Exits on a second signal.
 pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
+    ENDS_IN_ORDER.store(true, Ordering::Release);
     tokio::spawn(async move {
         if stop_signal().await.is_ok() {
             interrupted.store(true, Ordering::Release);

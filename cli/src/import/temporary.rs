@@ -1,12 +1,25 @@
-//! The room in the directory of temporary files, and what is said where it is too small. Makes no file.
+//! The directory of temporary files: a part of it for one import, its room, and what is said where that is too small.
+//! Makes no file.
 
 use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
+use tempfile::TempDir;
+
+use crate::interrupted;
 
 /// The variable that names another directory.
 const VARIABLE: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
+
+/// Makes a directory for copies. It is removed when it is dropped, and when a signal ends the process.
+pub(super) fn directory() -> anyhow::Result<TempDir> {
+    let directory = with_room(tempfile::tempdir().map_err(Into::into), || {
+        "no directory can be made".to_owned()
+    })?;
+    interrupted::remove_if_stopped(directory.path())?;
+    Ok(directory)
+}
 
 /// Fails if the directory of temporary files has less room than something takes that is written there.
 pub(super) fn ensure_room(taken_by: impl Display, bytes: u64) -> anyhow::Result<()> {

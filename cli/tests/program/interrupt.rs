@@ -38,8 +38,7 @@ fn interrupt_by(signal: &str) {
         is_stored()
     }));
     std::thread::sleep(Duration::from_millis(200));
-    let interrupt = Command::new("kill").args([signal, &import.id().to_string()]).status();
-    assert!(interrupt.unwrap().success());
+    kill(signal, import.id());
     assert_eq!(import.wait().unwrap().code(), Some(130));
     let stderr = BufReader::new(import.stderr.take().unwrap()).lines();
     let lines: Vec<String> = stderr.map(Result::unwrap).collect();
@@ -142,6 +141,11 @@ fn stalling() -> String {
     url
 }
 
+fn kill(signal: &str, id: u32) {
+    let killed = Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
 fn files(directory: &Path) -> usize {
     fs::read_dir(directory).unwrap().count()
 }
@@ -156,12 +160,36 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 #[test]
+fn an_import_that_a_signal_ends_leaves_no_copy_of_a_database() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        if is_ignored(code - 128) {
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut import = Command::new(PROGRAM);
+        import.args(["import", "-", "--dry-run"]).env("TMPDIR", directory.path());
+        import.stdin(Stdio::piped()).stderr(Stdio::null());
+        let mut import = import.spawn().unwrap();
+        // The rest of the database does not come.
+        let mut database = import.stdin.take().unwrap();
+        database.write_all(b"SQLite format 3\0").unwrap();
+        database.write_all(&[0; 20_000]).unwrap();
+
+        let is_begun = || {
+            std::thread::sleep(Duration::from_millis(50));
+            let mut entries = fs::read_dir(directory.path()).unwrap();
+            entries.any(|entry| files(&entry.unwrap().path()) == 1)
+        };
+        assert!((0..400).any(|_| is_begun()), "nothing is unpacked");
+        kill(signal, import.id());
+        assert_eq!(import.wait().unwrap().code(), Some(code));
+        assert_eq!(files(directory.path()), 0, "{signal} leaves a copy");
+    }
+}
+
+#[test]
 fn an_export_that_a_signal_ends_leaves_no_file() {
     let url = stalling();
-    let kill = |signal: &str, id: u32| {
-        let killed = Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
-        assert!(killed.success());
-    };
     for (signal, code, name) in [
         ("-INT", 130, "a.ndjson"),
         ("-TERM", 143, "a.csv"),

@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use tar::Archive;
+use tempfile::TempDir;
 
 use super::database::Database;
 use super::storage::{REGISTRIES, Storage};
@@ -60,19 +61,19 @@ enum Level {
 
 /// What was found in a backup.
 struct Found {
-    directory: tempfile::TempDir,
+    directory: TempDir,
     has_database: bool,
     registries: HashMap<&'static str, Vec<u8>>,
     description: Option<Description>,
 }
 
-/// Opens the database of a backup, and reads its `.storage`.
+/// Opens the database of a backup, unpacked into the directory, and reads its `.storage`.
 pub(in crate::import) fn open(
     reader: impl Read,
     shown: &Path,
+    directory: TempDir,
 ) -> anyhow::Result<(Database, Storage)> {
     let shown = shown.display();
-    let directory = tempfile::tempdir()?;
     let mut found =
         Found { directory, has_database: false, registries: HashMap::new(), description: None };
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
@@ -202,8 +203,8 @@ mod tests {
 
     fn opened(bytes: &[u8]) -> Result<(i64, bool), String> {
         assert!(is_archive(bytes));
-        let (database, storage) =
-            open(bytes, Path::new("b.tar")).map_err(|error| format!("{error:#}"))?;
+        let (database, storage) = open(bytes, Path::new("b.tar"), tempfile::tempdir().unwrap())
+            .map_err(|error| format!("{error:#}"))?;
         let value =
             database.connection.query_row("SELECT a FROM states", [], |row| row.get(0)).unwrap();
         Ok((value, storage.has_areas()))

@@ -1,12 +1,13 @@
 //! Opens Home Assistant's database, also while Home Assistant uses it. Reads no table of it.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
-use tempfile::{TempDir, TempPath};
+use tempfile::TempDir;
 
 use super::mounts::network_drive;
 use crate::import::temporary::{ensure_room, with_room};
@@ -21,20 +22,17 @@ const ALL_PAGES: i32 = -1;
 /// An open database, and the temporary copy that it may be.
 pub(in crate::import) struct Database {
     pub(super) connection: Connection,
-    /// What is removed with this.
-    _kept: Option<Kept>,
+    /// The directory of the copy and of SQLite's files beside it, removed when the database is closed.
+    _copy: Option<TempDir>,
 }
 
-/// Temporary files.
-enum Kept {
-    File { _path: TempPath },
-    Directory { _path: TempDir },
-}
+/// The name of a copy.
+const COPY: &str = "home-assistant.db";
 
 impl Database {
-    /// Opens a database. One in use is copied by SQLite itself, because a copy of the file alone would lose what its
-    /// write-ahead log has.
-    pub(in crate::import) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Opens a database. One in use is copied into the directory by SQLite itself, because a copy of the file alone would
+    /// lose what its write-ahead log has.
+    pub(in crate::import) fn open(path: &Path, directory: TempDir) -> anyhow::Result<Self> {
         let shown = path.display();
         if let Some(kind) = network_drive(path) {
             bail!(
@@ -49,40 +47,41 @@ impl Database {
             source
                 .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
                 .with_context(context)?;
-            return Ok(Self { connection: source, _kept: None });
+            return Ok(Self { connection: source, _copy: None });
         }
         let bytes = [path, &log].map(|file| std::fs::metadata(file).map_or(0, |it| it.len()));
         let taken_by = format_args!("{shown} is in use; a copy");
         ensure_room(taken_by, bytes.iter().sum())?;
-        let copy = tempfile::NamedTempFile::new()?.into_temp_path();
         let no_copy = || format!("{shown} is in use and cannot be copied to a file");
-        let mut target = Connection::open(&copy)?;
+        let mut target = Connection::open(directory.path().join(COPY))?;
         let copied = Backup::new(&source, &mut target).and_then(|backup| backup.step(ALL_PAGES));
         with_room(copied.map_err(Into::into), no_copy)?;
-        Ok(Self { connection: target, _kept: Some(Kept::File { _path: copy }) })
+        Ok(Self { connection: target, _copy: Some(directory) })
     }
 
     /// Takes a database that is open.
     #[cfg(test)]
     pub(super) const fn of(connection: Connection) -> Self {
-        Self { connection, _kept: None }
+        Self { connection, _copy: None }
     }
 
-    /// Opens a database that is read from elsewhere, such as an archive.
-    pub(in crate::import) fn unpack(mut reader: impl Read) -> anyhow::Result<Self> {
-        let mut file = tempfile::NamedTempFile::new()?;
-        let unpacked = std::io::copy(&mut reader, &mut file);
+    /// Opens a database that is read from elsewhere, such as an archive, and unpacks it into the directory.
+    pub(in crate::import) fn unpack(
+        mut reader: impl Read,
+        directory: TempDir,
+    ) -> anyhow::Result<Self> {
+        let file = File::create(directory.path().join(COPY));
+        let unpacked = file.and_then(|mut file| std::io::copy(&mut reader, &mut file));
         with_room(unpacked.map_err(Into::into), || {
             "the database cannot be unpacked into a file".to_owned()
         })?;
-        let copy = file.into_temp_path();
-        Ok(Self { connection: read_only(&copy)?, _kept: Some(Kept::File { _path: copy }) })
+        Self::in_directory(directory, COPY)
     }
 
     /// Opens a database in a directory that is removed afterwards.
     pub(super) fn in_directory(directory: TempDir, name: &str) -> anyhow::Result<Self> {
         let connection = read_only(&directory.path().join(name))?;
-        Ok(Self { connection, _kept: Some(Kept::Directory { _path: directory }) })
+        Ok(Self { connection, _copy: Some(directory) })
     }
 }
 

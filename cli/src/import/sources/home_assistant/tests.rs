@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use rusqlite::Connection;
+use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::import::sources::{Point, Way};
@@ -325,7 +326,7 @@ fn an_area_is_the_room_and_the_entity_alone_the_device() {
 
 #[test]
 fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let path = directory.path().join("home-assistant_v2.db");
     let writer = Connection::open(&path).unwrap();
     writer
@@ -334,19 +335,24 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
             hours()
         ))
         .unwrap();
-    let copy = Database::open(&path).unwrap();
+    let temporary = tempdir().unwrap();
+    let copy = Database::open(&path, TempDir::new_in(&temporary).unwrap()).unwrap();
     writer.execute_batch("DELETE FROM states; DELETE FROM statistics").unwrap();
     let points = source(copy, Storage::default()).unwrap().points.count();
     assert_eq!(points, 13);
+    let left = std::fs::read_dir(&temporary).unwrap().count();
+    assert_eq!(left, 0, "with SQLite's files beside the copy");
     drop(writer);
     let other = directory.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
-    let error = source(Database::open(&other).unwrap(), Storage::default()).err().unwrap();
+    let error = source(Database::open(&other, tempdir().unwrap()).unwrap(), Storage::default())
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("not Home Assistant's"), "{error}");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes.truncate(4_096);
     std::fs::write(&other, bytes).unwrap();
-    let damaged = Database::open(&other).and_then(|database| {
+    let damaged = Database::open(&other, tempdir().unwrap()).and_then(|database| {
         source(database, Storage::default())?.points.collect::<anyhow::Result<Vec<_>>>()
     });
     assert!(damaged.is_err());
@@ -364,7 +370,7 @@ fn a_view_is_no_table_of_home_assistant() {
 
 #[test]
 fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let path = directory.path().join("home-assistant_v2.db");
     let writer = Connection::open(&path).unwrap();
     writer
@@ -395,7 +401,8 @@ fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
     });
     has_begun.recv().unwrap();
     for _ in 0..5 {
-        let source = source(Database::open(&path).unwrap(), Storage::default()).unwrap();
+        let source =
+            source(Database::open(&path, tempdir().unwrap()).unwrap(), Storage::default()).unwrap();
         let points: Vec<Point> = source.points.collect::<anyhow::Result<_>>().unwrap();
         let of = |name: &str| points.iter().filter(|it| it.tags.ends_with(name)).count();
         assert!(of("entity_id=a") >= 50);
@@ -407,7 +414,7 @@ fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
 
 #[test]
 fn a_database_with_a_broken_page_is_an_error_and_no_part_of_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let path = directory.path().join("home-assistant_v2.db");
     let writer = Connection::open(&path).unwrap();
     writer
@@ -424,7 +431,7 @@ fn a_database_with_a_broken_page_is_an_error_and_no_part_of_it() {
     assert!(pages > 50);
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        let source = source(Database::open(&path)?, Storage::default())?;
+        let source = source(Database::open(&path, tempdir().unwrap())?, Storage::default())?;
         source.points.collect::<anyhow::Result<Vec<_>>>()
     };
     assert_eq!(read(&whole).unwrap().len(), 20_000);
