@@ -9,7 +9,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::{AlertingEvent, Data, IngestEvent, Options, RollupEvent, System};
+use local::{AlertingEvent, Data, IngestEvent, NewDirectory, Options, RollupEvent, System};
 use serde_json::Value;
 
 use crate::output::{print, print_error};
@@ -28,6 +28,12 @@ pub(crate) struct Args {
 
 /// Replays the files in their order. A file that fails does not stop the others.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let is_new = |directory: &PathBuf| NewDirectory::of(directory).is_some();
+    if let Some(directory) = args.data_dir.as_ref().filter(|directory| is_new(directory)) {
+        let name = directory.display();
+        bail!("there is no data in {name}; start the server once, or name another --data-dir");
+    }
+
     let options = Options {
         data: args.data_dir.map_or(Data::Memory, Data::Dir),
         listens: false,
@@ -168,6 +174,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn data_that_are_not_there_are_not_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("typo");
+        let args = Args { files: vec!["event.json".into()], data_dir: Some(directory.clone()) };
+        let error = run(args).await.unwrap_err().to_string();
+        assert!(error.starts_with("there is no data in ") && !directory.exists(), "{error}");
+    }
 
     #[test]
     fn an_event_is_recognised_by_its_shape() {

@@ -17,10 +17,10 @@ pub struct NewDirectory {
 }
 
 impl NewDirectory {
-    /// Looks at a directory before it is opened; `None` if it has data.
+    /// Looks at a directory before it is opened; `None` if it has data, or is a file.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
-        if engine::has_files(path) {
+        if engine::has_files(path) || (path.exists() && !path.is_dir()) {
             return None;
         }
         let named = path.ancestors().filter(|it| !it.as_os_str().is_empty());
@@ -46,5 +46,19 @@ impl NewDirectory {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_no_new_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("mine.txt");
+        fs::write(&file, "precious").unwrap();
+        assert!(NewDirectory::of(&file).is_none());
+        assert!(NewDirectory::of(&directory.path().join("missing")).is_some());
     }
 }
