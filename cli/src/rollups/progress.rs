@@ -26,6 +26,10 @@ struct State<T> {
     of: Option<String>,
     /// The command, with its options and its table. Only the same command continues it.
     asked: String,
+    /// When the first run began, in milliseconds: relative times are counted from it. Absent in a file of an earlier
+    /// version.
+    #[serde(default)]
+    began: Option<i64>,
     /// The device under way, and the milliseconds since 1970 up to which it is done.
     under_way: Option<(DeviceText, i64)>,
     found: T,
@@ -41,6 +45,7 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         scope: &Scope,
         file: &ProgressFile,
         more: &str,
+        now: Timestamp,
     ) -> anyhow::Result<Self> {
         let ProgressFile { path, table } = file;
         progress_file::ensure_ours::<State<IgnoredAny>>(path)?;
@@ -54,11 +59,12 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         let Scope { device, from, to, .. } = scope;
         let asked = format!("{device:?} {from:?} {to:?} {more} in {table}");
         let earlier = serde_json::from_slice::<State<T>>(&kept).ok();
-        let (under_way, found) = match earlier.filter(|state| state.asked == asked) {
-            Some(state) => (state.under_way, state.found),
-            None => (None, T::default()),
-        };
-        let state = State { of: Some(of), asked, under_way, found };
+        let earlier = earlier.filter(|state| state.asked == asked);
+        let found = T::default();
+        let new = State { of: None, asked, began: None, under_way: None, found };
+        let state = earlier.unwrap_or(new);
+        let began = state.began.unwrap_or(now.as_millis());
+        let state = State { of: Some(of), began: Some(began), ..state };
         Ok(Self { path: path.clone(), state })
     }
 
@@ -71,6 +77,12 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
             std::cmp::Ordering::Equal => Timestamp::from_millis(*until).ok(),
             std::cmp::Ordering::Greater => None,
         }
+    }
+
+    /// Returns when the command began, in its first run.
+    pub(super) fn began(&self) -> anyhow::Result<Timestamp> {
+        let began = self.state.began.context("the progress does not tell when it began")?;
+        Ok(Timestamp::from_millis(began)?)
     }
 
     /// Returns whether an earlier command is continued.

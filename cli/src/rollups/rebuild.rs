@@ -89,9 +89,6 @@ pub(super) async fn run(
 ) -> anyhow::Result<Rebuilt> {
     let (state, stored_zone) = walk::state(store).await?;
     let zone = args.time_zone.unwrap_or(stored_zone);
-    // Once: the days that are given up, checked and folded begin at the same time.
-    let range = args.scope.range(clock.now())?;
-    let walk = Walk::over(store, &args.scope, range, zone, clock.now()).await?;
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let schema = match &indexing {
         Indexing::By(schema) => schema.version(),
@@ -101,7 +98,12 @@ pub(super) async fn run(
     let Rebuild { quarter_retention_days: quarters, day_retention_days: days, .. } = args;
     let asked = format!("{} {schema} {quarters} {days}", zone.name());
     // Before the zone changes: a file that cannot keep the progress ends the command with everything as it was.
-    let mut progress = Progress::<Rebuilt>::of("rollups rebuild", &args.scope, progress, &asked)?;
+    let now = clock.now();
+    let mut progress =
+        Progress::<Rebuilt>::of("rollups rebuild", &args.scope, progress, &asked, now)?;
+    // Once: the days that are given up, checked and folded begin at the same time.
+    let range = args.scope.range(progress.began()?, now)?;
+    let walk = Walk::over(store, &args.scope, range, zone, now).await?;
 
     if zone != stored_zone {
         zone_change::check(&walk, range.from(), stored_zone, clock.now()).await?;
@@ -111,7 +113,8 @@ pub(super) async fn run(
             .await?;
     }
     if progress.continues() {
-        print("continuing where the last rebuild stopped (--again starts over)");
+        let began = progress.began()?;
+        print(format_args!("continuing the rebuild that began {began} (--again starts over)"));
     }
     let days = |days| (days > 0).then(|| TimeDelta::days(i64::from(days)));
     let retention = Retention {

@@ -32,10 +32,11 @@ impl Scope {
         self.device.is_empty() && self.from.is_none() && self.to.is_none()
     }
 
-    /// The range as it is now. Asked for once by a command, so that all of it works on the same range.
-    pub(super) fn range(&self, now: Timestamp) -> anyhow::Result<TimeRange> {
+    /// The range until now, where no end is given. Relative times are counted from the beginning of a command's first run.
+    /// Asked for once by a command, so that all of it works on the same range.
+    pub(super) fn range(&self, began: Timestamp, now: Timestamp) -> anyhow::Result<TimeRange> {
         let parse = |text: &Option<String>, name, default| match text {
-            Some(text) => Timestamp::parse(text, now).context(name),
+            Some(text) => Timestamp::parse(text, began).context(name),
             None => Ok(default),
         };
         let from = parse(&self.from, "--from", Timestamp::MIN)?;

@@ -399,6 +399,21 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
 }
 
 #[tokio::test]
+async fn a_relative_time_is_counted_from_the_first_run_of_an_interrupted_rebuild() {
+    let bench = Bench::new().await;
+    for day in 1..=20 {
+        bench.write("b", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
+    }
+    let began = at("2026-02-21T00:00:00Z").as_millis();
+    let kept = format!(
+        r#"{{"asked":"[] Some(\"-10d\") None UTC 0 0 0 in the bench","began":{began},"under_way":["a",{began}],"found":{{"quarters":0,"days":0,"kept":0}}}}"#
+    );
+    std::fs::write(bench.progress(), kept).unwrap();
+    let rebuilt = bench.rebuild(&["--from", "-10d"]).await.unwrap();
+    assert_eq!(rebuilt, Rebuilt { quarters: 10, days: 10, kept: 0 }, "from 11 February on");
+}
+
+#[tokio::test]
 async fn progress_of_another_table_or_command_is_named_and_kept() {
     let bench = Bench::new().await;
     bench.write("a", "2026-02-10T10:00:00Z", "1").await;

@@ -136,11 +136,13 @@ pub(super) async fn run(
     clock: impl Clock,
 ) -> anyhow::Result<ExitCode> {
     let (state, zone) = walk::state(store).await?;
-    let range = args.scope.range(clock.now())?;
-    let walk = Walk::over(store, &args.scope, range, zone, clock.now()).await?;
-    let mut progress = Progress::<Found>::of("rollups verify", &args.scope, progress, zone.name())?;
+    let (asked, now) = (zone.name(), clock.now());
+    let mut progress = Progress::<Found>::of("rollups verify", &args.scope, progress, asked, now)?;
+    let range = args.scope.range(progress.began()?, now)?;
+    let walk = Walk::over(store, &args.scope, range, zone, now).await?;
     if progress.continues() {
-        print("continuing where the last verification stopped (--again starts over)");
+        let began = progress.began()?;
+        print(format_args!("continuing the verification that began {began} (--again starts over)"));
     }
     let was_ahead = mark_ahead(&state, clock.now()).is_some();
     let due = due_changes(store, &walk.devices).await?;

@@ -86,7 +86,7 @@ fn rollups_are_verified_rebuilt_after_a_kill_and_restored_from_a_file() {
     assert!(progress.exists(), "it was killed in the middle");
     assert_eq!(run(&verify, &data).0, Some(1), "the last day is still wrong");
     let (code, said) = run(&rebuild, &data);
-    assert!(code == Some(0) && said.contains("continuing where"), "{said}");
+    assert!(code == Some(0) && said.contains("continuing the rebuild that began"), "{said}");
     let (code, said) = run(&verify, &data);
     assert!(code == Some(0) && said.contains(&all), "{said}");
 
