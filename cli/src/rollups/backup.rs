@@ -19,7 +19,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item, Kind as _};
 use table::{
-    Expected, ListDevices as _, ReadConditionsSchema as _, ReadRollups as _, Session, StoredRollup,
+    Expected, ListDevices as _, ReadConditionsSchema as _, ReadRollupState as _, ReadRollups as _,
+    Session, StoredRollup,
 };
 
 use super::stays;
@@ -119,7 +120,9 @@ pub(crate) async fn restore(
     let devices = devices(store).await?;
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let (mut reader, bar) = open(path)?;
-    let (mut restored, mut known, mut expired, mut line) = (0, 0, 0, 0);
+    let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
+    let zone = state.map(|state| state.zone);
+    let (mut restored, mut known, mut expired, mut of_other_zone, mut line) = (0, 0, 0, 0, 0);
     let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
     let seen = SeenRooms::default();
     let mut is_over = false;
@@ -149,6 +152,7 @@ pub(crate) async fn restore(
                 expired += 1;
                 continue;
             }
+            of_other_zone += u64::from(is_of_other_zone(&rollup, zone.as_deref()));
             // The number counts the changes of settings in the table where the rollup was folded. A later
             // fold with the settings of this table has to be able to replace it.
             let settings =
@@ -172,9 +176,10 @@ pub(crate) async fn restore(
         }
         bar.set_message(counted(restored, "rollup"));
     }
-    let mut stays_restored = 0;
+    let (mut stays_restored, mut homeless) = (0, 0);
     for (id, stays) in &stays_of {
         stays_restored += stays::restore(store, id, stays).await?;
+        homeless += if devices.contains_key(id) { 0 } else { stays.len() as u64 };
     }
     bar.finish_and_clear();
     let count = Count { rollups: restored, stays: u64::try_from(stays_restored)? };
@@ -185,7 +190,24 @@ pub(crate) async fn restore(
     if expired > 0 {
         print(format_args!("{expired} have expired since"));
     }
+    if of_other_zone > 0 {
+        let (days, zone) = (counted(of_other_zone, "day"), zone.unwrap_or_default());
+        print(format_args!(
+            "{days} of the file are of another time zone than the table's, {zone}: no answer has them"
+        ));
+    }
+    if homeless > 0 {
+        let stays = counted(homeless, "stay");
+        print(format_args!(
+            "{stays} left out: the table has no such device; the same command restores them when it has"
+        ));
+    }
     Ok(())
+}
+
+/// Whether it is a day of another time zone than the table's, as far as the table has one.
+fn is_of_other_zone(rollup: &StoredRollup, zone: Option<&str>) -> bool {
+    zone.is_some() && rollup.zone.is_some() && rollup.zone.as_deref() != zone
 }
 
 async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Device>> {
@@ -260,12 +282,23 @@ fn from_json(item: Map<String, Value>) -> anyhow::Result<Item> {
 mod tests {
     use super::*;
 
+    const QUARTER: &str = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
+
     #[test]
     fn a_line_is_the_item_and_back() {
-        let text = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
-        let Saved::Rollup(rollup) = parse(text).unwrap() else { panic!("a rollup") };
+        let Saved::Rollup(rollup) = parse(QUARTER).unwrap() else { panic!("a rollup") };
         assert_eq!((rollup.version, rollup.settings), (3, 2));
-        assert_eq!(json!({"Item": to_json(rollup.item())}).to_string(), text);
+        assert_eq!(json!({"Item": to_json(rollup.item())}).to_string(), QUARTER);
+        assert!(!is_of_other_zone(&rollup, Some("UTC")), "15 minutes are of no zone");
+    }
+
+    #[test]
+    fn a_day_of_another_time_zone_is_noticed() {
+        let Saved::Rollup(mut rollup) = parse(QUARTER).unwrap() else { panic!("a rollup") };
+        rollup.zone = Some("Europe/Berlin".to_owned());
+        assert!(is_of_other_zone(&rollup, Some("UTC")));
+        assert!(!is_of_other_zone(&rollup, Some("Europe/Berlin")));
+        assert!(!is_of_other_zone(&rollup, None), "the table has no days yet");
     }
 
     #[test]

@@ -106,6 +106,7 @@ fn rollups_are_verified_rebuilt_after_a_kill_and_restored_from_a_file() {
     let (code, said) = run(&restore, &data);
     let count = format!("{} rollups and 1 stay restored", DAYS * 97);
     assert!(code == Some(0) && said.contains(&count), "{said}");
+    assert!(!said.contains("another time zone") && !said.contains("left out"), "{said}");
     let mut again = Command::new(PROGRAM);
     again.args(["import", "-", "--rollups", "--data-dir"]).arg(&data);
     let (_, said) = server::run_process(again.stdin(fs::File::open(&first).unwrap()));
