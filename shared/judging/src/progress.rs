@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::Timestamp;
+use domain::{SWEEP_GROUPS, Timestamp};
 use table::{AlertKey, StoredRule};
 
 /// Why there is something to judge.
@@ -43,8 +43,8 @@ struct TriedTasks {
     last: BTreeMap<Trigger, AlertKey>,
     /// The tasks that rest, by trigger.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
-    /// The edge up to which all sealed quarters are judged.
-    sealed: Option<Timestamp>,
+    /// The edge of each group of devices up to which all sealed quarters are judged.
+    sealed: Option<[Timestamp; SWEEP_GROUPS]>,
 }
 
 /// Why a task rests.
@@ -78,7 +78,7 @@ impl TaskProgress {
         &self,
         trigger: Trigger,
         mut all: Vec<(AlertKey, &'a StoredRule)>,
-        is_resting: impl Fn(Timestamp) -> bool,
+        is_resting: impl Fn(&AlertKey, &StoredRule, Timestamp) -> bool,
     ) -> Vec<(AlertKey, &'a StoredRule)> {
         let mut progress = self.lock();
         let resting = progress.resting.entry(trigger).or_default();
@@ -86,21 +86,22 @@ impl TaskProgress {
 
         all.retain(|(key, rule)| {
             let rest = known.get(key).copied();
-            let rest = rest.filter(|rest| rest.version == rule.version && is_resting(rest.at));
+            let rest =
+                rest.filter(|rest| rest.version == rule.version && is_resting(key, rule, rest.at));
             resting.extend(rest.map(|rest| (key.clone(), rest)));
             rest.is_none()
         });
         all
     }
 
-    /// The edge up to which all sealed quarters are judged.
-    pub(crate) fn sealed(&self) -> Option<Timestamp> {
-        self.lock().sealed
+    /// Whether all sealed quarters are judged up to the edges of the groups.
+    pub(crate) fn is_judged_up_to(&self, edges: &[Timestamp; SWEEP_GROUPS]) -> bool {
+        self.lock().sealed.as_ref() == Some(edges)
     }
 
-    /// Notes that all sealed quarters are judged up to an edge.
-    pub(crate) fn note_sealed(&self, edge: Timestamp) {
-        self.lock().sealed = Some(edge);
+    /// Notes that all sealed quarters are judged up to the edges of the groups.
+    pub(crate) fn note_sealed(&self, edges: [Timestamp; SWEEP_GROUPS]) {
+        self.lock().sealed = Some(edges);
     }
 
     fn lock(&self) -> MutexGuard<'_, TriedTasks> {

@@ -103,7 +103,7 @@ impl<'a> RoomMean<'a> {
     }
 
     /// The end of the time that is sealed of all members; `None` without members.
-    fn sealed_until(&self) -> Option<Timestamp> {
+    pub(crate) fn sealed_until(&self) -> Option<Timestamp> {
         let sealed = self.members.iter().map(|device| self.horizon.rolled_up(device.id()));
         sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
     }

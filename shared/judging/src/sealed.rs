@@ -1,41 +1,52 @@
 //! Judges what waits for whole quarters of an hour: budgets, counters and means of rooms. Seals none.
 
-use alerts::{Scope, Watch};
-use domain::Timestamp;
-use table::StoredRule;
+use alerts::{AlertSubject, Scope, Watch};
+use domain::{TimeRange, Timestamp};
+use series::Horizon;
+use table::{AlertKey, StoredRule};
 
 use crate::Result;
+use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::{JudgingReport, may_succeed};
 use crate::result::JudgementResult;
+use crate::room_mean::RoomMean;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails, and what the
+    /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed of the device or room. What fails, and what the
     /// time does not suffice for, is judged when it is next called.
     pub async fn judge_sealed(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(waits) {
             return Ok(JudgingReport::default());
         }
+        let progress = &self.judging.progress;
         let horizon = self.judging.rollups.read(self.session).await?;
-        let edge = horizon.state().map(|state| horizon.believed(state.sealed()));
-        let Some(edge) = edge.filter(|edge| self.judging.progress.sealed() != Some(*edge)) else {
+        let edges = horizon.state().map(|state| state.sealed.map(|edge| horizon.believed(edge)));
+        let Some(edges) = edges.filter(|edges| !progress.is_judged_up_to(edges)) else {
             return Ok(JudgingReport::default());
         };
 
         let devices = self.devices().await?;
+        let edge_of = |key: &AlertKey, rule: &StoredRule| {
+            sealed_until(&key.subject, &rule.rule.watch, &devices, &horizon)
+        };
         let all = rules.on_subjects(&devices, waits);
-        let left = self.judging.progress.awake(Trigger::Sealed, all, |judged| judged == edge);
-        let task = |(key, rule)| (key, JudgingTask::Sealed { rule, edge });
+        let left =
+            progress.awake(Trigger::Sealed, all, |key, rule, judged| judged == edge_of(key, rule));
+        let task = |(key, rule)| {
+            let edge = edge_of(&key, rule);
+            (key, JudgingTask::Sealed { rule, edge })
+        };
         let tasks = left.into_iter().map(task);
 
         let mut report = self.judge_all(Tasks::of(Trigger::Sealed, &rules, tasks)).await;
         report.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
         if report.is_done() {
-            self.judging.progress.note_sealed(edge);
+            progress.note_sealed(edges);
         }
         Ok(report)
     }
@@ -53,6 +64,24 @@ impl<S: Store> JudgingSession<'_, S> {
         }
         result
     }
+}
+
+/// Up to when the quarters are sealed by which a subject is judged: those of the device alone, or of each device in the
+/// mean of a room. A device that the table throttles keeps the quarters of its group open, and holds up no other group.
+fn sealed_until(
+    subject: &AlertSubject,
+    watch: &Watch,
+    devices: &Devices,
+    horizon: &Horizon,
+) -> Timestamp {
+    let sealed = match (subject, watch) {
+        (AlertSubject::Device(device), _) => horizon.rolled_up(device).map(TimeRange::to),
+        (AlertSubject::Room(room), Watch::Metric { metric, .. }) => {
+            RoomMean::of(room, metric, devices, horizon).sealed_until()
+        }
+        (AlertSubject::Room(_), _) => None,
+    };
+    sealed.unwrap_or(Timestamp::MIN)
 }
 
 /// Whether a rule waits for whole quarters.

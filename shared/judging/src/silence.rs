@@ -4,7 +4,7 @@
 use alerts::{AlertSubject, MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Watch};
 use chrono::TimeDelta;
 use domain::Timestamp;
-use table::StoredRule;
+use table::{AlertKey, StoredRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -28,7 +28,8 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let devices = self.devices().await?;
         let latest = self.session.now.saturating_add(MAX_REST);
-        let is_resting = |until| until > self.session.now && until <= latest;
+        let is_resting =
+            |_: &AlertKey, _: &StoredRule, until| until > self.session.now && until <= latest;
         let all = rules.on_subjects(&devices, fires_of_silence);
         let due = self.judging.progress.awake(Trigger::Silence, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));

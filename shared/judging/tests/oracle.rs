@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use domain::given::rule_id;
 use domain::{
     CalendarUnit, Device, DeviceId, DevicePatch, Edit, QuarterHour, Reading, SWEEP_GROUPS,
-    TimeRange, Timestamp, Zone,
+    TimeRange, Timestamp, Zone, sweep_group,
 };
 use fastrand::Rng;
 use judging::{
@@ -140,6 +140,10 @@ impl World {
     /// Seals a quarter, and judges what waited for it.
     async fn seal(&self, quarter: QuarterHour, now: Timestamp) {
         self.seal_unjudged(quarter, now).await;
+        self.judge_sealed(now).await;
+    }
+
+    async fn judge_sealed(&self, now: Timestamp) {
         let given = invocation();
         let session = self.session(now, &given);
         let judged = Box::pin(session.judge_sealed()).await;
@@ -148,9 +152,18 @@ impl World {
 
     /// What is not done within a sealing: the quarters and days of all devices, as the rollup function folds them.
     async fn seal_unjudged(&self, quarter: QuarterHour, now: Timestamp) {
+        self.seal_groups(&(0..SWEEP_GROUPS).collect(), quarter, now).await;
+        let state = self.store.rollup_state(&invocation()).await.expect("memory");
+        assert!(state.is_some_and(|it| it.sealed == [quarter.end(); SWEEP_GROUPS]));
+    }
+
+    /// The same of the devices of some groups.
+    async fn seal_groups(&self, groups: &BTreeSet<usize>, quarter: QuarterHour, now: Timestamp) {
         let zone: Zone = ZONE.parse().expect("a zone");
         let seen = SeenRooms::default();
-        for device in self.devices().await {
+        let mut devices = self.devices().await;
+        devices.retain(|device| groups.contains(&sweep_group(device.id())));
+        for device in devices {
             let invocation = &invocation();
             let fold = Fold {
                 session: Session::new(&self.store, invocation, now),
@@ -162,11 +175,8 @@ impl World {
             let date = zone.date(quarter.start());
             fold.day(zone, date, quarter.end(), Assumed::Nothing).await.expect("memory");
         }
-        let groups: BTreeSet<usize> = (0..SWEEP_GROUPS).collect();
         let end = quarter.end();
-        self.store.advance_sealed(&groups, end, None, &invocation()).await.expect("memory");
-        let state = self.store.rollup_state(&invocation()).await.expect("memory");
-        assert!(state.is_some_and(|it| it.sealed == [end; SWEEP_GROUPS]));
+        self.store.advance_sealed(groups, end, None, &invocation()).await.expect("memory");
     }
 
     /// Seals all quarters from the first one of a story up to an instant.
@@ -501,6 +511,33 @@ async fn what_a_minute_has_no_time_for_goes_on_where_it_ended() {
     let first: Vec<_> = (0..MANY).map(|number| sensor(number, 0)).collect();
     let mut world = World::new(rule, &first).await;
     assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
+}
+
+/// The table throttles a device, so the quarters of its group stay open.
+#[tokio::test]
+async fn a_group_that_is_not_sealed_holds_up_no_budget_and_no_room_of_other_groups() {
+    const METERS: usize = 30;
+    let budget = json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"});
+    let mut first: Vec<_> = (0..METERS).map(|number| meter(number, 1, "10")).collect();
+    first.push(given::reading("air", at(1), Some("loft"), &[("temperature", "30")]));
+    let world = World::new(budget, &first).await;
+    let mean = json!({"name": "Air", "mean_of_room": "loft", "metric": "temperature", "above": 25});
+    world.save(StoredRule { id: rule_id("mean"), ..stored(1, mean, at(-10)) }).await;
+    world.seal(QuarterHour::of(at(-15)), at(12)).await;
+    world.put(&(0..METERS).map(|number| meter(number, 10, "13")).collect::<Vec<_>>()).await;
+
+    let open = sweep_group(&given::device("d0"));
+    let is_open = |device: &Device| sweep_group(device.id()) == open;
+    let later = world.devices().await.iter().filter(|device| is_open(device)).count();
+    assert!(later < METERS / 2 && sweep_group(&given::device("air")) != open);
+    let (opened, sealed) = (0..SWEEP_GROUPS).partition(|group| *group == open);
+    world.seal_groups(&sealed, QuarterHour::of(at(0)), at(40)).await;
+    world.judge_sealed(at(40)).await;
+    assert_eq!(world.told().len(), METERS + 1 - later);
+
+    world.seal_groups(&opened, QuarterHour::of(at(0)), at(40)).await;
+    world.judge_sealed(at(40)).await;
+    assert_eq!(world.told().len(), METERS + 1, "each once");
 }
 
 #[tokio::test]
