@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Device, DeviceId};
+use domain::{CalendarUnit, Device, DeviceId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
 use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
@@ -114,13 +114,23 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The devices, at most as many minutes old as there are thousands of them.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
-        match self.judging.devices.get(self.session.now, Devices::max_age) {
+        self.devices_read_after(Timestamp::MIN).await
+    }
+
+    /// The devices, as above and read after an instant. That there are too many for memory is not found out again.
+    pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
+        let now = self.session.now;
+        let max_age = |devices: &Devices| {
+            let age = devices.max_age();
+            if devices.is_whole() { age.min(now.since(at)) } else { age }
+        };
+        match self.judging.devices.get(now, max_age) {
             Some(devices) => Ok(devices),
             None => {
                 let page = self.session.device_page(None, MAX_CACHED_ENTRIES).await?;
                 let is_whole = !page.has_more;
                 let devices = is_whole.then(|| Devices::all(page.listing.found));
-                Ok(self.judging.devices.keep(devices.unwrap_or_default(), self.session.now))
+                Ok(self.judging.devices.keep(devices.unwrap_or_default(), now))
             }
         }
     }

@@ -2,12 +2,14 @@
 //! devices whose readings were stored, changed or deleted without a judgement. Removes no recheck.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use alerts::{AlertSubject, MAX_BACK};
-use domain::{DeviceId, RuleId};
+use alerts::{AlertSubject, MAX_BACK, Rule, Scope};
+use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
 use crate::Result;
+use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
@@ -67,7 +69,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
             Err(error) => return Err(error.into()),
         };
-        let devices = self.devices().await?;
+        let devices = self.devices_for(&rule.rule, rule.rule.changed).await?;
         let task = JudgingTask::Rule { rule: &rule, touched: Some(recheck.since) };
         let after = recheck.after.as_ref();
         let mut subjects = subjects_of(&rule.rule, devices.iter());
@@ -120,7 +122,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {
         let rules = self.refresh().await?;
-        let devices = self.devices().await?;
+        let devices = self.devices_for(&rule.rule, self.session.now).await?;
         let subjects = subjects_of(&rule.rule, devices.iter());
         let has_more = subjects.len() > MAX_AT_ONCE;
         let task = |subject| {
@@ -132,6 +134,16 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let mut report = self.judge_all(Tasks::of(Trigger::Saved, &rules, tasks)).await;
         report.is_cut |= has_more;
         Ok(report)
+    }
+
+    /// The devices among which a rule has its subjects; those of a group are read after the rule was saved: the same person
+    /// may have moved one a moment before.
+    async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
+        let devices = match rule.scope {
+            Scope::Each(_) => self.devices_read_after(saved).await,
+            Scope::Device(_) | Scope::RoomMean(_) => self.devices().await,
+        };
+        Ok(devices?)
     }
 }
 

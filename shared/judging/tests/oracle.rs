@@ -204,6 +204,15 @@ impl World {
         Box::pin(session.preview(question)).await.expect("memory").episodes
     }
 
+    /// A person moves a device.
+    async fn move_to(&self, device: &str, room: &str, now: Timestamp) {
+        let room = Edit::Set(room.parse().expect("an id"));
+        let patch = DevicePatch { room, ..DevicePatch::default() };
+        let device = given::device(device);
+        let edited = self.store.edit_device(&device, &patch, now, &invocation()).await;
+        assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))), "{edited:?}");
+    }
+
     async fn devices(&self) -> Vec<Device> {
         let page = self.store.device_page(None, 5_000, &invocation()).await;
         page.expect("memory").listing.found
@@ -267,6 +276,11 @@ const SENSORS: usize = 4;
 
 fn sensor(number: usize, minute: i64) -> Reading {
     warm(number, minute, "20")
+}
+
+/// A temperature in a room.
+fn in_room(device: &str, minute: i64, room: &str, value: &str) -> Reading {
+    given::reading(device, at(minute), Some(room), &[("temperature", value)])
 }
 
 /// A temperature in the hall.
@@ -1266,6 +1280,35 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     }
     assert!(pieces > 2 && throttled, "{pieces}");
     assert_eq!(world.told().len(), MANY);
+}
+
+/// The list of devices was read a moment before.
+#[tokio::test]
+async fn a_rule_that_is_saved_is_judged_on_the_devices_that_are_in_its_room_by_then() {
+    let rule =
+        |room: &str| json!({"name": "Warm", "room": room, "metric": "temperature", "above": 25});
+    let first = [in_room("comes", 0, "attic", "30"), in_room("goes", 0, "cellar", "30")];
+    let world = World::new(rule("hall"), &first).await;
+    let second = |second| at(1).saturating_add(TimeDelta::seconds(second));
+    let given = invocation();
+    world.session(second(0), &given).devices().await.expect("memory");
+    world.move_to("comes", "cellar", second(10)).await;
+    world.move_to("goes", "attic", second(11)).await;
+
+    let rule = stored(2, rule("cellar"), second(20));
+    world.save(rule.clone()).await;
+    let comes = AlertSubject::Device(given::device("comes"));
+    let subjects = || world.told().into_iter().map(|told| told.alert.subject).collect::<Vec<_>>();
+    let rules = world.rules(second(21)).await;
+    assert!(world.recheck(&rules, rule.id.clone().into(), second(21)).await.is_done());
+    assert_eq!(subjects(), std::slice::from_ref(&comes), "by a recheck");
+
+    world.move_to("comes", "attic", second(30)).await;
+    world.move_to("goes", "cellar", second(31)).await;
+    let session = world.session(second(32), &given);
+    let saved = Box::pin(session.judge_saved(&rule)).await;
+    assert!(saved.judged.expect("memory").is_done());
+    assert_eq!(subjects(), [comes, AlertSubject::Device(given::device("goes"))], "at once");
 }
 
 /// Whoever rechecks has read the rules before.
