@@ -1,10 +1,11 @@
 //! What one process knows that judges: rules, channels, devices, limits of silence. Judges nothing itself.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Device, DeviceId, Timestamp};
+use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
 use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
@@ -38,6 +39,8 @@ pub struct Judging {
     pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
+    /// Of a recheck of a device, by its touch, the rules that are judged; of those that a minute had no time for.
+    pub(crate) rechecked: RememberedByKey<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
 impl Default for Judging {
@@ -57,6 +60,7 @@ impl Judging {
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             progress: TaskProgress::default(),
+            rechecked: RememberedByKey::default(),
         }
     }
 

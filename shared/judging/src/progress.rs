@@ -11,9 +11,9 @@ use table::{AlertKey, StoredRule};
 pub(crate) enum Trigger {
     /// Readings of the stream.
     Batch,
-    /// What was left to be judged again.
+    /// What was left to be judged again of a device.
     Recheck,
-    /// A person saved a rule.
+    /// A person saved a rule, at once or by its recheck.
     Saved,
     /// The time of states has come.
     Due,
@@ -24,12 +24,15 @@ pub(crate) enum Trigger {
 }
 
 impl Trigger {
-    /// Whether a minute goes on where the one before ended. Other tasks are left as rechecks, which begin in order.
+    /// Whether a minute goes on where the one before ended.
     pub(crate) const fn keeps_place(self) -> bool {
-        match self {
-            Self::Due | Self::Silence | Self::Sealed => true,
-            Self::Batch | Self::Recheck | Self::Saved => false,
-        }
+        matches!(self, Self::Due | Self::Silence | Self::Sealed)
+    }
+
+    /// Whether tasks are judged in order from the first one on. What is left of a batch becomes rechecks, and the recheck of
+    /// a rule keeps its place itself.
+    pub(crate) const fn is_in_order(self) -> bool {
+        matches!(self, Self::Batch | Self::Saved)
     }
 }
 

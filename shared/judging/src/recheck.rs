@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alerts::{AlertSubject, MAX_BACK, Rule, Scope};
+use chrono::TimeDelta;
 use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
@@ -19,6 +20,8 @@ use crate::task::{JudgingTask, Tasks};
 
 /// The devices that are judged at once.
 const MAX_AT_ONCE: usize = 20;
+/// The longest time between two minutes after which the second goes on with a recheck of a device.
+const MAX_BETWEEN: TimeDelta = TimeDelta::hours(1);
 
 /// What came of judging a rule that was saved.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         }
     }
 
-    /// Judges every rule that is about a device.
+    /// Judges every rule that is about a device, in a process that stays each once, however many minutes that takes.
     async fn recheck_device(
         &self,
         rules: &Rules,
@@ -48,11 +51,24 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
         let device = self.device(id).await?;
-        let tasks = rules.of(id, device.as_ref()).map(|rule| {
+        let (rechecked, now) = (&self.judging.rechecked, self.session.now);
+        let place = (id.clone(), recheck.touch);
+        let mut judged = rechecked.get(&place, MAX_BETWEEN, now).unwrap_or_default();
+
+        let mut of_device: Vec<&StoredRule> = rules.of(id, device.as_ref()).collect();
+        of_device.retain(|rule| !judged.contains(&rule.id));
+        let tasks = of_device.iter().map(|rule| {
             let key = AlertKey { rule: rule.id.clone(), subject: AlertSubject::Device(id.clone()) };
             (key, JudgingTask::Rule { rule, touched: Some(recheck.since) })
         });
-        Ok(self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await)
+        let report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
+
+        if !report.is_done() {
+            of_device.retain(|rule| report.left.iter().all(|key| key.rule != rule.id));
+            judged.extend(of_device.into_iter().map(|rule| rule.id.clone()));
+            rechecked.keep(place, judged, now);
+        }
+        Ok(report)
     }
 
     /// Judges a rule on its subjects, behind the last device that was judged. A device that fails gets a recheck of its
@@ -78,7 +94,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let keys: BTreeSet<AlertKey> = keys.collect();
 
         let tasks = keys.iter().map(|key| (key.clone(), task));
-        let mut report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
+        let mut report = self.judge_all(Tasks::of(Trigger::Saved, rules, tasks)).await;
         report.unjudged = rules.of_unknown_devices(&devices, |other| other.id == *id);
         self.hand_on_failures(&mut report, recheck).await;
 

@@ -2,7 +2,7 @@
 
 use domain::{DeviceId, RuleId};
 use series::SeriesError;
-use table::AlertKey;
+use table::{AlertKey, StoreError};
 
 use crate::result::JudgementResult;
 
@@ -85,4 +85,9 @@ pub(crate) fn may_succeed(failure: &SeriesError) -> bool {
         SeriesError::Store(error) => !error.is_permanent(),
         SeriesError::OutOfReach(_) => false,
     }
+}
+
+/// Whether the table let a judgement wait until its time was over.
+pub(crate) const fn is_throttled(failure: &SeriesError) -> bool {
+    matches!(failure, SeriesError::Store(StoreError::Throttled(_) | StoreError::TimedOut))
 }

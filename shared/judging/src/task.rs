@@ -1,6 +1,6 @@
 //! Rules that are to be judged on devices and rooms, and the one loop that judges them. Finds none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::Watch;
 use domain::Timestamp;
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
-use crate::report::JudgingReport;
+use crate::report::{JudgingReport, is_throttled};
 use crate::result::{JudgementResult, NextState};
 use crate::rules::Rules;
 
@@ -81,23 +81,33 @@ impl<'a> Tasks<'a> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges tasks until they are done or the time is over. The next call goes on behind the last task that was tried, so
-    /// that no number of tasks and no failure keeps a task waiting for ever.
+    /// that no number of tasks and no failure keeps a task waiting for ever. Of a device that the table throttles one task is
+    /// tried, and the others are left.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
-        let kept = trigger.keeps_place();
-        let place =
-            kept.then(|| self.judging.progress.last(trigger).or_else(|| tasks.place_by_lot()));
+        let kept = trigger.keeps_place().then(|| self.judging.progress.last(trigger)).flatten();
+        let by_lot = || tasks.place_by_lot().filter(|_| !trigger.is_in_order());
+        let place = kept.or_else(by_lot);
 
-        for (key, task) in tasks.starting_after(place.flatten().as_ref()) {
+        let mut throttled = BTreeSet::new();
+        for (key, task) in tasks.starting_after(place.as_ref()) {
             if !self.has_time() {
                 report.leave(key);
+                continue;
+            }
+            // Each further rule on the device would be throttled for as long again.
+            if throttled.contains(&key.subject) {
+                report.left.push(key);
                 continue;
             }
             let part = self.for_one_of_several();
             let session = self.within(&part);
             let result = Box::pin(session.judge_task(task, &key, rules)).await;
             self.judging.progress.note(trigger, &key);
+            if result.as_ref().is_err_and(is_throttled) {
+                throttled.insert(key.subject.clone());
+            }
             report.add(key, result);
         }
         report

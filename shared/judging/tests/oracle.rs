@@ -258,6 +258,23 @@ async fn a_throttled_device_leaves_time_for_the_others_of_its_batch() {
     assert_eq!((found.judged.judged, world.told().len()), (29, 29));
 }
 
+/// A device that is throttled costs a batch one share, however many rules are about it.
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_with_several_rules_leaves_time_for_the_others_of_its_batch() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1});
+    let (world, sensors) = beside_a_throttled_device(rule.clone()).await;
+    for number in 1..12 {
+        let id = rule_id(&format!("r{number}"));
+        world.save(StoredRule { id, ..stored(1, rule.clone(), at(-10)) }).await;
+    }
+    let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let batch = by_device(&sensors);
+    let session = world.session(at(1), &given);
+    let found = Box::pin(session.judge_batch(&batch)).await;
+    assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
+    assert_eq!((found.judged.judged, found.judged.failures.len()), (12 * 29, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_throttled_device_leaves_time_for_the_silence_of_others() {
     let rule = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});

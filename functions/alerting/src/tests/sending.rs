@@ -600,6 +600,67 @@ async fn a_rule_that_was_saved_is_judged_on_all_its_devices_within_a_minute() {
     }
 }
 
+/// Three devices that the table throttles have twelve rules each.
+#[tokio::test(start_paused = true)]
+async fn the_rechecks_of_throttled_devices_with_many_rules_leave_time_for_others() {
+    fastrand::seed(7);
+    let world = World::new();
+    let hot = (0..3).map(|number| format!("hot{number}"));
+    let ids: Vec<_> = hot.chain((0..30).map(|number| format!("cool{number}"))).collect();
+    let at = world.now().saturating_add(TimeDelta::minutes(-10));
+    let warm = |id: &String| given::reading(id, at, Some("hall"), &[("temperature", "9")]);
+    given::store_home(&world.store, &ids.iter().map(warm).collect::<Vec<_>>()).await;
+    for number in 0..12 {
+        let members = json!({"name": "W", "room": "hall", "metric": "temperature", "above": 8});
+        world.put_rule(&format!("r{number}"), members).await;
+    }
+    let touched: Vec<_> = ids.iter().map(|id| (given::device(id).into(), at)).collect();
+    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.store.throttle(|action, partition| {
+        action == table::Action::Query && partition.starts_with("hot")
+    });
+
+    let _ = world.scheduled_within(Duration::from_secs(54)).await;
+    assert_eq!(world.store.all_told().len(), 12 * 30);
+    let left = world.store.rechecks(None, 99, &given::invocation()).await.expect("read");
+    assert_eq!(left.listing.found.len(), 3);
+}
+
+/// A device has more rules than a minute has time for, in a process that stays and where each minute has a new one.
+#[tokio::test(start_paused = true)]
+async fn a_recheck_of_a_device_with_many_rules_judges_each_of_them() {
+    const RULES: usize = 60;
+    for is_replaced in [false, true] {
+        fastrand::seed(1);
+        let mut world = World::new();
+        let warm = given::reading("meter", world.now(), None, &[("temperature", "9")]);
+        given::store_home(&world.store, std::slice::from_ref(&warm)).await;
+        for number in 0..RULES {
+            let members =
+                json!({"name": "W", "device": "meter", "metric": "temperature", "above": 8});
+            world.put_rule(&format!("r{number}"), members).await;
+        }
+        let touched = [(warm.device.into(), warm.at)];
+        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+        let reading = on(table::Action::Query, table::Target::Readings);
+        world.store.slow_down(reading, Duration::from_secs(1));
+
+        let mut minutes = 0;
+        while world.store.all_told().len() < RULES {
+            minutes += 1;
+            assert!(minutes < 30, "{} of {RULES}", world.store.all_told().len());
+            world.pass(TimeDelta::minutes(1));
+            if is_replaced {
+                world = world.another();
+            }
+            world.scheduled_within(Duration::from_secs(54)).await.expect("done");
+        }
+        assert!(minutes > 1, "the time sufficed");
+        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
+        assert!(is_replaced || left.listing.found.is_empty(), "all are judged");
+    }
+}
+
 #[tokio::test]
 async fn an_error_of_one_look_ends_no_other() {
     let mut minutes_without_looks = 0;
