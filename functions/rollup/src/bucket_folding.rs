@@ -74,8 +74,7 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// How long the work on one device repeats what the table throttles. Three devices that are throttled to the end leave
-/// something of a turn by the schedule to the others.
+/// How long the work on one device repeats what the table throttles at most.
 const MAX_PATIENCE: Duration = Duration::from_secs(15);
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
@@ -274,8 +273,19 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         let request = FoldRequest { device: device.clone(), quarter };
-        self.queue.send(std::slice::from_ref(&request), session.invocation).await?;
-        done.left_to_queue(&request, reason);
+        self.leave_all(session, std::slice::from_ref(&request), reason, done).await
+    }
+
+    /// Leaves quarters and their days to the queue.
+    pub(crate) async fn leave_all(
+        &self,
+        session: Session<'_, S>,
+        requests: &[FoldRequest],
+        reason: &str,
+        done: &mut Done,
+    ) -> Result<(), NotFolded> {
+        self.queue.send(requests, session.invocation).await?;
+        requests.iter().for_each(|request| done.left_to_queue(request, reason));
         Ok(())
     }
 
@@ -286,9 +296,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The invocation for the work on one device.
-pub(crate) fn for_one_device(invocation: &Invocation) -> Invocation {
-    invocation.patient_for(MAX_PATIENCE)
+/// The invocation for the work on one device of several that have so much time left together. However many of them the
+/// table throttles, something is left to the others.
+pub(crate) fn for_one_device(invocation: &Invocation, left: Duration) -> Invocation {
+    invocation.patient_for((left / 4).min(MAX_PATIENCE))
 }
 
 /// The reason of a failure that a repetition would meet again; `None` after a success, which is counted. Any other

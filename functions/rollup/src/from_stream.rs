@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use domain::{DeviceId, LocalDate, Month, QuarterHour, RoomId, Timestamp, Zone};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use rollups::{DeviceRules, Folded, NamedRooms, is_late, is_over};
+use futures_util::{StreamExt as _, stream as futures};
+use rollups::{DeviceRules, Folded, NamedRooms, Registered, is_late, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
@@ -19,10 +19,13 @@ use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 use crate::bucket_folding::{BucketFolding, LocalDay, NotFolded, for_one_device, reason};
 use crate::log::Done;
 use crate::ports::Store;
+use crate::registry::Rules;
 use crate::state::State;
 
 /// The number of devices whose rooms are noted at once.
 const NOTE_CONCURRENCY: usize = 8;
+/// The time that is kept for leaving to the queue what failed.
+const LEAVING: Duration = Duration::from_secs(10);
 /// The pause between two looks at whether a batch that is being folded is behind.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -30,19 +33,38 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 type Oldest = Mutex<Option<Timestamp>>;
 
 /// The quarters of one device and local day that a batch touches, and the first record that does.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct DayOfDevice {
+    device: DeviceId,
+    date: LocalDate,
     quarters: BTreeSet<QuarterHour>,
     first_record: usize,
     /// When the oldest of its changes was written, where the stream says so.
     written: Option<Timestamp>,
 }
 
-/// A day that the table did not let fold.
-struct FailedDay<'a> {
-    device: &'a DeviceId,
-    day: &'a DayOfDevice,
-    error: NotFolded,
+/// What became of a batch.
+struct FoldedBatch<'a> {
+    oldest: &'a Oldest,
+    done: Done,
+    /// The devices that failed, each with the error. No more of them is tried in this invocation.
+    errors: BTreeMap<DeviceId, NotFolded>,
+    /// The days of these devices that are not folded.
+    failed: Vec<DayOfDevice>,
+    /// Whether a day is folded, or a reading of a device that did not fail is left to the sweep.
+    is_any_done: bool,
+}
+
+impl<'a> FoldedBatch<'a> {
+    fn new(oldest: &'a Oldest) -> Self {
+        let (errors, failed) = (BTreeMap::new(), Vec::new());
+        Self { oldest, done: Done::default(), errors, failed, is_any_done: false }
+    }
+
+    fn fail(&mut self, device: DeviceId, error: NotFolded) {
+        self.done.failed(&device, error.cause());
+        self.errors.insert(device, error);
+    }
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFolding<S, W, C> {
@@ -52,42 +74,46 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        let session = Session::new(&self.store, invocation, self.clock.now());
+        let leaving = Session::new(&self.store, invocation, self.clock.now());
+        let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
+        let session = leaving.within(&working);
+
+        let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
+        let mut batch = FoldedBatch::new(&oldest);
+        let folding = Box::pin(self.apply_batch(session, changes, &mut batch, log));
+        let folded = self.while_noting_backlog(session, folding, &oldest).await;
+        let left = self.leave_failures(leaving, &mut batch).await;
 
         let mut result = BatchResult::default();
-        let mut done = Done::default();
-        let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
-        let folding = Box::pin(self.apply_batch(session, changes, &oldest, log, &mut done));
-        let folded = self.while_noting_backlog(session, folding, &oldest).await;
-        if let Err((record, error)) = folded {
-            if invocation.remaining().is_zero() {
+        for (record, error) in folded.err().into_iter().chain(left.err()) {
+            if matches!(error, NotFolded::Store(StoreError::TimedOut))
+                && working.remaining().is_zero()
+            {
                 log.set("rollup.out_of_time", true);
             } else {
                 log.error("rollup.error", error.cause());
             }
             result.retry_from(record);
         }
-        done.note(log);
+        batch.done.note(log);
         result
     }
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// An error comes with the first record that is not done. Days that fail go to the queue if
-    /// others are folded, so that a throttled device holds up no stream.
+    /// An error comes with the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
         changes: &[Recorded<TouchedReading>],
-        oldest: &Oldest,
+        batch: &mut FoldedBatch<'_>,
         log: &mut WideEvent,
-        done: &mut Done,
     ) -> Result<(), (usize, NotFolded)> {
         let Some(first) = changes.iter().map(|recorded| recorded.record).min() else {
             return Ok(());
         };
         let failed = |error: StoreError| (first, NotFolded::from(error));
-        let State { stored, zone } = self.state(session, log).await.map_err(failed)?;
+        let state = self.state(session, log).await.map_err(failed)?;
 
         let unknown =
             self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
@@ -98,11 +124,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let (left, changes): (Vec<_>, Vec<_>) = changes
             .iter()
-            .partition(|recorded| self.is_left_to_sweep(&recorded.change, &stored, now));
+            .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
-        self.note_rooms(session, &left, now).await.map_err(failed)?;
-        if changes.is_empty() {
-            return Ok(());
+        self.note_rooms(session, &left, now, batch).await.map_err(failed)?;
+        for day in by_day(&left, state.zone) {
+            if batch.errors.contains_key(&day.device) {
+                batch.failed.push(day);
+            } else {
+                batch.is_any_done = true;
+            }
         }
 
         let mut devices: BTreeSet<_> =
@@ -111,58 +141,75 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         rules.extend(self.rules(session, &devices).await.map_err(failed)?);
 
-        let days = in_order(by_day(&changes, zone));
-        let (mut failures, mut is_any_done) = (Vec::new(), false);
-        for (position, ((device, date), day)) in days.iter().enumerate() {
-            let left = days[position..].iter().filter_map(|(_, day)| day.written).min();
-            *oldest.lock().expect("nothing panics while it is held") = left;
-            self.note_backlog(session, left).await.map_err(failed)?;
-            if session.invocation.remaining().is_zero() {
-                let first = failures.first().map_or(day, |failure: &FailedDay<'_>| failure.day);
-                return Err((first.first_record, StoreError::TimedOut.into()));
-            }
-
-            let folding = match rules.get(device) {
-                None => continue,
-                Some(Ok(rules)) => {
-                    let (day_of, sealed) =
-                        (LocalDay { zone, date: *date }, stored.sealed_of(device));
-                    let quarters = &day.quarters;
-                    let part = for_one_device(session.invocation);
-                    let session = session.within(&part);
-                    self.fold_day(session, rules.clone(), day_of, sealed, quarters, done).await
-                }
-                Some(Err(why)) => self.leave_all(session, device, &day.quarters, why, done).await,
-            };
-            match folding {
-                Ok(()) => is_any_done = true,
-                Err(error) => failures.push(FailedDay { device, day, error }),
-            }
-        }
-        self.leave_failures(session, failures, is_any_done, done).await
+        let days = by_day(&changes, state.zone);
+        self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Leaves days that failed to the queue, if any other day was folded: else the table fails, and not a device.
-    async fn leave_failures(
+    /// Folds days until the time is over. A device that fails is passed over from then on: one that the table throttles
+    /// would take the time of all others.
+    async fn fold_days(
         &self,
         session: Session<'_, S>,
-        failures: Vec<FailedDay<'_>>,
-        is_any_done: bool,
-        done: &mut Done,
+        days: &[DayOfDevice],
+        rules: &Rules,
+        state: &State,
+        batch: &mut FoldedBatch<'_>,
     ) -> Result<(), (usize, NotFolded)> {
-        for FailedDay { device, day, error } in failures {
-            let why = chain(error.cause());
-            let is_left = is_any_done
-                && self.leave_all(session, device, &day.quarters, &why, done).await.is_ok();
-            if !is_left {
-                return Err((day.first_record, error));
+        for (position, day) in days.iter().enumerate() {
+            let written =
+                days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
+            let written = written.min();
+            *batch.oldest.lock().expect("nothing panics while it is held") = written;
+            let noted = self.note_backlog(session, written).await;
+            noted.map_err(|error| (day.first_record, error.into()))?;
+            if session.invocation.remaining().is_zero() {
+                return Err((day.first_record, StoreError::TimedOut.into()));
+            }
+
+            // A device that is gone has no rules.
+            let Some(rules) = rules.get(&day.device) else { continue };
+            if batch.errors.contains_key(&day.device) {
+                batch.failed.push(day.clone());
+                continue;
+            }
+            match self.fold_day(session, rules, day, state, &mut batch.done).await {
+                Ok(()) => batch.is_any_done = true,
+                Err(error) if session.invocation.remaining().is_zero() => {
+                    return Err((day.first_record, error));
+                }
+                Err(error) => {
+                    batch.fail(day.device.clone(), error);
+                    batch.failed.push(day.clone());
+                }
             }
         }
         Ok(())
     }
 
+    /// Leaves the days of devices that failed to the queue, if anything else of the batch is done: else the table fails,
+    /// and not a device. An error comes with the first record of these days.
+    async fn leave_failures(
+        &self,
+        session: Session<'_, S>,
+        batch: &mut FoldedBatch<'_>,
+    ) -> Result<(), (usize, NotFolded)> {
+        let Some(first) = batch.failed.iter().min_by_key(|day| day.first_record) else {
+            return Ok(());
+        };
+        let requests: Vec<_> = batch.failed.iter().flat_map(DayOfDevice::requests).collect();
+        if batch.is_any_done && self.queue.send(&requests, session.invocation).await.is_ok() {
+            for request in &requests {
+                batch.done.left_to_queue(request, &chain(batch.errors[&request.device].cause()));
+            }
+            return Ok(());
+        }
+        let error = batch.errors.remove(&first.device).expect("each of these days has an error");
+        Err((first.first_record, error))
+    }
+
     /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:
-    /// the registry has one room of a device, also where readings of a quarter name two.
+    /// the registry has one room of a device, also where readings of a quarter name two. A device whose rooms cannot be
+    /// noted fails alone.
     ///
     /// Notes from before a device's deletion count here, so that no device is read for each batch. If the device has
     /// come again, the sweep knows so and notes its rooms with the rollup.
@@ -171,6 +218,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         left: &[&Recorded<TouchedReading>],
         now: Timestamp,
+        batch: &mut FoldedBatch<'_>,
     ) -> StoreResult<()> {
         let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
         for TouchedReading { key, room, .. } in left.iter().map(|recorded| &recorded.change) {
@@ -184,11 +232,27 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // Of a device that is gone nothing is noted.
         let rules = self.rules(session, &devices).await?;
         let noting = unknown.iter().filter_map(|(device, named)| {
-            let device = rules.get(*device)?.as_ref().ok()?.registered();
-            Some(Box::pin(self.seen.note(session, device, named)))
+            let registered = rules.get(*device)?.as_ref().ok()?.registered();
+            Some(Box::pin(self.note_rooms_of(session, registered, named)))
         });
         let noting: Vec<_> = noting.collect();
-        futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY).try_collect().await
+        let mut noting = futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY);
+        while let Some((device, noted)) = noting.next().await {
+            if let Err(error) = noted {
+                batch.fail(device.clone(), error.into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_rooms_of<'a>(
+        &self,
+        session: Session<'_, S>,
+        registered: Registered<'a>,
+        named: &NamedRooms,
+    ) -> (&'a DeviceId, StoreResult<()>) {
+        let part = for_one_device(session.invocation, session.invocation.remaining());
+        (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
     /// Folds, and looks meanwhile whether the function is behind: one fold may take longer than a note holds.
@@ -244,19 +308,30 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
-    /// Folds the quarters, and then their day, as far as it is over.
+    /// Folds the quarters, and then their day, as far as it is over. Those of a device without rules go to the queue.
     async fn fold_day(
         &self,
         session: Session<'_, S>,
-        mut rules: DeviceRules,
-        day: LocalDay,
-        sealed: Timestamp,
-        quarters: &BTreeSet<QuarterHour>,
+        rules: &Result<DeviceRules, String>,
+        day: &DayOfDevice,
+        state: &State,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
-        self.these_quarters(session, &mut rules, quarters, done).await?;
-        let Some(first) = quarters.first() else { return Ok(()) };
-        let folding = Box::pin(self.day_of(session, &mut rules, day, *first, sealed));
+        let part = for_one_device(session.invocation, session.invocation.remaining());
+        let session = session.within(&part);
+        let mut rules = match rules {
+            Ok(rules) => rules.clone(),
+            Err(why) => {
+                let requests: Vec<_> = day.requests().collect();
+                return self.leave_all(session, &requests, why, done).await;
+            }
+        };
+        self.these_quarters(session, &mut rules, &day.quarters, done).await?;
+
+        let Some(first) = day.quarters.first() else { return Ok(()) };
+        let (zone, sealed) = (state.zone, state.stored.sealed_of(&day.device));
+        let local_day = LocalDay { zone, date: day.date };
+        let folding = Box::pin(self.day_of(session, &mut rules, local_day, *first, sealed));
         let folded = catching(folding).await;
         let count = |folded| done.days += usize::from(folded != Folded::Skipped);
         if let Some(why) = reason(folded, count)? {
@@ -264,23 +339,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         Ok(())
     }
+}
 
-    async fn leave_all(
-        &self,
-        session: Session<'_, S>,
-        device: &DeviceId,
-        quarters: &BTreeSet<QuarterHour>,
-        why: &str,
-        done: &mut Done,
-    ) -> Result<(), NotFolded> {
-        let quarters = quarters.iter().copied();
-        let requests: Vec<_> =
-            quarters.map(|quarter| FoldRequest { device: device.clone(), quarter }).collect();
-        self.queue.send(&requests, session.invocation).await?;
-        for request in &requests {
-            done.left_to_queue(request, why);
-        }
-        Ok(())
+impl DayOfDevice {
+    fn requests(&self) -> impl Iterator<Item = FoldRequest> {
+        let quarters = self.quarters.iter();
+        quarters.map(|quarter| FoldRequest { device: self.device.clone(), quarter: *quarter })
     }
 }
 
@@ -293,24 +357,25 @@ fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<T
     changes.filter_map(|change| change.touched).min()
 }
 
-type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;
-
-fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Days {
-    let mut days = Days::new();
+/// The days that changes touch, in the order of their first records: when the time is over, all records before the
+/// reported one are done.
+fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Vec<DayOfDevice> {
+    let mut days: BTreeMap<(&DeviceId, LocalDate), DayOfDevice> = BTreeMap::new();
     for Recorded { record, change } in changes {
-        let quarter = QuarterHour::of(change.key.at);
-        let key = (change.key.device.clone(), zone.date(quarter.start()));
-        let new = DayOfDevice { quarters: BTreeSet::new(), first_record: *record, written: None };
-        let day = days.entry(key).or_insert(new);
+        let (device, quarter) = (&change.key.device, QuarterHour::of(change.key.at));
+        let date = zone.date(quarter.start());
+        let new = || DayOfDevice {
+            device: device.clone(),
+            date,
+            quarters: BTreeSet::new(),
+            first_record: *record,
+            written: None,
+        };
+        let day = days.entry((device, date)).or_insert_with(new);
         day.quarters.insert(quarter);
         day.written = day.written.into_iter().chain(change.touched).min();
     }
-    days
-}
-
-/// In the order of the first records: when the time is over, all records before the reported one are done.
-fn in_order(days: Days) -> Vec<((DeviceId, LocalDate), DayOfDevice)> {
-    let mut days: Vec<_> = days.into_iter().collect();
-    days.sort_by_key(|(_, day)| day.first_record);
+    let mut days: Vec<_> = days.into_values().collect();
+    days.sort_by_key(|day| day.first_record);
     days
 }

@@ -1,6 +1,7 @@
 //! The counts of one invocation, for its log event. Does nothing itself.
 
-use runtime::telemetry::WideEvent;
+use domain::DeviceId;
+use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::FoldRequest;
 use table::StoreError;
 
@@ -20,9 +21,16 @@ pub(crate) struct Done {
     /// Buckets that are left to the queue, with the reasons for the first of them.
     queued: usize,
     reasons: Vec<String>,
+    /// The first devices that failed, with the reasons.
+    failed: Vec<String>,
 }
 
-/// The largest number of buckets that a log event names; all are counted.
+/// Devices that failed, each with the reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+struct FailedDevices(Vec<String>);
+
+/// The largest number of buckets, and of devices that failed, that a log event names. All buckets are counted.
 const MAX_NAMED: usize = 10;
 
 impl Done {
@@ -32,6 +40,13 @@ impl Done {
         if self.reasons.len() < MAX_NAMED {
             let FoldRequest { device, quarter } = request;
             self.reasons.push(format!("{device} {}: {reason}", quarter.start()));
+        }
+    }
+
+    /// Names a device that failed in this invocation.
+    pub(crate) fn failed(&mut self, device: &DeviceId, error: &(dyn std::error::Error + 'static)) {
+        if self.failed.len() < MAX_NAMED {
+            self.failed.push(format!("{device}: {}", chain(error)));
         }
     }
 
@@ -45,6 +60,9 @@ impl Done {
         }
         if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
+        }
+        if !self.failed.is_empty() {
+            log.warn("rollup.failed_devices", &FailedDevices(self.failed));
         }
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);

@@ -13,6 +13,10 @@ const PARTS: u32 = 5;
 /// The time after which the next invocation by the schedule is due soon, and goes on.
 const TURN: Duration = Duration::from_secs(50);
 
+/// The least time that devices have for what the table throttles: a group that was begun is finished, also where its turn
+/// is over.
+const LEAST_LEFT: Duration = Duration::from_secs(4);
+
 /// The pace of one invocation.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -36,6 +40,11 @@ impl Pace {
     /// Whether what is left should be left to the next invocation: two at once would do the same work.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.started.elapsed() >= TURN
+    }
+
+    /// The time that is left of the turn for devices that the table throttles.
+    pub(crate) fn left(&self) -> Duration {
+        TURN.saturating_sub(self.started.elapsed()).max(LEAST_LEFT)
     }
 
     /// The write units that such work may consume in a turn.

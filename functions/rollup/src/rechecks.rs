@@ -26,6 +26,8 @@ pub(crate) struct Rechecks {
     breaches: Option<Breaches>,
     /// The quarters in breach of a rule that may be about the device.
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
+    /// The devices whose quarters are left to the queue, which leaves no recheck, each with the first quarter.
+    unfolded: BTreeMap<DeviceId, Timestamp>,
 }
 
 impl Rechecks {
@@ -36,6 +38,11 @@ impl Rechecks {
         if !put.is_empty() {
             self.found.insert(device.clone(), put);
         }
+    }
+
+    /// Takes a device whose quarters from a time on are left to the queue.
+    pub(crate) fn add_unfolded(&mut self, device: DeviceId, from: Timestamp) {
+        self.unfolded.insert(device, from);
     }
 }
 
@@ -52,7 +59,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         let rules = self.alert_rules.rules(run.session).await;
         let rules = unless_refused(rules, &mut run.done)?;
-        Ok(Rechecks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
+        let breaches = rules.filter(|rules| !rules.is_empty());
+        Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
     /// Notes rechecks of the devices that a rule is about, as they are this moment.
@@ -61,17 +69,19 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         rechecks: Rechecks,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
-        let Rechecks { breaches: Some(breaches), found } = rechecks else { return Ok(()) };
-        let ids: Vec<DeviceId> = found.keys().cloned().collect();
+        let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
+            return Ok(());
+        };
+        let ids: Vec<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
         for ids in ids.chunks(PAGE) {
             let listing = run.noting.find_devices(ids).await?;
             let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
                 let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
-                touched.extend(
-                    first.map(|(quarter, _)| (device.id().clone().into(), quarter.start())),
-                );
+                let first = first.map(|(quarter, _)| quarter.start());
+                let first = first.or_else(|| unfolded.get(device.id()).copied());
+                touched.extend(first.map(|first| (device.id().clone().into(), first)));
             }
             if touched.is_empty() {
                 continue;

@@ -12,7 +12,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Session, StoreError, StoreResult};
 
-use crate::bucket_folding::BucketFolding;
+use crate::bucket_folding::{BucketFolding, for_one_device};
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 
@@ -45,7 +45,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<Rules> {
         let mut rules = Rules::new();
         let missing = self.add_rules(session, &mut rules, ids.to_vec()).await?;
-        let mut missing = self.with_readings(session, missing).await?;
+        let mut missing = self.with_readings(session, missing, &mut rules).await?;
         for pause in REGISTRATION_PAUSES {
             if missing.is_empty() || session.invocation.remaining() < pause {
                 break;
@@ -92,16 +92,22 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ids)
     }
 
-    /// Those of the devices that have readings. Of the others, which are gone, the stream tells late.
+    /// Those of the devices that have readings. Of the others, which are gone, the stream tells late. A device whose
+    /// readings the table throttles has no rules for that reason.
     async fn with_readings(
         &self,
         session: Session<'_, S>,
         ids: Vec<DeviceId>,
+        rules: &mut Rules,
     ) -> StoreResult<Vec<DeviceId>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            if has_readings(session, &id).await? {
-                found.push(id);
+            let part = for_one_device(session.invocation, session.invocation.remaining());
+            match has_readings(session.within(&part), &id).await {
+                Ok(true) => found.push(id),
+                Ok(false) => {}
+                Err(error @ StoreError::Throttled(_)) => drop(rules.insert(id, Err(chain(&error)))),
+                Err(error) => return Err(error),
             }
         }
         Ok(found)

@@ -1,7 +1,11 @@
 //! What all the work of one invocation by the schedule needs, and how large a home is.
 
-use table::{RollupState, Session};
+use std::collections::BTreeSet;
 
+use domain::{DeviceId, Timestamp};
+use table::{RollupState, Session, StoreError};
+
+use crate::bucket_folding::NotFolded;
 use crate::log::Done;
 use crate::pace::Pace;
 
@@ -13,8 +17,31 @@ pub(crate) struct Run<'a, S> {
     pub(crate) noting: Session<'a, S>,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
+    /// The devices that were swept and not throttled.
+    pub(crate) swept: BTreeSet<DeviceId>,
+    /// The devices that the table has throttled.
+    pub(crate) throttled: BTreeSet<DeviceId>,
     /// How far the sweeps came, once it is read.
     pub(crate) state: Option<RollupState>,
+}
+
+impl<S> Run<'_, S> {
+    /// Whether no device was swept, and no group is sealed up to a time: then the table throttles all devices.
+    pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
+        let mut sealed = self.state.iter().flat_map(|state| state.sealed);
+        self.swept.is_empty() && !sealed.any(|sealed| sealed >= time)
+    }
+
+    /// Notes that a device failed. The log names it once.
+    pub(crate) fn fail(&mut self, device: &DeviceId, error: &NotFolded) {
+        let is_throttled = matches!(error, NotFolded::Store(StoreError::Throttled(_)));
+        if is_throttled {
+            self.swept.remove(device);
+        }
+        if !is_throttled || self.throttled.insert(device.clone()) {
+            self.done.failed(device, error.cause());
+        }
+    }
 }
 
 /// The most devices of a home: they are swept at once, and listed each minute.

@@ -83,7 +83,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let (pace, done) = (Pace::new(&self.settings), Done::default());
         let noting = Session::new(&self.store, &invocation, self.clock.now());
         let session = noting.within(&working);
-        let mut run = Run { session, noting, pace, done, state: None };
+        let (swept, throttled) = (BTreeSet::new(), BTreeSet::new());
+        let mut run = Run { session, noting, pace, done, swept, throttled, state: None };
 
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));

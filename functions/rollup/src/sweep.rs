@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, Zone, sweep_group};
-use rollups::{Assumed, DeviceRules, GRACE, SKEW};
+use rollups::{Assumed, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
-use runtime::work_queue::WorkQueue;
-use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, UnreadableItem};
+use runtime::work_queue::{FoldRequest, WorkQueue};
+use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, out_of_patience};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, quarters_in};
-use crate::memory::ListedDevices;
+use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 use crate::rechecks::Rechecks;
 use crate::run::Run;
@@ -20,15 +20,18 @@ use crate::run::Run;
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The quarters of the longest window, which has to fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
-/// The devices that may fail before the turn of their group ends: then it is not the device that fails.
-const MAX_FAILED: usize = 3;
-
 /// A time that is swept at once, with what its sweep needs.
 struct Window<'a> {
     range: TimeRange,
     zone: Zone,
     listed: &'a ListedDevices,
     indexing: &'a Indexing,
+}
+
+/// A device that could not be swept.
+struct FailedDevice {
+    id: DeviceId,
+    error: NotFolded,
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -80,13 +83,25 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &mut Run<'_, S>,
     ) -> Result<bool, NotFolded> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
-        let (mut done, mut swept) = (BTreeSet::new(), Ok(()));
-        for group in groups {
-            if !done.is_empty() && run.pace.is_turn_over() {
+        let mut order: Vec<usize> = groups.iter().copied().collect();
+        // In a fixed order some would wait for ever behind others that the table throttles.
+        fastrand::shuffle(&mut order);
+        let mut tried = Vec::new();
+        for group in order {
+            if !tried.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            match self.sweep_group(*group, window, &mut rechecks, run).await {
-                Ok(()) => drop(done.insert(*group)),
+            tried.push((group, self.sweep_group(group, window, &mut rechecks, run).await));
+        }
+
+        let (mut done, mut swept) = (BTreeSet::new(), Ok(()));
+        for (group, failed) in tried {
+            let left = match failed {
+                Ok(failed) => self.leave_throttled(failed, window, &mut rechecks, run).await,
+                Err(error) => Err(error),
+            };
+            match left {
+                Ok(()) => drop(done.insert(group)),
                 Err(error) => swept = swept.and(Err(error)),
             }
         }
@@ -100,43 +115,66 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.map(|()| done == *groups)
     }
 
+    /// Sweeps the devices of a group. Returns those that failed; an error means that some were not tried.
     async fn sweep_group(
         &self,
         group: usize,
         window: &Window<'_>,
         rechecks: &mut Rechecks,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<Vec<FailedDevice>, NotFolded> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
         // In a fixed order some would wait for ever behind others that the table throttles.
         fastrand::shuffle(&mut devices);
 
-        let mut failures = Vec::new();
+        let mut failed = Vec::new();
         for device in devices {
             if run.session.invocation.remaining().is_zero() {
                 return Err(StoreError::TimedOut.into());
             }
-            let rules = device.rules(window.indexing);
-            match self.sweep_device(rules, window.range, window.zone, run).await {
-                Ok(put) => rechecks.add(&device.id, put),
-                Err(error) => failures.push(error),
-            }
-            if failures.len() == MAX_FAILED {
-                break;
+            match self.sweep_device(device, window, run).await {
+                Ok(put) => {
+                    rechecks.add(&device.id, put);
+                    run.swept.insert(device.id.clone());
+                }
+                Err(error) => {
+                    run.fail(&device.id, &error);
+                    // It is not the device that fails.
+                    if run.nobody_reached(window.range.to()) && run.pace.is_turn_over() {
+                        return Err(error);
+                    }
+                    failed.push(FailedDevice { id: device.id.clone(), error });
+                }
             }
             run.pace.keep(run.session.invocation).await;
-        }
-        if let Some(error) = failures.into_iter().next() {
-            return Err(error);
         }
 
         for item in &window.listed.unreadable {
             let id: Option<DeviceId> = item.sk.parse().ok();
             if let Some(id) = id.filter(is_of_group) {
-                self.leave_unreadable(&id, item, window.range, run).await?;
+                self.leave_device(&id, &chain(item), window.range, run).await?;
             }
+        }
+        Ok(failed)
+    }
+
+    /// Leaves devices that the table throttles to the queue, where others were swept: else it throttles all. Any other
+    /// failure is tried again by the next sweep.
+    async fn leave_throttled(
+        &self,
+        failed: Vec<FailedDevice>,
+        window: &Window<'_>,
+        rechecks: &mut Rechecks,
+        run: &mut Run<'_, S>,
+    ) -> Result<(), NotFolded> {
+        for FailedDevice { id, error } in failed {
+            if run.nobody_reached(window.range.to()) || !run.throttled.contains(&id) {
+                return Err(error);
+            }
+            self.leave_device(&id, &chain(error.cause()), window.range, run).await?;
+            rechecks.add_unfolded(id, window.range.from());
         }
         Ok(())
     }
@@ -157,34 +195,38 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.listed_since(session, target.saturating_add(GRACE + SKEW)).await
     }
 
+    /// Sweeps a device, unless the table has throttled it in this invocation.
     async fn sweep_device(
         &self,
-        mut rules: DeviceRules,
-        range: TimeRange,
-        zone: Zone,
+        device: &ListedDevice,
+        window: &Window<'_>,
         run: &mut Run<'_, S>,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
-        let part = for_one_device(run.session.invocation);
+        if run.throttled.contains(&device.id) {
+            return Err(out_of_patience().into());
+        }
+        let part = for_one_device(run.session.invocation, run.pace.left());
         let (session, done) = (run.session.within(&part), &mut run.done);
+        let mut rules = device.rules(window.indexing);
         done.devices += 1;
+
+        let Window { range, zone, .. } = *window;
         let put = self.quarters(session, &mut rules, range, Assumed::Absent, done).await?;
         self.days_ended(session, &mut rules, zone, range, Assumed::Absent, done).await?;
         Ok(put)
     }
 
-    /// Leaves a device whose item is damaged to the queue, where somebody finds it.
-    async fn leave_unreadable(
+    /// Leaves the quarters of a device to the queue, as where its item is damaged: then somebody finds it there.
+    async fn leave_device(
         &self,
         device: &DeviceId,
-        item: &UnreadableItem,
+        why: &str,
         range: TimeRange,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotFolded> {
-        let why = chain(item);
-        for quarter in quarters_in(range) {
-            self.leave_to_queue(run.session, device, quarter, &why, &mut run.done).await?;
-        }
-        Ok(())
+        let of_device = |quarter| FoldRequest { device: device.clone(), quarter };
+        let requests: Vec<_> = quarters_in(range).map(of_device).collect();
+        self.leave_all(run.noting, &requests, why, &mut run.done).await
     }
 }
 

@@ -15,6 +15,7 @@ pub struct Invocation {
     /// Until when it repeats what the table throttles.
     patience: Deadline,
     consumed: Arc<Consumed>,
+    throttled: Arc<Throttled>,
 }
 
 /// `DynamoDB` counts in halves of a unit.
@@ -22,7 +23,13 @@ pub struct Invocation {
 struct Consumed {
     read_halves: AtomicU64,
     write_halves: AtomicU64,
+}
+
+/// Whether the table has throttled a request of an invocation, or of a part of one, which its other parts do not share.
+#[derive(Debug, Default)]
+struct Throttled {
     is_throttled: AtomicBool,
+    whole: Option<Arc<Self>>,
 }
 
 /// How long what the table throttles is repeated while a sender waits. With the last attempt and its way the sender has an
@@ -36,7 +43,8 @@ impl Invocation {
     /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.
     #[must_use]
     pub fn until(deadline: Deadline) -> Self {
-        Self { deadline, patience: deadline, consumed: Arc::default() }
+        let (consumed, throttled) = (Arc::default(), Arc::default());
+        Self { deadline, patience: deadline, consumed, throttled }
     }
 
     /// The same for a sender that hangs up long before `deadline`: what the table throttles is repeated for 7 seconds, and
@@ -55,8 +63,7 @@ impl Invocation {
     /// A part of the invocation with all of its time, and at most so much of its patience.
     #[must_use]
     pub fn patient_for(&self, time: Duration) -> Self {
-        let patience = Deadline::after(time.min(self.patience()));
-        Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
+        self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
     /// A part of the invocation that has at most `time`, and repeats throttled requests to its end. Its
@@ -64,7 +71,14 @@ impl Invocation {
     #[must_use]
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
-        Self { deadline, patience: deadline, consumed: Arc::clone(&self.consumed) }
+        self.part_until(deadline, deadline)
+    }
+
+    fn part_until(&self, deadline: Deadline, patience: Deadline) -> Self {
+        let is_throttled = AtomicBool::new(self.is_out_of_patience());
+        let whole = Some(Arc::clone(&self.throttled));
+        let throttled = Arc::new(Throttled { is_throttled, whole });
+        Self { deadline, patience, consumed: Arc::clone(&self.consumed), throttled }
     }
 
     /// The time for which a throttled request is repeated.
@@ -75,14 +89,18 @@ impl Invocation {
 
     /// Notes that the table has throttled a request.
     pub fn note_throttled(&self) {
-        self.consumed.is_throttled.store(true, Ordering::Relaxed);
+        let mut part = Some(&self.throttled);
+        while let Some(Throttled { is_throttled, whole }) = part.map(Arc::as_ref) {
+            is_throttled.store(true, Ordering::Relaxed);
+            part = whole.as_ref();
+        }
     }
 
     /// Whether a throttled request was repeated until the patience ended. Later requests are not begun: many first
     /// attempts one after the other would take as long as repetitions.
     #[must_use]
     pub fn is_out_of_patience(&self) -> bool {
-        self.patience().is_zero() && self.consumed.is_throttled.load(Ordering::Relaxed)
+        self.patience().is_zero() && self.throttled.is_throttled.load(Ordering::Relaxed)
     }
 
     /// The time left.

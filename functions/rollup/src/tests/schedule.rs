@@ -241,7 +241,7 @@ async fn a_sweep_that_never_has_time_for_a_day_of_all_devices_moves_on() {
     for invocation in 0..100 {
         let bench = Bench::with(first.store.clone(), "Asia/Tokyo", SMALL);
         bench.clock.set(at_minute(2 * day));
-        bench.store.fail_after(CALLS, [StoreError::TimedOut]);
+        bench.store.fail_after(CALLS, (0..CALLS).map(|_| StoreError::TimedOut));
         let done = bench.rollup.handle_schedule(minute()).await;
         bench.store.end_troubles();
         if done.is_ok() && reached(&bench).await >= at_minute(2 * day - 15) {
@@ -517,27 +517,6 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     assert_eq!(age(), 0);
 }
 
-#[tokio::test]
-async fn a_device_that_the_table_throttles_holds_up_none_of_its_group() {
-    let bench = Bench::new().await;
-    let is_of_group = |id: &String| sweep_group(&device(id)) == sweep_group(&device("d"));
-    let ids: Vec<String> = (0..).map(|n| format!("b-{n}")).filter(is_of_group).take(3).collect();
-    for id in &ids {
-        bench.register(id).await;
-        bench.write(id, -10, "1").await;
-    }
-    for minute_of_day in 60..120 {
-        bench.clock.set(at_minute(minute_of_day));
-        let hot = StoreError::Throttled("one partition".into());
-        bench.store.fail(on(Action::Query, Target::Readings), 0, hot);
-        drop(bench.rollup.handle_schedule(minute()).await);
-        bench.store.end_troubles();
-    }
-    for id in &ids {
-        assert!(bench.quarter(id, -15).is_some(), "{id}");
-    }
-}
-
 /// The readings of one device are throttled for as long as the sweep asks for them.
 #[tokio::test(start_paused = true)]
 async fn a_throttled_device_holds_up_no_other_group_and_no_new_settings() {
@@ -561,8 +540,85 @@ async fn a_throttled_device_holds_up_no_other_group_and_no_new_settings() {
     }
     let state = bench.state().await;
     assert_eq!(state.sealed_of(&device(other)), at_minute(60));
-    assert!(state.sealed_of(&device(&throttled)) < at_minute(60));
+    assert_eq!(state.sealed_of(&device(&throttled)), at_minute(60));
+    assert!(bench.work.messages().iter().all(|left| left.device.as_str() == throttled));
+    assert_eq!(bench.work.messages().len(), 5, "its quarters since 15:45");
     assert_eq!(bench.quarter(other, 20).expect("folded").settings, 1);
     let refold = bench.store.refold(&device(other), &bench.invocation).await.expect("memory");
     assert_eq!(refold.settings, 1);
+}
+
+/// More of them than may fail before any is swept.
+#[tokio::test(start_paused = true)]
+async fn devices_that_the_table_throttles_hold_up_none_of_their_group() {
+    let bench = Bench::new().await;
+    let is_of_group = |id: &String| sweep_group(&device(id)) == sweep_group(&device("d"));
+    let of_group = |name: &'static str| {
+        (0..).map(move |n| format!("{name}-{n}")).filter(is_of_group).take(4).collect::<Vec<_>>()
+    };
+    let (others, throttled) = (of_group("b"), of_group("hot"));
+    for id in others.iter().chain(&throttled) {
+        bench.register(id).await;
+    }
+    bench
+        .store
+        .throttle(|action, partition| action == Action::Query && partition.starts_with("hot"));
+
+    for minute in (5..400).step_by(5) {
+        bench.clock.set(at_minute(minute));
+        for id in &others {
+            bench.write(id, minute, "1").await;
+        }
+        drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+    }
+    for id in &others {
+        let folded = (0..25).filter(|quarter| bench.quarter(id, quarter * 15).is_some());
+        assert_eq!(folded.count(), 25, "{id}");
+    }
+    let left: std::collections::BTreeSet<_> = bench.work.messages().into_iter().collect();
+    assert_eq!(left.len(), 4 * 26, "each quarter since 15:45 of each throttled device");
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttled_devices_of_many_groups_make_a_sweep_of_a_home_little_longer_than_its_turn() {
+    let bench = Bench::new().await;
+    let ids: Vec<String> = (0..99).map(|n| format!("b-{n}")).collect();
+    for id in &ids {
+        bench.register(id).await;
+        bench.write(id, 20, "2").await;
+    }
+    let of_group =
+        |group| ids.iter().filter(move |id| sweep_group(&device(id)) == group).take(3).cloned();
+    let throttled: Vec<String> = (0..7).flat_map(of_group).collect();
+    let hits = throttled.clone();
+    bench.store.throttle(move |action, partition| {
+        action == Action::Query && hits.iter().any(|id| id == partition)
+    });
+
+    for minute in 60..120 {
+        bench.clock.set(at_minute(minute));
+        let begun = runtime::clock::Stopwatch::start();
+        drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+        assert!(begun.elapsed() < Duration::from_secs(65), "{:?}", begun.elapsed());
+    }
+    assert!(bench.state().await.sealed() >= at_minute(45));
+    for id in ids.iter().filter(|id| !throttled.contains(id)) {
+        assert!(bench.quarter(id, 20).is_some(), "{id}");
+    }
+}
+
+/// By a rule on many devices only a recheck tells of it, and the queue leaves none.
+#[tokio::test(start_paused = true)]
+async fn a_device_whose_quarters_are_left_to_the_queue_is_rechecked() {
+    let bench = Bench::new().await;
+    bench.register("b").await;
+    let rule = given::alert_rule("r", at_minute(0));
+    assert!(bench.store.put_alert_rule(&rule, &bench.invocation).await.expect("memory"));
+    bench.store.throttle(|action, partition| action == Action::Query && partition == "d");
+    bench.clock.set(at_minute(30));
+    bench.schedule().await;
+    let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
+    let rechecks: Vec<_> =
+        rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect();
+    assert_eq!(rechecks, ["d"]);
 }

@@ -345,7 +345,6 @@ async fn a_throttled_device_holds_up_no_other_of_its_batch() {
     bench.minutes(60, 76).await;
     bench.store.throttle(|action, partition| action == Action::Query && partition == "d");
     let late = [bench.write("d", 20, "1").await, bench.write("b", 20, "2").await];
-    let minutes = || Deadline::after(Duration::from_secs(299));
 
     assert_eq!(bench.deliver_within(&late, minutes()).await, None);
     assert!(bench.quarter("b", 20).is_some());
@@ -354,4 +353,133 @@ async fn a_throttled_device_holds_up_no_other_of_its_batch() {
 
     // By it alone nobody can tell a device from a table that is throttled.
     assert_eq!(bench.deliver_within(&late[..1], minutes()).await, Some(0));
+}
+
+/// As long as the function has on AWS.
+fn minutes() -> Deadline {
+    Deadline::after(Duration::from_secs(299))
+}
+
+/// Throttles the queries of the readings of these devices.
+fn throttle(bench: &Bench, devices: impl Fn(&str) -> bool + Send + 'static) {
+    let hits = move |action, partition: &str| action == Action::Query && devices(partition);
+    bench.store.throttle(hits);
+}
+
+/// Late readings of ten devices `b0` to `b9`.
+async fn late_readings_of_others(bench: &Bench) -> Vec<Value> {
+    let mut records = Vec::new();
+    for n in 0..10 {
+        bench.register(&format!("b{n}")).await;
+        records.push(bench.write(&format!("b{n}"), 20, "2").await);
+    }
+    records
+}
+
+fn are_others_folded(bench: &Bench) -> bool {
+    (0..10).all(|n| bench.quarter(&format!("b{n}"), 20).is_some())
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_days_of_a_throttled_device_take_as_long_as_one() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    throttle(&bench, |device| device == "d");
+    let mut records = Vec::new();
+    for day in 1..=60 {
+        records.push(bench.write("d", 20 - day * 1_440, "1").await);
+    }
+    records.extend(late_readings_of_others(&bench).await);
+
+    let begun = runtime::clock::Stopwatch::start();
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(are_others_folded(&bench));
+    assert_eq!(bench.work.messages().len(), 60);
+    let failed = bench.logged("rollup.failed_devices");
+    assert_eq!(failed, "d: the table is asked for more than its capacity: on demand");
+    assert_eq!(bench.logged("level"), "WARN");
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_devices_are_throttled_the_others_of_a_batch_are_folded() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    let mut records = Vec::new();
+    for n in 0..60 {
+        bench.register(&format!("hot{n}")).await;
+        records.push(bench.write(&format!("hot{n}"), 20, "1").await);
+    }
+    throttle(&bench, |device| device.starts_with("hot"));
+    records.extend(late_readings_of_others(&bench).await);
+
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(are_others_folded(&bench));
+    assert_eq!(bench.work.messages().len(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_device_that_is_throttled_is_left_to_the_queue() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    throttle(&bench, |device| device == "new");
+    let mut records = vec![bench.write("new", 20, "1").await];
+    records.extend(late_readings_of_others(&bench).await);
+
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(are_others_folded(&bench));
+    let [left] = &bench.work.messages()[..] else { panic!("one message") };
+    assert_eq!(left.device.as_str(), "new");
+    let buckets = bench.logged("rollup.queued_buckets");
+    assert!(buckets[0].as_str().expect("text").contains("capacity"), "{buckets}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_throttled_holds_up_its_devices_only() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    let in_hall = |action, partition: &str| action == Action::GetItem && partition.contains("hall");
+    bench.store.throttle(in_hall);
+    let mut open = bench.write("d", 74, "2").await;
+    open["dynamodb"]["NewImage"]["room"] = json!({"S": "hall"});
+    let mut records = vec![open];
+    records.extend(late_readings_of_others(&bench).await);
+
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(are_others_folded(&bench));
+    let [left] = &bench.work.messages()[..] else { panic!("one message") };
+    assert_eq!((left.device.as_str(), left.quarter), ("d", QuarterHour::of(at_minute(74))));
+    assert_eq!(bench.deliver_within(&records[..1], minutes()).await, Some(0), "by it alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_among_punctual_ones_is_left_to_the_queue() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    throttle(&bench, |device| device == "d");
+    bench.register("b").await;
+    // Both are known to be registered.
+    for id in ["d", "b"] {
+        let open = bench.write(id, 75, "2").await;
+        bench.deliver(&[open]).await;
+    }
+    let records = [bench.write("d", 20, "1").await, bench.write("b", 76, "2").await];
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert_eq!((bench.work.messages().len(), bench.logged("rollup.left_to_sweep")), (1, 1.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_left_to_the_queue_also_where_the_time_ends() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    throttle(&bench, |device| device == "d");
+    let mut records = vec![bench.write("d", 20, "1").await];
+    records.extend(late_readings_of_others(&bench).await);
+    bench.store.slow_down(on(Action::Query, Target::Readings), Duration::from_secs(60));
+
+    let reported = bench.deliver_within(&records, minutes()).await;
+    assert!(reported.is_some_and(|record| record > 1), "{reported:?}");
+    assert_eq!(bench.work.messages().len(), 1);
+    let logged = (bench.logged("rollup.out_of_time"), bench.logged("level"));
+    assert_eq!(logged, (true.into(), "WARN".into()));
 }
