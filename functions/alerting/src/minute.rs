@@ -110,14 +110,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut minute = Minute::default();
         let session = self.judging.session(session.at(self.clock.now()));
 
-        let part = leaving_shares(3, session.session.invocation);
+        let part = leaving_shares(3, session.table.invocation);
         self.judge_due(rules, &mut minute, &session.within(&part)).await;
 
-        let part = leaving_shares(2, session.session.invocation);
+        let part = leaving_shares(2, session.table.invocation);
         self.recheck(rules, &mut minute, &session.within(&part)).await;
 
         if is_noted {
-            let part = leaving_shares(1, session.session.invocation);
+            let part = leaving_shares(1, session.table.invocation);
             let session = session.within(&part);
             minute.add_part("silence", Box::pin(session.judge_silence()).await);
         } else {
@@ -158,7 +158,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
         // The other half is for judging them.
-        let session = session.session;
+        let session = session.table;
         let reading = session.invocation.part_of(session.invocation.remaining() / 2);
         let read = place.read_on(session.within(&reading), &()).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
@@ -183,10 +183,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(report);
 
         if is_done {
-            session.session.remove_recheck(recheck).await?;
+            session.table.remove_recheck(recheck).await?;
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
-            session.session.move_recheck(recheck, device).await?;
+            session.table.move_recheck(recheck, device).await?;
         }
         Ok(())
     }

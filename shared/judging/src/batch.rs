@@ -52,7 +52,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// rules, devices or states cannot be read, all its devices are to be rechecked.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
         let fresh: Fresh<'_> =
-            batch.iter().filter(|(_, written)| !is_history(written, self.session.now)).collect();
+            batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
         if fresh.is_empty() {
             return BatchReport::default();
         }
@@ -84,14 +84,14 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let keys: Vec<AlertKey> = matches.keys().cloned().collect();
-        let listing = self.session.alert_states(&keys).await?;
+        let listing = self.table.alert_states(&keys).await?;
         let damaged = listing.damaged();
         let states: BTreeMap<AlertKey, StoredAlertState> =
             listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
 
         // Of a damaged state the judgement says so.
         matches.retain(|key, found| {
-            damaged.contains(key) || !found.can_be_skipped(states.get(key), self.session.now)
+            damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
         });
         let task = |(key, Match { rule, written })| {
             (key, JudgingTask::Rule { rule, touched: since(written) })
@@ -119,7 +119,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
-            let is_old = may_be_sealed(written, self.session.now);
+            let is_old = may_be_sealed(written, self.table.now);
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.rule.watch)) {
                 let is_prompt = is_prompt.entry(rule.id.as_str());
                 if is_old && matches!(rule.rule.watch, Watch::Metric { .. })
@@ -142,15 +142,14 @@ impl<S: Store> JudgingSession<'_, S> {
         fresh: &Fresh<'_>,
     ) -> Result<BTreeMap<DeviceId, Device>> {
         let is_lacking = |id: &DeviceId, written: &Written| {
-            known.get(id).is_none()
-                && (known.is_whole() || may_be_sealed(written, self.session.now))
+            known.get(id).is_none() && (known.is_whole() || may_be_sealed(written, self.table.now))
         };
         let lacking = fresh.iter().filter(|(id, written)| is_lacking(id, written));
         let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
         if lacking.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let found = self.session.find_devices(&lacking).await?.found;
+        let found = self.table.find_devices(&lacking).await?.found;
         Ok(found.into_iter().map(|device| (device.id().clone(), device)).collect())
     }
 }

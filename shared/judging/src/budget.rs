@@ -31,7 +31,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Vec<Figure>> {
-        let (now, per) = (self.session.now, budget.per);
+        let (now, per) = (self.table.now, budget.per);
         let period = per.bucket_of(now, horizon.zone());
         let before = period.from().saturating_add(TimeDelta::milliseconds(-1));
         let is_ended_judged = budget.saved <= before && now.since(period.from()) < LATEST;

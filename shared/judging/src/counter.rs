@@ -28,7 +28,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Vec<Figure>> {
-        let now = self.session.now;
+        let now = self.table.now;
         let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else {
             return Ok(Vec::new());
         };
@@ -48,9 +48,9 @@ impl<S: Store> JudgingSession<'_, S> {
         horizon: &Horizon,
     ) -> Result<Events> {
         let grid = Grid::total(range);
-        let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.session.now);
+        let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
         let metrics = std::slice::from_ref(watched.metric);
-        events(self.session, &question, metrics, flags_of(watched.events)).await
+        events(self.table, &question, metrics, flags_of(watched.events)).await
     }
 }
 

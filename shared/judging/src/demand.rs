@@ -27,9 +27,9 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Vec<Figure>> {
-        let range = demand.period.bucket_of(self.session.now, horizon.zone());
+        let range = demand.period.bucket_of(self.table.now, horizon.zone());
         let running = self.running(device, range, horizon).await?;
-        let Some(projection) = running.and_then(|running| running.project(self.session.now)) else {
+        let Some(projection) = running.and_then(|running| running.project(self.table.now)) else {
             return Ok(Vec::new());
         };
 
@@ -51,8 +51,8 @@ impl<S: Store> JudgingSession<'_, S> {
         range: TimeRange,
         horizon: &Horizon,
     ) -> Result<Option<RunningPeriod>> {
-        let since = self.session.now.saturating_add(-RECENT);
-        let Some(grid) = grid_until(range, since, self.session.now) else { return Ok(None) };
+        let since = self.table.now.saturating_add(-RECENT);
+        let Some(grid) = grid_until(range, since, self.table.now) else { return Ok(None) };
         let of_device = || EnergyQuestion::of(device, &grid, horizon, Level::Readings);
         let Some(rows) = self.energy(of_device()).await? else { return Ok(None) };
         let Some(recent) = rows.used(1) else { return Ok(None) };
@@ -79,7 +79,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Option<Exact>> {
-        let now = self.session.now;
+        let now = self.table.now;
         let month = CalendarUnit::Month.bucket_of(until, horizon.zone()).from();
         let key = (device.id().clone(), period);
         let settings = device.fold_settings().number;
@@ -177,7 +177,7 @@ mod tests {
     ) -> Option<String> {
         let (until, invocation) = (at(5), invocation());
         let session = judging.session(Session::new(store, &invocation, now));
-        let horizon = RollupStateCache::new(Following::default()).read(session.session).await;
+        let horizon = RollupStateCache::new(Following::default()).read(session.table).await;
         let horizon = horizon.expect("memory");
         let highest = session.peak_before(until, CalendarUnit::Hour, device, &horizon).await;
         highest.expect("answered").map(|highest| highest.to_string())

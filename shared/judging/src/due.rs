@@ -20,7 +20,7 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
 
         let obsolete = std::mem::take(&mut report.obsolete);
         for state in due.iter().filter(|state| obsolete.contains(&state.key)) {
-            if let Err(error) = self.session.delete_alert_state(&state.key, state.version).await {
+            if let Err(error) = self.table.delete_alert_state(&state.key, state.version).await {
                 report.add(state.key.clone(), Err(error.into()));
             }
         }
@@ -39,7 +39,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let key = &due.key;
         let mut rule = match rules.get(&key.rule) {
             Some(rule) => Some(rule.clone()),
-            None => self.session.alert_rule(&key.rule).await?,
+            None => self.table.alert_rule(&key.rule).await?,
         };
         if let Some(left) = &mut rule
             && !self.is_of_rule(left, &key.subject).await?

@@ -39,9 +39,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let EnergyQuestion { device, meter, grid, horizon, coarsest } = question;
         let Some(meter) = meter else { return Ok(None) };
         let names: Vec<MetricName> = meter.names().cloned().collect();
-        let question = DeviceQuestion::of(device, grid, horizon, coarsest, self.session.now);
+        let question = DeviceQuestion::of(device, grid, horizon, coarsest, self.table.now);
         let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let values = device_values(self.session, &question, &names, spans).await?;
+        let values = device_values(self.table, &question, &names, spans).await?;
         Ok(Some(EnergyDevice { values, meter }))
     }
 }

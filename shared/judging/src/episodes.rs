@@ -19,16 +19,16 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<NextState> {
         let RuleOnSubject { rule, touched, .. } = judged;
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
-        let mut start = Start::of(rule, state, touched, self.session.now);
+        let mut start = Start::of(rule, state, touched, self.table.now);
         let readings = match self.readings(judged, &start).await {
             Err(SeriesError::OutOfReach(_)) => {
-                start = Start::near(rule, state, touched, self.session.now);
+                start = Start::near(rule, state, touched, self.table.now);
                 self.readings(judged, &start).await?
             }
             readings => readings?,
         };
 
-        let judgement = fold_episodes(rule, state, &start, &readings, self.session.now);
+        let judgement = fold_episodes(rule, state, &start, &readings, self.table.now);
         let state = AlertState::Episodes(Box::new(judgement.state));
         Ok(NextState { state, messages: judgement.messages })
     }

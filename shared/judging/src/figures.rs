@@ -22,7 +22,7 @@ impl<S: Store> JudgingSession<'_, S> {
         before: Option<&AlertState>,
     ) -> Result<Option<NextState>> {
         let RuleOnSubject { rule, key, .. } = judged;
-        let now = self.session.now;
+        let now = self.table.now;
         let (once, ended) = begin(before, now);
         if ended.is_some() && !rule.rule.tells(now) {
             return Ok(None);

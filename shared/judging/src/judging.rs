@@ -21,6 +21,8 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long is used what was learned of a device from its history.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
+/// The longest time between two minutes after which the second goes on with a recheck of a device.
+const MAX_BETWEEN: TimeDelta = TimeDelta::hours(1);
 /// The most devices in one memory. Beyond, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
@@ -40,7 +42,7 @@ pub struct Judging {
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
     /// Of a recheck of a device, by its touch, the rules that are judged; of those that a minute had no time for.
-    pub(crate) rechecked: RememberedByKey<(DeviceId, u64), BTreeSet<RuleId>>,
+    pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
 impl Default for Judging {
@@ -60,13 +62,13 @@ impl Judging {
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             progress: TaskProgress::default(),
-            rechecked: RememberedByKey::default(),
+            rechecked: BoundedMemory::new(MAX_REMEMBERED, MAX_BETWEEN),
         }
     }
 
     /// One call of judging, by what this process remembers.
-    pub const fn session<'a, S>(&'a self, session: Session<'a, S>) -> JudgingSession<'a, S> {
-        JudgingSession { judging: self, session }
+    pub const fn session<'a, S>(&'a self, table: Session<'a, S>) -> JudgingSession<'a, S> {
+        JudgingSession { judging: self, table }
     }
 }
 
@@ -75,26 +77,26 @@ impl Judging {
 pub struct JudgingSession<'a, S> {
     pub(crate) judging: &'a Judging,
     /// The table, the time that is left, and the instant by which is judged.
-    pub session: Session<'a, S>,
+    pub table: Session<'a, S>,
 }
 
 impl<S> JudgingSession<'_, S> {
     /// The same call with a part of its time.
     #[must_use]
     pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
-        JudgingSession { judging: self.judging, session: self.session.within(invocation) }
+        JudgingSession { judging: self.judging, table: self.table.within(invocation) }
     }
 
     /// Whether there is time for one more judgement.
     #[must_use]
     pub fn has_time(&self) -> bool {
-        self.session.invocation.remaining() >= LEAST_TIME
+        self.table.invocation.remaining() >= LEAST_TIME
     }
 
     /// The part of the time for one of several judgements: all of it, and a quarter of the patience. A device that the
     /// table throttles leaves time for the other devices.
     pub(crate) fn for_one_of_several(&self) -> Invocation {
-        let invocation = self.session.invocation;
+        let invocation = self.table.invocation;
         invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
     }
 }
@@ -102,7 +104,7 @@ impl<S> JudgingSession<'_, S> {
 impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels, at most a minute old.
     pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
-        match self.judging.rules.get(self.session.now, |_| MAX_AGE) {
+        match self.judging.rules.get(self.table.now, |_| MAX_AGE) {
             Some(rules) => Ok(rules),
             None => self.refresh().await,
         }
@@ -111,9 +113,9 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels as they are this moment.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
         // With an older one, a pause of the system since then could be missing.
-        let before = self.judging.rules.get(self.session.now, |_| MAX_UNMARKED);
+        let before = self.judging.rules.get(self.table.now, |_| MAX_UNMARKED);
         let read = self.read_rules(before.as_deref()).await?;
-        Ok(self.judging.rules.keep(read, self.session.now))
+        Ok(self.judging.rules.keep(read, self.table.now))
     }
 
     /// The devices, at most as many minutes old as there are thousands of them.
@@ -123,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The devices, as above and read after an instant. That there are too many for memory is not found out again.
     pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
-        let now = self.session.now;
+        let now = self.table.now;
         let max_age = |devices: &Devices| {
             let age = devices.max_age();
             if devices.is_whole() { age.min(now.since(at)) } else { age }
@@ -131,7 +133,7 @@ impl<S: Store> JudgingSession<'_, S> {
         match self.judging.devices.get(now, max_age) {
             Some(devices) => Ok(devices),
             None => {
-                let page = self.session.device_page(None, MAX_CACHED_ENTRIES).await?;
+                let page = self.table.device_page(None, MAX_CACHED_ENTRIES).await?;
                 let is_whole = !page.has_more;
                 let devices = is_whole.then(|| Devices::all(page.listing.found));
                 Ok(self.judging.devices.keep(devices.unwrap_or_default(), now))
@@ -147,17 +149,17 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// One device, without a read of all: from the list if it is there.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        let listed = self.judging.devices.get(self.session.now, Devices::max_age);
+        let listed = self.judging.devices.get(self.table.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
             return Ok(Some(device.clone()));
         }
         let ids = std::slice::from_ref(id);
-        let found = self.session.find_devices(ids).await?.found;
+        let found = self.table.find_devices(ids).await?.found;
         Ok(found.into_iter().next())
     }
 
     /// The rollups, at most a minute old.
     pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
-        self.judging.rollups.horizon(self.session).await
+        self.judging.rollups.horizon(self.table).await
     }
 }

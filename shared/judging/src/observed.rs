@@ -45,7 +45,7 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let Ok(range) = TimeRange::new(behind, Timestamp::MAX) else { return Ok(found) };
-        let until = self.session.now.saturating_add(MAX_AHEAD);
+        let until = self.table.now.saturating_add(MAX_AHEAD);
         let query = ObservationQuery { device, metric, range, until, page: PAGE, consistent: true };
         let too_many = || {
             let from = start.from();
@@ -67,7 +67,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<Option<Reading>> {
         let Ok(range) = TimeRange::new(Timestamp::MIN, before) else { return Ok(None) };
         let newest = NearestReading { device, range, order: Order::Descending, consistent };
-        Ok(newest.find(self.session).await?)
+        Ok(newest.find(self.table).await?)
     }
 
     /// Reads readings in order of time, no more than are `left`; else says why not.
@@ -82,7 +82,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut query = RangeQuery { range, order, after: None, limit, consistent };
         let mut found = Vec::new();
         loop {
-            let page = self.session.device_readings(device, &query).await?;
+            let page = self.table.device_readings(device, &query).await?;
             found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
             *left = left
                 .checked_sub(page.readings.len())

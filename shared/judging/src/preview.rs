@@ -70,7 +70,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 "A preview is of at most {days} days; narrow from and to."
             )));
         }
-        let Ok(range) = TimeRange::new(range.from(), range.to().min(self.session.now)) else {
+        let Ok(range) = TimeRange::new(range.from(), range.to().min(self.table.now)) else {
             return Ok(Preview::default());
         };
         let question = PreviewQuestion { range, ..question };
@@ -143,7 +143,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let devices = self.devices().await?;
         let mean = RoomMean::of(room, metric, &devices, horizon);
         let means = self.means_between(&mean, range.from(), range.to()).await?;
-        let overdue = mean.overdue(self.session.now);
+        let overdue = mean.overdue(self.table.now);
 
         let silence = Patience { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
         let mut past = Past::begin(rule, silence, range.from(), begins_normal);
@@ -162,7 +162,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Silence { after: Some(after) } => *after,
             _ => self.silence_limit(id).await?,
         };
-        let mark = self.session.running_mark().await?;
+        let mark = self.table.running_mark().await?;
         let pauses = mark.map(|mark| mark.pauses).unwrap_or_default();
         let device = self.device(id).await?;
         let info = match (&rule.watch, &device) {
@@ -221,7 +221,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
     ) -> Result<Preview> {
         let PreviewQuestion { rule, range, horizon, .. } = question;
-        let (mut preview, now) = (Preview::default(), self.session.now);
+        let (mut preview, now) = (Preview::default(), self.table.now);
         let is_of_peak = matches!(rule.watch, Watch::Demand { limit: DemandLimit::Peak, .. });
         // The highest of a month is known from its start on.
         let month_of = |at: Timestamp| CalendarUnit::Month.bucket_of(at, horizon.zone());

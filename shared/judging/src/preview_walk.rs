@@ -88,7 +88,7 @@ impl<S: Store> JudgingSession<'_, S> {
     async fn quarters(&self, walk: &PreviewWalk<'_>) -> Result<Vec<Quarter>> {
         let (mut next, to) = (QuarterHour::of(walk.range.from()), walk.range.to());
         let whole = TimeRange::new(next.start(), to).unwrap_or(walk.range);
-        let found = self.session.quarters(walk.device, whole, false).await?;
+        let found = self.table.quarters(walk.device, whole, false).await?;
         let mut by_start: BTreeMap<Timestamp, StoredRollup> =
             found.into_iter().map(|stored| (stored.range.from(), stored)).collect();
 
@@ -98,7 +98,7 @@ impl<S: Store> JudgingSession<'_, S> {
         while let Ok(range) = TimeRange::new(next.start(), next.end().min(to)) {
             let stored = by_start.remove(&range.from());
             let raw_until = stored.as_ref().and_then(|stored| stored.raw_until);
-            let has_readings = raw_until.is_none_or(|until| until > self.session.now);
+            let has_readings = raw_until.is_none_or(|until| until > self.table.now);
             let mut quarter =
                 Quarter { range, stored, has_readings, may_breach: false, may_clear: false };
             walk.note_effects(&mut quarter, &mut last);

@@ -37,7 +37,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 let horizon = self.horizon().await?;
                 let mean = RoomMean::of(room, metric, &devices, &horizon);
                 // Nobody can tell yet whether the room was silent in this time.
-                pauses.extend(mean.overdue(self.session.now));
+                pauses.extend(mean.overdue(self.table.now));
                 (self.means_since(&mean, start).await?, ROOM_SILENCE)
             }
             (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),

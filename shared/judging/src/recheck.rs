@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alerts::{AlertSubject, MAX_BACK, Rule, Scope};
-use chrono::TimeDelta;
 use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
@@ -20,8 +19,6 @@ use crate::task::{JudgingTask, Tasks};
 
 /// The devices that are judged at once.
 const MAX_AT_ONCE: usize = 20;
-/// The longest time between two minutes after which the second goes on with a recheck of a device.
-const MAX_BETWEEN: TimeDelta = TimeDelta::hours(1);
 
 /// What came of judging a rule that was saved.
 #[derive(Debug)]
@@ -51,9 +48,9 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
         let device = self.device(id).await?;
-        let (rechecked, now) = (&self.judging.rechecked, self.session.now);
+        let (rechecked, now) = (&self.judging.rechecked, self.table.now);
         let place = (id.clone(), recheck.touch);
-        let mut judged = rechecked.get(&place, MAX_BETWEEN, now).unwrap_or_default();
+        let mut judged = rechecked.get(&place, now).unwrap_or_default();
 
         let mut of_device: Vec<&StoredRule> = rules.of(id, device.as_ref()).collect();
         of_device.retain(|rule| !judged.contains(&rule.id));
@@ -80,7 +77,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
         // As it is this moment: `rules` may have been read before it was saved, and then the recheck would be lost.
-        let rule = match self.session.alert_rule(id).await {
+        let rule = match self.table.alert_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
             Err(error) => return Err(error.into()),
@@ -112,7 +109,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
             Some((Rechecked::Device(device_of(&key.subject)?.clone()), recheck.since))
         };
         let own: Vec<_> = failed.iter().filter_map(own).collect();
-        if own.is_empty() || self.session.note_rechecks(&own).await.cause.is_some() {
+        if own.is_empty() || self.table.note_rechecks(&own).await.cause.is_some() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -122,7 +119,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a rule on its first devices, or its room. Where something is left, or failed, it leaves a recheck of the
     /// rule, which begins anew and keeps its place.
     pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
-        let Session { invocation, now, .. } = self.session;
+        let Session { invocation, now, .. } = self.table;
         // The rest of the time is for noting the recheck, and for the answer.
         let part = invocation.part_of(invocation.remaining() / 3);
         let judged = self.within(&part).judge_first(rule).await;
@@ -131,14 +128,14 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         if !judged.as_ref().is_ok_and(JudgingReport::is_done) {
             let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
             let part = invocation.part_of(invocation.remaining() / 2);
-            not_noted = self.session.within(&part).note_rechecks(&[recheck]).await.cause;
+            not_noted = self.table.within(&part).note_rechecks(&[recheck]).await.cause;
         }
         JudgedSaved { judged, not_noted }
     }
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {
         let rules = self.refresh().await?;
-        let devices = self.devices_for(&rule.rule, self.session.now).await?;
+        let devices = self.devices_for(&rule.rule, self.table.now).await?;
         let subjects = subjects_of(&rule.rule, devices.iter());
         let has_more = subjects.len() > MAX_AT_ONCE;
         let task = |subject| {

@@ -65,7 +65,7 @@ impl<S: Store> JudgingSession<'_, S> {
         key: &AlertKey,
     ) -> StoreResult<Option<StoredAlertState>> {
         let keys = std::slice::from_ref(key);
-        let mut listing = self.session.alert_states(keys).await?;
+        let mut listing = self.table.alert_states(keys).await?;
         if let Some(unreadable) = listing.unreadable.pop() {
             // Nothing can be put in the place of an item whose version is not known.
             return Err(StoreError::Unreadable(unreadable));
@@ -78,7 +78,7 @@ impl<S: Store> JudgingSession<'_, S> {
         });
         // A rule that was saved anew by a clock that is behind is not stale.
         if judged_by
-            .is_some_and(|at| at > rule.rule.changed && self.session.now.since(at) < MAX_STALE)
+            .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {
             return Err(StoreError::Contended(format!("the rule {}", rule.id)));
         }
@@ -91,7 +91,7 @@ impl<S: Store> JudgingSession<'_, S> {
         &self,
         judgement: &NewJudgement,
     ) -> StoreResult<Option<JudgementResult>> {
-        match self.session.put_judgement(judgement).await? {
+        match self.table.put_judgement(judgement).await? {
             JudgementOutcome::Stored => {
                 let (messages, left_out) = (judgement.told().len(), judgement.left_out());
                 Ok(Some(JudgementResult { messages, left_out, is_obsolete: false }))

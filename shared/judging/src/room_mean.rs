@@ -145,8 +145,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let (names, spans) = (std::slice::from_ref(mean.metric), |_: &MetricRule| false);
         let mut found = Vec::new();
         for device in &mean.members {
-            let ask = mean.ask(device, &grid, self.session.now);
-            let values = device_values(self.session, &ask, names, spans);
+            let ask = mean.ask(device, &grid, self.table.now);
+            let values = device_values(self.table, &ask, names, spans);
             found.push(values.await?);
         }
         let presences = self.presences(mean, &found, &grid).await?;
@@ -170,10 +170,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let above = having.iter().flat_map(|id| meters_above(id, |id| mean.behind(id)));
         let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
         for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
-            let ask = mean.ask(meter.device, grid, self.session.now);
+            let ask = mean.ask(meter.device, grid, self.table.now);
             let devices = found.iter().map(|values| values.device);
             let first_seen = first_seen_with(meter.device.id(), devices, |id| mean.behind(id));
-            let presence = Presence::of(self.session, &ask, meter, first_seen).await?;
+            let presence = Presence::of(self.table, &ask, meter, first_seen).await?;
             presences.insert(meter.device.id(), presence);
         }
         Ok(presences)

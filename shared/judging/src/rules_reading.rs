@@ -17,7 +17,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Asks the table for the rules, and without a rule for nothing else. Of the zone and of pauses, what was read `before`
     /// holds while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
-        let rules = self.session.alert_rules().await?;
+        let rules = self.table.alert_rules().await?;
         let mut read = Rules {
             rules: rules.found,
             channels: Vec::new(),
@@ -30,13 +30,13 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(read);
         }
 
-        let channels = self.session.channels().await?;
+        let channels = self.table.channels().await?;
         read.channels = channels.found;
         read.unreadable.extend(channels.unreadable);
 
-        let Session { invocation, now, .. } = self.session;
+        let Session { invocation, now, .. } = self.table;
         let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
-        read.zone = match self.session.within(&asking()).rollup_state().await {
+        read.zone = match self.table.within(&asking()).rollup_state().await {
             Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
             Err(error) => {
                 read.lacking.push(error);
@@ -44,7 +44,7 @@ impl<S: Store> JudgingSession<'_, S> {
             }
         };
 
-        let pauses = match self.session.within(&asking()).running_mark().await {
+        let pauses = match self.table.within(&asking()).running_mark().await {
             Ok(mark) => Some(pauses_of(mark, now)),
             Err(error) => {
                 // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
@@ -62,8 +62,8 @@ impl<S: Store> JudgingSession<'_, S> {
     /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
-            let mark = self.session.running_mark().await?;
-            Ok(pauses_of(mark, self.session.now))
+            let mark = self.table.running_mark().await?;
+            Ok(pauses_of(mark, self.table.now))
         });
         pauses.await.map(Vec::as_slice)
     }

@@ -24,7 +24,7 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(JudgingReport::default());
         }
         let progress = &self.judging.progress;
-        let horizon = self.judging.rollups.read(self.session).await?;
+        let horizon = self.judging.rollups.read(self.table).await?;
         let edges = horizon.state().map(|state| state.sealed.map(|edge| horizon.believed(edge)));
         let Some(edges) = edges.filter(|edges| !progress.is_judged_up_to(edges)) else {
             return Ok(JudgingReport::default());

@@ -27,9 +27,9 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let devices = self.devices().await?;
-        let latest = self.session.now.saturating_add(MAX_REST);
+        let latest = self.table.now.saturating_add(MAX_REST);
         let is_resting =
-            |_: &AlertKey, _: &StoredRule, until| until > self.session.now && until <= latest;
+            |_: &AlertKey, _: &StoredRule, until| until > self.table.now && until <= latest;
         let all = rules.on_subjects(&devices, fires_of_silence);
         let due = self.judging.progress.awake(Trigger::Silence, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
@@ -45,11 +45,11 @@ impl<S: Store> JudgingSession<'_, S> {
         judged: RuleOnSubject<'_>,
     ) -> Result<Option<JudgementResult>> {
         let silent_from = self.silent_from(judged).await?;
-        let (next, result) = if silent_from > self.session.now {
+        let (next, result) = if silent_from > self.table.now {
             (silent_from, None)
         } else {
             let result = self.judge(judged).await?;
-            (self.session.now.saturating_add(MAX_UNJUDGED), Some(result))
+            (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))
         };
         self.judging.progress.rest(Trigger::Silence, judged.key, judged.rule, next);
         Ok(result)
@@ -57,11 +57,11 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// When a device is silent to a rule, if no reading comes until then.
     async fn silent_from(&self, judged: RuleOnSubject<'_>) -> Result<Timestamp> {
-        let later = self.session.now.saturating_add(MAX_UNJUDGED);
+        let later = self.table.now.saturating_add(MAX_UNJUDGED);
         // A room is judged by its mean, when that is sealed.
         let AlertSubject::Device(device) = &judged.key.subject else { return Ok(later) };
 
-        let end = self.session.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
+        let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
         let limit = match &judged.rule.rule.watch {
             Watch::Silence { after: Some(after) } => *after,
@@ -69,7 +69,7 @@ impl<S: Store> JudgingSession<'_, S> {
         };
         // Its first reading may come right now, and be the last one.
         let Some(newest) = newest.map(|reading| reading.at) else {
-            return Ok(later.min(self.session.now.saturating_add(limit)));
+            return Ok(later.min(self.table.now.saturating_add(limit)));
         };
         let pauses = self.pauses(judged.rules).await?;
         Ok(Patience { limit, pauses }.ends(newest))

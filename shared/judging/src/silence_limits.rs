@@ -20,27 +20,27 @@ const UNUSUAL: usize = 2;
 impl<S: Store> JudgingSession<'_, S> {
     /// After how long without a reading a device counts as silent, by its last seven days; at most six hours old.
     pub async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        if let Some(limit) = self.judging.silence_limits.get(device, self.session.now) {
+        if let Some(limit) = self.judging.silence_limits.get(device, self.table.now) {
             return Ok(limit);
         }
         let limit = self.usual_silence(device).await?;
-        self.judging.silence_limits.keep(device.clone(), limit, self.session.now);
+        self.judging.silence_limits.keep(device.clone(), limit, self.table.now);
         Ok(limit)
     }
 
     /// The limit of a device as its rollups are now.
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        let Some(state) = self.session.rollup_state().await? else {
+        let Some(state) = self.table.rollup_state().await? else {
             return Ok(silence_limit(&[], &[]));
         };
-        let edge = rollups::newest_sealable_edge(self.session.now);
+        let edge = rollups::newest_sealable_edge(self.table.now);
         let sealed = QuarterHour::of(state.sealed_of(device).min(edge));
         let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
         let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
         let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
             return Ok(silence_limit(&[], &[]));
         };
-        let found = self.session.quarters(device, range, false).await?;
+        let found = self.table.quarters(device, range, false).await?;
         Ok(limit_of(&counts(&found, range)))
     }
 }

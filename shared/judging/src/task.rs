@@ -136,7 +136,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on one subject, and stores its state with the messages that each channel is to send. The state is read
     /// before the readings: of two judgements the one that saw older readings is refused and begins again.
     pub(crate) async fn judge(&self, judged: RuleOnSubject<'_>) -> Result<JudgementResult> {
-        let (RuleOnSubject { rule, key, rules, .. }, now) = (judged, self.session.now);
+        let (RuleOnSubject { rule, key, rules, .. }, now) = (judged, self.table.now);
         for _ in 0..MAX_ATTEMPTS {
             let known = self.stored_state(rule, key).await?;
             let before = known.as_ref().map(|known| &known.state);

@@ -198,7 +198,7 @@ impl World {
         let range = given::range(at(from), now);
         let given = &invocation();
         let session = self.session(now, given);
-        let horizon = RollupStateCache::new(Following::default()).read(session.session).await;
+        let horizon = RollupStateCache::new(Following::default()).read(session.table).await;
         let horizon = &horizon.expect("memory");
         let question = PreviewQuestion { rule, subject, range, horizon };
         Box::pin(session.preview(question)).await.expect("memory").episodes

@@ -617,7 +617,7 @@ async fn the_rechecks_of_throttled_devices_with_many_rules_leave_time_for_others
     let touched: Vec<_> = ids.iter().map(|id| (given::device(id).into(), at)).collect();
     assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
     world.store.throttle(|action, partition| {
-        action == table::Action::Query && partition.starts_with("hot")
+        action == Action::Query && partition.starts_with("hot")
     });
 
     let _ = world.scheduled_within(Duration::from_secs(54)).await;
