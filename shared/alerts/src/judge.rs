@@ -20,6 +20,8 @@ pub struct JudgedReadings {
     pub silent_after: TimeDelta,
     /// When nothing was taken in, in order.
     pub pauses: Vec<TimeRange>,
+    /// Whether the rule is no longer about the subject: what was told ends as it would have, and nothing else is told.
+    pub has_left: bool,
 }
 
 /// A state and what is told of it: both are stored, or neither.
@@ -62,7 +64,9 @@ pub fn fold_episodes(
 
     let sent = state.map(|state| state.told.clone()).unwrap_or_default();
     let number = state.map_or(0, |state| state.number);
-    let mut teller = Teller { rule, fold: &fold, now, told: sent, number, messages: Vec::new() };
+    let has_left = judged.has_left;
+    let mut teller =
+        Teller { rule, fold: &fold, has_left, now, told: sent, number, messages: Vec::new() };
     let acknowledged = state
         .and_then(|state| state.acknowledged)
         .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
@@ -75,8 +79,8 @@ pub fn fold_episodes(
             at > judged_before && (at > told_until || can_end && at == told_until)
         };
         teller.tell_new(changes.iter().filter(is_new));
-        let is_edited = state.is_some_and(|state| state.changed != rule.changed);
-        teller.correct(&changes, start.from, is_edited);
+        let edited = state.filter(|state| state.changed != rule.changed);
+        teller.correct(&changes, start.from, edited);
         teller.repeat(acknowledged.is_some());
     }
 
@@ -175,6 +179,7 @@ struct Teller<'a> {
     rule: &'a Rule,
     /// The fold of all readings.
     fold: &'a Fold,
+    has_left: bool,
     now: Timestamp,
     told: SentAlert,
     number: u64,
@@ -197,11 +202,16 @@ impl Teller<'_> {
     }
 
     /// Tells the difference between what was told and what is.
-    fn correct(&mut self, changes: &[EpisodeChange], from: Timestamp, is_edited: bool) {
+    fn correct(
+        &mut self,
+        changes: &[EpisodeChange],
+        from: Timestamp,
+        edited: Option<&EpisodeState>,
+    ) {
         match (self.told.is_firing, self.fold.phase.fired()) {
             (false, Some(episode)) => self.tell(News::Fired, episode, None),
             (true, None) => {
-                let (news, ended) = self.ending(changes, from, is_edited);
+                let (news, ended) = self.ending(changes, from, edited);
                 let (since, at) = (self.told.since, self.told.fired);
                 let episode =
                     Fired { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
@@ -211,14 +221,15 @@ impl Teller<'_> {
         }
     }
 
-    /// How the episode that was told ended, if it was one.
+    /// How the episode that was told ended, if it was one. `edited` is the state by the rule as it was before: an alert that
+    /// fired by it until now is over because of the edit.
     fn ending(
         &self,
         changes: &[EpisodeChange],
         from: Timestamp,
-        is_edited: bool,
+        edited: Option<&EpisodeState>,
     ) -> (News, Option<Timestamp>) {
-        if is_edited {
+        if edited.is_some_and(EpisodeState::is_firing) {
             return (News::Edited, None);
         }
         let (since, fired) = (self.told.since, self.told.fired);
@@ -227,6 +238,7 @@ impl Teller<'_> {
         };
         match changes.iter().rev().find(is_told) {
             Some(change) => (News::Recovered, change.ended),
+            None if edited.is_some() => (News::Edited, None),
             None if since <= Some(from) => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => Some(from),
@@ -249,6 +261,9 @@ impl Teller<'_> {
     }
 
     fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
+        if self.has_left && (news.is_firing() || !self.told.is_firing) {
+            return;
+        }
         self.told = SentAlert {
             is_firing: news.is_firing(),
             since: Some(episode.since),

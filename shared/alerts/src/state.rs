@@ -3,10 +3,10 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::MAX_UNJUDGED;
-use crate::fold::Fold;
+use crate::fold::{Fold, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text::{instant, maybe};
+use crate::{MAX_UNJUDGED, SETTLING};
 
 /// The state of a rule on one device or room.
 ///
@@ -74,6 +74,13 @@ impl EpisodeState {
     #[must_use]
     pub fn is_firing(&self) -> bool {
         self.fold.phase.fired().is_some()
+    }
+
+    /// Whether nothing that was told could be told again without it: it lasts, or its end was told an hour ago.
+    #[must_use]
+    pub fn may_be_forgotten(&self, now: Timestamp) -> bool {
+        !matches!(self.fold.phase, Phase::Normal { .. })
+            || self.told.sent.is_none_or(|sent| sent.saturating_add(SETTLING) <= now)
     }
 
     /// Whether it is to be judged, though no reading asks for it. A time that no right clock sets is due too.

@@ -1,9 +1,10 @@
 //! Judges states whose time has come, and deletes those whose rule is gone. Finds none.
 
 use alerts::{AlertSubject, Scope};
-use table::{AlertState, DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
+use table::{DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
 
 use crate::Result;
+use crate::episodes::episodes_of;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
@@ -30,30 +31,27 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges a state that is due. It is obsolete if its rule is deleted. If the subject left the rule, judging goes on
-    /// until the alert has ended, without repetitions; then the state is obsolete too.
+    /// until the alert has ended, and tells nothing else. An hour later the state is obsolete too: a subject that comes back
+    /// by then is told nothing twice.
     pub(crate) async fn judge_state(
         &self,
         due: &StoredAlertState,
         rules: &Rules,
     ) -> Result<JudgementResult> {
         let key = &due.key;
-        let mut rule = match rules.get(&key.rule) {
+        let rule = match rules.get(&key.rule) {
             Some(rule) => Some(rule.clone()),
             None => self.table.alert_rule(&key.rule).await?,
         };
-        if let Some(left) = &mut rule
-            && !self.is_of_rule(left, &key.subject).await?
-        {
-            left.rule.repeat = None;
-            let is_firing =
-                matches!(&due.state, AlertState::Episodes(state) if state.told.is_firing);
-            rule = rule.filter(|_| is_firing);
-        }
+        let Some(rule) = rule else { return Ok(JudgementResult::of_obsolete(true)) };
 
-        let Some(rule) = rule else {
-            return Ok(JudgementResult { is_obsolete: true, ..JudgementResult::default() });
-        };
-        self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules }).await
+        let has_left = !self.is_of_rule(&rule, &key.subject).await?;
+        let episodes = episodes_of(&due.state);
+        if has_left && !episodes.is_some_and(|state| state.told.is_firing) {
+            let is_over = episodes.is_none_or(|state| state.may_be_forgotten(self.session.now));
+            return Ok(JudgementResult::of_obsolete(is_over));
+        }
+        self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await
     }
 
     /// Whether a rule is about a device or a room, as it is now.
@@ -62,8 +60,10 @@ impl<S: Store> JudgingSession<'_, S> {
             (Scope::Device(named), AlertSubject::Device(id)) => named == id,
             (Scope::RoomMean(named), AlertSubject::Room(id)) => named == id,
             (scope @ Scope::Each(_), AlertSubject::Device(id)) => {
-                let device = self.device(id).await?;
-                is_about(scope, id, device.as_ref())
+                let listed = self.device(id).await?;
+                // Whoever stored the state may have had a newer list.
+                is_about(scope, id, listed.as_ref())
+                    || is_about(scope, id, self.stored_device(id).await?.as_ref())
             }
             _ => false,
         })

@@ -153,6 +153,11 @@ impl<S: Store> JudgingSession<'_, S> {
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
             return Ok(Some(device.clone()));
         }
+        self.stored_device(id).await
+    }
+
+    /// One device, as it is this moment.
+    pub(crate) async fn stored_device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let ids = std::slice::from_ref(id);
         let found = self.table.find_devices(ids).await?.found;
         Ok(found.into_iter().next())

@@ -43,7 +43,7 @@ impl<S: Store> JudgingSession<'_, S> {
             (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
         };
 
-        Ok(JudgedReadings { readings, silent_after, pauses })
+        Ok(JudgedReadings { readings, silent_after, pauses, has_left: judged.has_left })
     }
 
     async fn readings_of_device(

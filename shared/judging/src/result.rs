@@ -29,6 +29,13 @@ pub struct JudgementResult {
     pub(crate) is_obsolete: bool,
 }
 
+impl JudgementResult {
+    /// That nothing was judged, and whether the state is to be deleted.
+    pub(crate) fn of_obsolete(is_obsolete: bool) -> Self {
+        Self { is_obsolete, ..Self::default() }
+    }
+}
+
 /// So many messages are told to nobody, and in no history: their judgements had more than a transaction holds.
 #[derive(Debug)]
 pub struct LostMessages(usize);

@@ -50,6 +50,8 @@ pub(crate) struct RuleOnSubject<'a> {
     pub(crate) touched: Option<Timestamp>,
     /// All rules, with the channels and pauses.
     pub(crate) rules: &'a Rules,
+    /// Whether the rule is no longer about the subject.
+    pub(crate) has_left: bool,
 }
 
 impl<'a> Tasks<'a> {
@@ -120,7 +122,8 @@ impl<S: Store> JudgingSession<'_, S> {
         key: &AlertKey,
         rules: &Rules,
     ) -> Result<Option<JudgementResult>> {
-        let on_subject = |rule, touched| RuleOnSubject { rule, key, touched, rules };
+        let on_subject =
+            |rule, touched| RuleOnSubject { rule, key, touched, rules, has_left: false };
         match task {
             JudgingTask::Rule { rule, touched } => {
                 self.judge(on_subject(rule, touched)).await.map(Some)

@@ -225,6 +225,10 @@ impl World {
         told
     }
 
+    fn news(&self) -> Vec<News> {
+        self.told().iter().map(|told| told.message.news).collect()
+    }
+
     /// When each message was told.
     fn times_told(&self) -> Vec<Timestamp> {
         self.told().iter().map(|told| told.at).collect()
@@ -1326,6 +1330,67 @@ async fn a_rule_that_is_saved_is_judged_on_the_devices_that_are_in_its_room_by_t
     let saved = Box::pin(session.judge_saved(&rule)).await;
     assert!(saved.judged.expect("memory").is_done());
     assert_eq!(subjects(), [comes, AlertSubject::Device(given::device("goes"))], "at once");
+}
+
+/// The process of the minute has a list of a moment before, that of the stream a newer one.
+#[tokio::test]
+async fn a_breach_of_a_device_that_just_came_is_told_by_a_process_that_does_not_know_it_yet() {
+    let rule =
+        json!({"name": "Open", "room": "hall", "metric": "temperature", "above": 25, "for": "30s"});
+    let first = [in_room("d", 0, "loft", "20"), in_room("x", 0, "hall", "20")];
+    let mut world = World::new(rule, &first).await;
+    let second = |second| at(100).saturating_add(TimeDelta::seconds(second));
+    let (minutely, given) = (Judging::new(), invocation());
+    let session = minutely.session(Session::new(&world.store, &given, second(0)));
+    session.devices().await.expect("memory");
+
+    world.move_to("d", "hall", second(10)).await;
+    let open = [given::reading("d", second(20), Some("hall"), &[("temperature", "30")])];
+    world.put(&open).await;
+    assert_eq!(world.batch(&open, second(20)).await, 1);
+    world.judging = minutely;
+    world.due(second(50)).await;
+    assert_eq!(world.news(), [News::Fired]);
+}
+
+/// It is warm in the loft again before anybody judges that it was not.
+#[tokio::test]
+async fn of_a_device_that_left_its_rule_the_end_is_told_and_nothing_that_follows() {
+    let rule = json!({
+        "name": "Warm", "room": "hall", "metric": "temperature", "above": 25, "repeat": "1h",
+    });
+    let warm = [in_room("d", 0, "hall", "30")];
+    let world = World::new(rule, &[warm[0].clone(), in_room("x", 0, "loft", "20")]).await;
+    world.batch(&warm, at(0)).await;
+    world.move_to("d", "loft", at(1)).await;
+    for minute in 2..200 {
+        let value = if minute % 30 == 2 { "20" } else { "30" };
+        world.put(&[in_room("d", minute, "loft", value)]).await;
+        world.due(at(minute)).await;
+    }
+    assert_eq!(world.news(), [News::Fired, News::Recovered]);
+    assert_eq!(world.store.all_alert_states(), []);
+}
+
+#[tokio::test]
+async fn a_device_that_comes_back_is_told_nothing_twice() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 25});
+    let first = [in_room("d", 0, "hall", "20"), in_room("x", 0, "loft", "20")];
+    let world = World::new(rule, &first).await;
+    for (minute, value) in [(130, "30"), (135, "20")] {
+        let readings = [in_room("d", minute, "hall", value)];
+        world.put(&readings).await;
+        world.batch(&readings, at(minute)).await;
+    }
+    world.move_to("d", "loft", at(136)).await;
+    for minute in 137..155 {
+        world.due(at(minute)).await;
+    }
+    world.move_to("d", "hall", at(156)).await;
+    let warm = [in_room("d", 160, "hall", "30")];
+    world.put(&warm).await;
+    world.batch(&warm, at(160)).await;
+    assert_eq!(world.news(), [News::Fired, News::Recovered, News::Fired]);
 }
 
 /// Whoever rechecks has read the rules before.

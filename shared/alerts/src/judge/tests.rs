@@ -29,8 +29,12 @@ fn judged(
         .collect();
     let touched = values.first().map(|(minute, _)| at_minute(*minute));
     let start = Start::of(rule, state, touched, at_minute(now));
-    let judged =
-        JudgedReadings { readings, silent_after: TimeDelta::hours(12), pauses: Vec::new() };
+    let judged = JudgedReadings {
+        readings,
+        silent_after: TimeDelta::hours(12),
+        pauses: Vec::new(),
+        has_left: false,
+    };
     let Judgement { state, messages } = fold_episodes(rule, state, &start, &judged, at_minute(now));
     // A state is stored as text and read again.
     let text = serde_json::to_string(&state).expect("JSON");
@@ -131,6 +135,22 @@ fn new_limits_judge_anew_and_repeat_nothing() {
 }
 
 #[test]
+fn what_was_over_before_an_edit_is_told_as_over_with_its_end() {
+    let (state, _) = judged(&rule(&json!({}), -1_000), None, &[(0, 33)], 5);
+    let paused = rule(&json!({"paused_until": at_minute(60).to_string()}), -1_000);
+    let values = [(0, 33), (6, 20)];
+    let (state, news) = judged(&paused, Some(&state), &values, 7);
+    assert_eq!((news, state.told.is_firing, state.is_firing()), (vec![], true, false));
+
+    for (members, expected) in [
+        (json!({"name": "another"}), News::Recovered),
+        (json!({"above": 40, "clear": 40}), News::Edited),
+    ] {
+        assert_eq!(judged(&rule(&members, 8), Some(&state), &values, 8).1, [expected]);
+    }
+}
+
+#[test]
 fn what_was_told_wrongly_is_taken_back() {
     let rule = rule(&json!({}), -1_000);
     let (state, _) = judged(&rule, None, &[(0, 20), (10, 35)], 10);
@@ -148,7 +168,7 @@ fn a_dead_device_fires_nothing_and_a_pause_of_the_server_is_no_silence() {
     let pause = range(at_minute(15), at_minute(25));
     let phase = |pauses: &[TimeRange]| {
         let (readings, pauses) = (readings.clone(), pauses.to_vec());
-        let judged = JudgedReadings { readings, silent_after, pauses };
+        let judged = JudgedReadings { readings, silent_after, pauses, has_left: false };
         fold_episodes(&rule, None, &start, &judged, at_minute(44)).state.fold.phase
     };
     assert!(matches!(phase(&[]), Phase::Normal { .. }));

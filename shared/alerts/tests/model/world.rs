@@ -173,6 +173,7 @@ pub(crate) fn judged(
         readings: asked,
         silent_after: TimeDelta::minutes(plain.silent_after),
         pauses: Vec::new(),
+        has_left: false,
     };
     let mut judgement = fold_episodes(&rule, state, &start, &judged, at(now));
     if design == Design::DifferenceOnly {
