@@ -11,7 +11,7 @@ use table::{ItemKey, Session, StoreError, StoreResult, UpdateOutcome, UpdateRegi
 
 use crate::current::{Current, rooms_of};
 use crate::newest_room::{NamedRoom, newest_room};
-use crate::observed::ObservedDevice;
+use crate::observed::{ObservedDevice, ThrottledDevice, for_one_device};
 use crate::ports::RegistryStore;
 use crate::register::register;
 
@@ -58,14 +58,7 @@ pub(crate) async fn apply(
         }
     }
 
-    for (device, observed) in registered {
-        let id = device.id().clone();
-        let observation = &observed.observation;
-        let applying = Box::pin(apply_observation(session, device, observation, &mut current));
-        let written = catching(applying).await;
-        let key = || ItemKey::new(DEVICES, id.as_str());
-        result.note(observed.first_record, key, written, log);
-    }
+    apply_observations(session, registered, &mut current, &mut result, log).await;
 
     for id in rooms_of(&batch) {
         let room = current.rooms.get(&id).filter(|_| !current.is_room_damaged(&id));
@@ -79,6 +72,44 @@ pub(crate) async fn apply(
         }
     }
     result
+}
+
+/// Writes what the observations add to registered devices. A device whose own readings are throttled is passed over, if
+/// another one is written: its next reading asks again. Else it is the table that throttles, and the record comes again.
+async fn apply_observations(
+    session: Session<'_, impl RegistryStore>,
+    registered: Vec<(Device, &ObservedDevice)>,
+    current: &mut Current,
+    result: &mut BatchResult,
+    log: &mut WideEvent,
+) {
+    let mut throttled = std::mem::take(&mut current.throttled);
+    let mut is_any_written = false;
+    for (device, observed) in registered {
+        let (id, first_record) = (device.id().clone(), observed.first_record);
+        let applying = Box::pin(apply_observation(session, device, &observed.observation, current));
+        let written = match catching(applying).await {
+            Ok(Ok(Some(error))) => {
+                throttled.push(ThrottledDevice { id, first_record, error });
+                continue;
+            }
+            written => written.map(|written| written.map(drop)),
+        };
+        is_any_written |= matches!(written, Ok(Ok(())));
+        let key = || ItemKey::new(DEVICES, id.as_str());
+        result.note(first_record, key, written, log);
+    }
+
+    let named: Vec<_> = throttled.iter().map(|device| device.id.to_string()).collect();
+    for ThrottledDevice { first_record, error, .. } in throttled {
+        log.set("stream.throttled_devices", named.clone());
+        if is_any_written {
+            log.warn("table.throttled", &error);
+        } else {
+            log.error("table.error", &error);
+            result.retry_from(first_record);
+        }
+    }
 }
 
 /// The device of the batch whose reading names a room first.
@@ -110,36 +141,50 @@ async fn update_room(
     Ok(())
 }
 
-/// Writes what an observation adds to a registered device, then begins a stay if the device has settled.
+/// Writes what an observation adds to a registered device, then begins a stay if the device has settled. Returns why the
+/// device stays in its room for now, where the table throttles its readings.
 async fn apply_observation(
     session: Session<'_, impl RegistryStore>,
     mut device: Device,
     observation: &DeviceObservation,
     current: &mut Current,
-) -> StoreResult<()> {
+) -> StoreResult<Option<StoreError>> {
+    let mut throttled = None;
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(observation, is_known);
-        if let Some((since, room)) = update.room.take() {
+        if let Some((since, room)) = update.room.take().filter(|_| throttled.is_none()) {
             let named = NamedRoom { room, since };
-            let newest = newest_room(session, &device, named, current).await?;
-            update.room = newest.map(|NamedRoom { room, since }| {
-                (begin_of_stay(&device, observation, &room, since), room)
-            });
-        }
-        if update.is_empty() {
-            return settle(session, device, observation.last).await;
+            let part = for_one_device(session.invocation);
+            match newest_room(session.within(&part), &device, named, current).await {
+                Ok(newest) => {
+                    update.room = newest.map(|NamedRoom { room, since }| {
+                        (begin_of_stay(&device, observation, &room, since), room)
+                    });
+                }
+                Err(error @ StoreError::Throttled(_)) => throttled = Some(error),
+                Err(error) => return Err(error),
+            }
         }
 
-        match session.update_device(&device, &update).await? {
-            UpdateOutcome::Updated(now) => {
-                return settle(session, now, observation.last).await;
+        let written = if update.is_empty() {
+            device
+        } else {
+            match session.update_device(&device, &update).await? {
+                UpdateOutcome::Updated(now) => now,
+                // Somebody was faster, or a person has decided: what is there now is the new base.
+                UpdateOutcome::ConditionFailed(Some(now)) => {
+                    device = now;
+                    continue;
+                }
+                // Somebody is deleting it.
+                UpdateOutcome::ConditionFailed(None) => return Ok(None),
             }
-            // Somebody was faster, or a person has decided: what is there now is the new base.
-            UpdateOutcome::ConditionFailed(Some(now)) => device = now,
-            // Somebody is deleting it.
-            UpdateOutcome::ConditionFailed(None) => return Ok(()),
+        };
+        if throttled.is_none() {
+            settle(session, written, observation.last).await?;
         }
+        return Ok(throttled);
     }
     Err(kept_changing(device.id()))
 }

@@ -6,9 +6,11 @@ use domain::{Device, DeviceId, Room, RoomId, Timestamp};
 use runtime::registry::is_gone;
 use table::keys::{DEVICES, ROOMS};
 use table::shards::Shard;
-use table::{FindRegistry, Listing, QueryReadings, Session, StoreResult, UnreadableItem};
+use table::{
+    FindRegistry, Listing, QueryReadings, Session, StoreError, StoreResult, UnreadableItem,
+};
 
-use crate::observed::ObservedDevice;
+use crate::observed::{ObservedDevice, ThrottledDevice, for_one_device};
 
 /// The devices and rooms of a batch, as they are now.
 pub(crate) struct Current {
@@ -17,6 +19,8 @@ pub(crate) struct Current {
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     /// The items that cannot be read. Nothing about them is written.
     pub(crate) unreadable: Vec<UnreadableItem>,
+    /// The deleted devices of which it is not known whether they have come again.
+    pub(crate) throttled: Vec<ThrottledDevice>,
 }
 
 impl Current {
@@ -28,9 +32,20 @@ impl Current {
     ) -> StoreResult<Self> {
         let ids: Vec<_> = batch.keys().cloned().collect();
         let devices = session.find_devices(&ids).await?;
+        let mut throttled = Vec::new();
         for device in &devices.deleted {
-            if is_gone(session, device).await? {
-                batch.remove(&device.id);
+            let part = for_one_device(session.invocation);
+            let gone = is_gone(session.within(&part), device).await;
+            if matches!(gone, Ok(false)) {
+                continue;
+            }
+            let Some((id, observed)) = batch.remove_entry(&device.id) else { continue };
+            match gone {
+                Err(error @ StoreError::Throttled(_)) => {
+                    let first_record = observed.first_record;
+                    throttled.push(ThrottledDevice { id, first_record, error });
+                }
+                gone => drop(gone?),
             }
         }
 
@@ -48,6 +63,7 @@ impl Current {
                 .collect(),
             rooms: rooms.found.into_iter().map(|room| (room.id.clone(), room)).collect(),
             unreadable: devices.unreadable.into_iter().chain(rooms.unreadable).collect(),
+            throttled,
         };
         // A damaged room counts as registered: no device introduces it again.
         for room in named {

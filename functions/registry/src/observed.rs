@@ -1,15 +1,30 @@
-//! What a batch says of each device. Asks nothing.
+//! What a batch says of each device, and which devices the table throttles. Asks nothing.
 
 use std::collections::BTreeMap;
 
 use domain::{DeviceId, DeviceObservation, Reading};
 use runtime::stream::Recorded;
+use table::{Invocation, StoreError};
 
 /// The observation of one device in a batch, and the first record of that device.
 #[derive(Debug)]
 pub(crate) struct ObservedDevice {
     pub(crate) observation: DeviceObservation,
     pub(crate) first_record: usize,
+}
+
+/// A device whose own readings the table throttles. So it is not known in which room it is, or whether it is gone.
+#[derive(Debug)]
+pub(crate) struct ThrottledDevice {
+    pub(crate) id: DeviceId,
+    pub(crate) first_record: usize,
+    pub(crate) error: StoreError,
+}
+
+/// The part of an invocation for reading the readings of one device. However many devices the table throttles, something
+/// is left to the others.
+pub(crate) fn for_one_device(invocation: &Invocation) -> Invocation {
+    invocation.patient_for(invocation.patience() / 4)
 }
 
 /// The observations of a batch, by device.

@@ -569,3 +569,38 @@ async fn every_part_that_is_left_out_is_missed() {
     }
     assert!(survived.is_empty(), "{survived:?} survive {SCHEDULES} schedules");
 }
+
+/// The readings of a device that names another room are throttled; another device of the batch is in breach.
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_that_moves_keeps_no_other_of_its_batch_waiting() {
+    let freezer = Freezer::new(0, 0).await;
+    let reading = |id: &str, minute, room: &str, value: &str| {
+        given::reading(id, at_minute(minute), Some(room), &[("temperature", value)])
+    };
+    freezer.clock.set(at_minute(1));
+    let first = [reading("hot", 0, "kitchen", "20"), reading("x", 0, "hall", "20")];
+    freezer.store.put_readings(&first, None, &given::invocation()).await;
+    assert!(freezer.deliver(&first).await);
+
+    freezer.store.throttle(|action, partition| action == Action::Query && partition == "hot");
+    let batch = [reading("hot", 2, "hall", "20"), reading("d", 2, "kitchen", "31")];
+    freezer.store.put_readings(&batch, None, &given::invocation()).await;
+    freezer.clock.set(at_minute(2));
+    let begun = runtime::clock::Stopwatch::start();
+    assert!(freezer.deliver(&batch).await);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(freezer.news(), [News::Fired]);
+    let room = async || {
+        let hot = freezer.store.device(&given::device("hot"), &given::invocation()).await;
+        hot.expect("memory").expect("registered").place().room().map(ToString::to_string)
+    };
+    assert_eq!(room().await.as_deref(), Some("kitchen"), "nobody knows whether it moved");
+
+    // By it alone nobody can tell a device from a table that is throttled.
+    assert!(!freezer.deliver(&batch[..1]).await);
+    freezer.store.end_troubles();
+    let next = reading("hot", 3, "hall", "20");
+    freezer.store.put_readings(std::slice::from_ref(&next), None, &given::invocation()).await;
+    assert!(freezer.deliver(&[next]).await);
+    assert_eq!(room().await.as_deref(), Some("hall"));
+}
