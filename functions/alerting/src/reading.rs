@@ -111,8 +111,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         ReadAbout { found, unread: BTreeSet::new() }
     }
 
-    /// The rules of messages that are deleted or off as the table has them this moment. A rule that is not known to be on
-    /// may be new or switched on since, so it is read.
+    /// The deleted rules of messages, and the rules that are off. A rule that this process does not remember as on is
+    /// read: it may be new, or on again since.
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],

@@ -48,7 +48,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let has_left = !self.is_of_rule(&rule, &key.subject).await?;
         let episodes = episodes_of(&due.state);
         if has_left && !episodes.is_some_and(|state| state.told.is_firing) {
-            let is_over = episodes.is_none_or(|state| state.may_be_forgotten(self.session.now));
+            let is_over = episodes.is_none_or(|state| state.may_be_forgotten(self.table.now));
             return Ok(JudgementResult::of_obsolete(is_over));
         }
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await

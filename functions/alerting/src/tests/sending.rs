@@ -616,9 +616,7 @@ async fn the_rechecks_of_throttled_devices_with_many_rules_leave_time_for_others
     }
     let touched: Vec<_> = ids.iter().map(|id| (given::device(id).into(), at)).collect();
     assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
-    world.store.throttle(|action, partition| {
-        action == Action::Query && partition.starts_with("hot")
-    });
+    world.store.throttle(|action, partition| action == Query && partition.starts_with("hot"));
 
     let _ = world.scheduled_within(Duration::from_secs(54)).await;
     assert_eq!(world.store.all_told().len(), 12 * 30);
@@ -642,7 +640,7 @@ async fn a_recheck_of_a_device_with_many_rules_judges_each_of_them() {
         }
         let touched = [(warm.device.into(), warm.at)];
         assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
-        let reading = on(table::Action::Query, table::Target::Readings);
+        let reading = on(Query, table::Target::Readings);
         world.store.slow_down(reading, Duration::from_secs(1));
 
         let mut minutes = 0;

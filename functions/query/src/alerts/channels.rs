@@ -67,8 +67,8 @@ async fn shown_now(
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
-/// `PUT /channels/{id}`: a secret that is not sent stays as it is. An edited channel counts as one that works: new
-/// messages are sent at once, and what it failed to deliver keeps the time of its next attempt.
+/// `PUT /channels/{id}`: a secret that is not sent stays as it is. New messages are sent
+/// by an edited channel at once, older messages that were tried at the time of their next attempt.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
