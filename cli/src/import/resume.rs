@@ -155,7 +155,8 @@ impl Resume {
         let earlier = path.as_ref().filter(|_| !again).and_then(read);
         let kept = earlier.as_ref().and_then(|state| state.of.clone());
         let is_other = |state: &State| state.fingerprint != fingerprint;
-        let has_changed = earlier.as_ref().is_some_and(|it| is_other(it) && it.acknowledged > 0);
+        let has_changed =
+            earlier.as_ref().is_some_and(|earlier| is_other(earlier) && earlier.acknowledged > 0);
         let earlier = earlier.filter(|state| !is_other(state));
         let state = earlier.unwrap_or_else(|| State::new(fingerprint));
         Ok(Self { path, state, kept, is_anew: again, has_changed })

@@ -19,7 +19,7 @@ pub(crate) struct Current {
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     /// The items that cannot be read. Nothing about them is written.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// The deleted devices of which it is not known whether they have come again.
+    /// Deleted devices that could not be looked up: they may have come again.
     pub(crate) throttled: Vec<ThrottledDevice>,
 }
 
