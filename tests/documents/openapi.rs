@@ -178,7 +178,7 @@ fn responses(endpoint: &Endpoint) -> Value {
     if endpoint.body == Some("Payload") {
         responses["200"] = answer(
             "The payload is understood, and nothing of it is stored; ignored names what it has",
-            reference("Receipt"),
+            &reference("Receipt"),
         );
         responses["204"] =
             json!({"description": "The payload is understood and has nothing to store"});
@@ -191,7 +191,7 @@ fn responses(endpoint: &Endpoint) -> Value {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
     }
     if let Reply::Message(schema) = endpoint.reply {
-        let mut refusal = answer("A message that is refused", reference(schema));
+        let mut refusal = answer("A message that is refused", &reference(schema));
         responses["404"] = refusal.clone();
         refusal["content"]["application/problem+json"] = json!({"schema": reference("Problem")});
         responses["400"] = refusal;
@@ -203,16 +203,16 @@ fn responses(endpoint: &Endpoint) -> Value {
 fn successes(endpoint: &Endpoint) -> Value {
     let summary = endpoint.summary;
     match endpoint.reply {
-        Reply::One(schema) => json!({"200": answer(summary, reference(schema))}),
-        Reply::Made(schema) => json!({"201": answer(summary, reference(schema))}),
-        Reply::Page(schema) => json!({"200": table("A page", list(schema))}),
-        Reply::Rows(schema) => json!({"200": table("Rows", reference(schema))}),
+        Reply::One(schema) => json!({"200": answer(summary, &reference(schema))}),
+        Reply::Made(schema) => json!({"201": answer(summary, &reference(schema))}),
+        Reply::Page(schema) => json!({"200": table("A page", &list(schema))}),
+        Reply::Rows(schema) => json!({"200": table("Rows", &reference(schema))}),
         Reply::Progress(schema) => json!({
-            "200": answer("Nothing is left", reference(schema)),
-            "202": answer("Something is left; the same request goes on with it", reference(schema)),
+            "200": answer("Nothing is left", &reference(schema)),
+            "202": answer("Something is left; the same request goes on with it", &reference(schema)),
         }),
         Reply::Message(schema) => json!({
-            "200": answer("The answer to a request", reference(schema)),
+            "200": answer("The answer to a request", &reference(schema)),
             "202": {"description": "A notification, which has no answer"},
         }),
         // InfluxDB's are in its own documentation.
@@ -222,8 +222,8 @@ fn successes(endpoint: &Endpoint) -> Value {
             json!({"200": {"description": summary, "content": content.collect::<Map<_, _>>()}})
         }
         Reply::Receipt(schema) => json!({
-            "201": answer("All are stored", reference(schema)),
-            "207": answer("Some are refused, the others stored", reference(schema)),
+            "201": answer("All are stored", &reference(schema)),
+            "207": answer("Some are refused, the others stored", &reference(schema)),
         }),
     }
 }
@@ -237,12 +237,12 @@ fn is_cached(endpoint: &Endpoint) -> bool {
     }
 }
 
-fn answer(description: &str, schema: Value) -> Value {
+fn answer(description: &str, schema: &Value) -> Value {
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }
 
 /// An answer that is a table in CSV and NDJSON.
-fn table(description: &str, schema: Value) -> Value {
+fn table(description: &str, schema: &Value) -> Value {
     let mut answer = answer(description, schema);
     answer["content"]["text/csv"] = text_of_a_type();
     answer["content"]["application/x-ndjson"] = text_of_a_type();

@@ -77,12 +77,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let client = args.target.client(args.token.as_deref())?;
     let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
-    let import = Import {
-        asked: asked.clone(),
-        of: Some(of.clone()),
-        began: now.as_millis(),
-        has_changed: false,
-    };
+    let import = Import::begun(&asked, &of, now);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&import));
     let mut progress = still_true(known, &client)?;
     let has_begun = progress.is_some();

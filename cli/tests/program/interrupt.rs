@@ -173,7 +173,7 @@ fn an_import_that_a_signal_ends_leaves_no_copy_of_a_database() {
         // The rest of the database does not come.
         let mut database = import.stdin.take().unwrap();
         database.write_all(b"SQLite format 3\0").unwrap();
-        database.write_all(&[0; 20_000]).unwrap();
+        database.write_all(&vec![0; 20_000]).unwrap();
 
         let is_begun = || {
             std::thread::sleep(Duration::from_millis(50));

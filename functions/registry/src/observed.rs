@@ -13,7 +13,7 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device whose own readings the table throttles. So it is not known in which room it is, or whether it is gone.
+/// A device whose own readings the table throttles. Its room is unknown, and whether it is deleted.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

@@ -145,8 +145,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over. A device that fails is passed over from then on: one that the table throttles
-    /// would take the time of all others.
+    /// Folds days until the time is over. No further day of a device is tried after one has failed: a throttled device would
+    /// take the time of all others.
     async fn fold_days(
         &self,
         session: Session<'_, S>,

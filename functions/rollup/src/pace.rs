@@ -13,8 +13,7 @@ const PARTS: u32 = 5;
 /// The time after which the next invocation by the schedule is due soon, and goes on.
 const TURN: Duration = Duration::from_secs(50);
 
-/// The least time that devices have for what the table throttles: a group that was begun is finished, also where its turn
-/// is over.
+/// The least time for repeating throttled requests of a group. A group that was begun is finished, also after its turn.
 const LEAST_LEFT: Duration = Duration::from_secs(4);
 
 /// The pace of one invocation.

@@ -76,7 +76,7 @@ impl EpisodeState {
         self.fold.phase.fired().is_some()
     }
 
-    /// Whether nothing that was told could be told again without it: it lasts, or its end was told an hour ago.
+    /// Whether the state can be deleted and nothing is told twice: the alert lasts, or its end was told an hour ago.
     #[must_use]
     pub fn may_be_forgotten(&self, now: Timestamp) -> bool {
         !matches!(self.fold.phase, Phase::Normal { .. })

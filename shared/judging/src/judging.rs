@@ -41,7 +41,8 @@ pub struct Judging {
     pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
-    /// Of a recheck of a device, by its touch, the rules that are judged; of those that a minute had no time for.
+    /// The rules that are judged already, by device and touch of a recheck. Kept of rechecks for which a minute had too
+    /// little time.
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 

@@ -149,8 +149,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// The devices among which a rule has its subjects; those of a group are read after the rule was saved: the same person
-    /// may have moved one a moment before.
+    /// The devices among which a rule has its subjects. The list of a group is read after the rule was saved, because the
+    /// same person may have moved a device a moment before.
     async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,

@@ -14,7 +14,7 @@ use domain::{
 };
 use fastrand::Rng;
 use rollups::Following;
-use table::given::invocation;
+use table::given::{invocation, session};
 use table::memory_db::MemoryDb;
 use table::{
     Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, RollupKey, RollupState,
@@ -177,7 +177,7 @@ impl Home {
             coarsest,
             now,
         };
-        gather(Session::new(&self.store, &invocation(), Timestamp::MAX), &question).await
+        gather(session(&self.store, &invocation()), &question).await
     }
 
     async fn answer(
@@ -201,13 +201,8 @@ impl Home {
             now,
         };
         let names = [COUNTER, POWER, GAUGE].map(metric);
-        let found = device_values(
-            Session::new(&self.store, &invocation(), Timestamp::MAX),
-            &question,
-            &names,
-            |_| true,
-        )
-        .await;
+        let found =
+            device_values(session(&self.store, &invocation()), &question, &names, |_| true).await;
         let found = found.expect("within reach");
         found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
     }
@@ -293,10 +288,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     };
     let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
     let horizon = RollupStateCache::new(Following::default());
-    let horizon = horizon
-        .read(Session::new(&home.store, &invocation(), Timestamp::MAX))
-        .await
-        .expect("memory");
+    let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
     let question =
@@ -305,7 +297,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
 
     let wanted = BTreeSet::from(names.clone());
     let found = gather(
-        Session::new(&home.store, &invocation(), Timestamp::MAX),
+        session(&home.store, &invocation()),
         &DeviceQuestion { metrics: Some(&wanted), ..question },
     )
     .await;
@@ -313,13 +305,8 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let is_asked = |piece: &RollupPiece| piece.rollup.metrics.keys().eq(&names);
     assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
 
-    let found = device_values(
-        Session::new(&home.store, &invocation(), Timestamp::MAX),
-        &question,
-        &names,
-        |_| true,
-    )
-    .await;
+    let found =
+        device_values(session(&home.store, &invocation()), &question, &names, |_| true).await;
     let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
     assert_eq!((gathered.pieces.len(), gathered.sent.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
@@ -480,13 +467,9 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
             let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let names = [metric(POWER)];
-            let found = device_values(
-                Session::new(&home.store, &invocation(), Timestamp::MAX),
-                &question,
-                &names,
-                |_| true,
-            )
-            .await;
+            let found =
+                device_values(session(&home.store, &invocation()), &question, &names, |_| true)
+                    .await;
             total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
         };
         let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
@@ -549,10 +532,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
     let horizon = RollupStateCache::new(Following::default());
-    let horizon = horizon
-        .read(Session::new(&home.store, &invocation(), Timestamp::MAX))
-        .await
-        .expect("memory");
+    let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
         let rooms = [given::room(room)].into();
@@ -568,7 +548,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             now: plus(first, 9 * DAY),
         };
         let found = device_values(
-            Session::new(&home.store, &invocation(), Timestamp::MAX),
+            session(&home.store, &invocation()),
             &question,
             &[metric(COUNTER)],
             |_| true,
@@ -607,13 +587,8 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
                 DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, minute(90));
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let (names, invocation) = ([metric(POWER)], invocation());
-            let found = device_values(
-                Session::new(&home.store, &invocation, Timestamp::MAX),
-                &question,
-                &names,
-                |_| true,
-            )
-            .await;
+            let found =
+                device_values(session(&home.store, &invocation), &question, &names, |_| true).await;
             let found = found.expect("within reach");
             let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
             let expected = Exact::from(minutes * 60_000 * 600_u64);

@@ -25,7 +25,7 @@ struct Consumed {
     write_halves: AtomicU64,
 }
 
-/// Whether the table has throttled a request of an invocation, or of a part of one, which its other parts do not share.
+/// Whether the table has throttled a request of an invocation or of one of its parts. A part knows nothing of the others.
 #[derive(Debug, Default)]
 struct Throttled {
     is_throttled: AtomicBool,

@@ -43,6 +43,14 @@ pub(in crate::import) struct Import {
     pub(in crate::import) has_changed: bool,
 }
 
+impl Import {
+    /// An import whose first run begins now.
+    pub(in crate::import) fn begun(asked: &str, of: &str, now: Timestamp) -> Self {
+        let (asked, of) = (asked.to_owned(), Some(of.to_owned()));
+        Self { asked, of, began: now.as_millis(), has_changed: false }
+    }
+}
+
 /// What was stored of a device in a window.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptDevice {

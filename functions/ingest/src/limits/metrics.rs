@@ -1,5 +1,7 @@
 //! Limits how many metrics merging writes give a device. Reads and writes no table.
 
+use std::collections::BTreeMap;
+
 use domain::{Device, MAX_KNOWN_METRICS, MetricName, Timestamp};
 
 use super::new_names::NewNames;
@@ -21,7 +23,7 @@ impl MetricLimit {
         request.refuse_timed(|reading| {
             let known = found.device(&reading.device).map(Device::metrics);
             let is_known = |name: &MetricName| known.is_some_and(|known| known.contains_key(name));
-            let free = MAX_KNOWN_METRICS.saturating_sub(known.map_or(0, |known| known.len()));
+            let free = MAX_KNOWN_METRICS.saturating_sub(known.map_or(0, BTreeMap::len));
             let names = reading.metrics().keys();
 
             let beyond = self.0.introduce(&reading.device, names, is_known, free, now).err()?;

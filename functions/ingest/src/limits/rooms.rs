@@ -1,5 +1,7 @@
 //! Limits how many rooms a device introduces. Reads and writes no table.
 
+use std::collections::BTreeSet;
+
 use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, RoomId, Timestamp};
 
 use super::new_names::NewNames;
@@ -20,7 +22,7 @@ impl RoomLimit {
     ) -> bool {
         let noted = known.map(Device::introduced_rooms);
         let is_noted = |room: &RoomId| noted.is_some_and(|noted| noted.contains(room));
-        let free = MAX_INTRODUCED_ROOMS.saturating_sub(noted.map_or(0, |noted| noted.len()));
+        let free = MAX_INTRODUCED_ROOMS.saturating_sub(noted.map_or(0, BTreeSet::len));
         self.0.introduce(id, std::iter::once(room), is_noted, free, now).is_ok()
     }
 }

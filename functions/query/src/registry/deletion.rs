@@ -163,16 +163,13 @@ async fn end(
     let DeletedDevice { id, deletion } = device;
 
     // A device that is gone is judged no longer: what fires on it would never end.
-    let states = judging::end_device(call.session, &id).await;
-    states?;
+    judging::end_device(call.session, &id).await?;
     let now = clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
-    if deletion.may_end(now, quiet) {
-        if call.session.end_deletion(&id, &deletion, now).await? {
-            let deletion = Deletion { ended: Some(now), ..deletion };
-            registry.keep_deleted(DeletedDevice { id, deletion });
-            return Ok(over());
-        }
+    if deletion.may_end(now, quiet) && call.session.end_deletion(&id, &deletion, now).await? {
+        let deletion = Deletion { ended: Some(now), ..deletion };
+        registry.keep_deleted(DeletedDevice { id, deletion });
+        return Ok(over());
     }
     Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
 }

@@ -11,12 +11,12 @@ use domain::{
 };
 use fastrand::Rng;
 use rollups::Following;
-use table::given::invocation;
+use table::given::{invocation, session};
 use table::layout::CONDITIONS_INDEX;
 use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, Expected, Indexing, KeepRollupState as _, PutConditionsSchema as _,
-    PutReadings as _, PutRollups as _, ReadRollups as _, Refold, RollupKey, RollupState, Session,
+    PutReadings as _, PutRollups as _, ReadRollups as _, Refold, RollupKey, RollupState,
     SetConditionsReady as _, StoredRollup,
 };
 
@@ -123,10 +123,7 @@ impl Home {
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
         let horizon = RollupStateCache::new(Following::default());
-        let horizon = horizon
-            .read(Session::new(&store, &invocation(), Timestamp::MAX))
-            .await
-            .expect("memory");
+        let horizon = horizon.read(session(&store, &invocation())).await.expect("memory");
         let home = Self { store, device, readings, horizon, now: at(now), indexing };
         for quarter in home.quarters(range(-15, sealed)) {
             home.put(quarter, None).await;
@@ -201,9 +198,7 @@ impl Home {
         let grid = Grid::quarters(request.range);
         let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
         let questions = [self.question(&grid, rooms.as_ref())];
-        let found =
-            find(Session::new(&self.store, &invocation(), Timestamp::MAX), &questions, request)
-                .await;
+        let found = find(session(&self.store, &invocation()), &questions, request).await;
         let (found, plan) = found.expect("answered");
         let quarters =
             found.iter().flat_map(|(_, episode)| Grid::quarters(episode.range).rows().to_vec());
@@ -436,8 +431,7 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     let request = warm_and_damp();
     let grid = Grid::quarters(request.range);
     let questions = [home.question(&grid, None)];
-    let found =
-        find(Session::new(&home.store, &invocation(), Timestamp::MAX), &questions, &request).await;
+    let found = find(session(&home.store, &invocation()), &questions, &request).await;
     let Err(SeriesError::OutOfReach(why)) = found else { panic!("{found:?}") };
     assert!(why.contains("have expired. Ask from there on"), "{why}");
 }
@@ -465,15 +459,11 @@ async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_inv
         found.iter().map(|(_, it)| (it.range, it.basis)).collect()
     };
     let (found, _) =
-        find(Session::new(&home.store, &invocation(), Timestamp::MAX), &questions, &request)
-            .await
-            .expect("answered");
+        find(session(&home.store, &invocation()), &questions, &request).await.expect("answered");
     assert_eq!(spans(&found), [(range(0, 45), Basis::Mean15)]);
     request.is_exact = true;
     let (found, _) =
-        find(Session::new(&home.store, &invocation(), Timestamp::MAX), &questions, &request)
-            .await
-            .expect("answered");
+        find(session(&home.store, &invocation()), &questions, &request).await.expect("answered");
     assert_eq!(spans(&found), [(range(5, 25), Basis::Readings)]);
     assert!(found[0].1.extremes.values().all(|it| it.min == it.max));
 }
@@ -586,12 +576,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
             let questions =
                 [DeviceQuestion { now: at(now), ..home.question(&grid, rooms.as_ref()) }];
             let spans = async |request: &EpisodeSearch| -> Vec<Span> {
-                let found = find(
-                    Session::new(&home.store, &invocation(), Timestamp::MAX),
-                    &questions,
-                    request,
-                )
-                .await;
+                let found = find(session(&home.store, &invocation()), &questions, request).await;
                 let minute = |it: Timestamp| it.since(at(0)).num_minutes();
                 let tenths = |it: &Decimal| (1..1_000).find(|n| number(*n) == *it).expect("few");
                 let span = |(_, it): (_, domain::Episode)| {

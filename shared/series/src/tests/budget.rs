@@ -22,8 +22,7 @@ async fn a_device_that_is_read_again_takes_units() {
     let (invocation, densities) = (invocation(), Densities::default());
     let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
 
-    let mut reader =
-        RowReader::of(Session::new(&home.store, &invocation, Timestamp::MAX), &densities);
+    let mut reader = RowReader::of(session(&home.store, &invocation), &densities);
     reader.budget = Budget::of(0.1, &densities);
     reader.spend(&rows).await.expect("a single device has bounds of its own");
     let why = refusal(reader.spend(&rows).await);

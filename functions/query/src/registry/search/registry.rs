@@ -6,8 +6,9 @@ use api::Problem;
 use domain::Device;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
+use table::StoreResult;
 
-use super::newest::MAX_DEVICES;
+use super::newest::{MAX_DEVICES, NewestValues};
 use super::question::{Found, Plan, Search, unanswerable};
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
@@ -52,17 +53,7 @@ pub(super) async fn find<'a>(
 
     let mut tested = 0;
     if !newest.is_empty() {
-        let mut found = Vec::new();
-        for some in candidates.chunks(list.limit()) {
-            tested += some.len();
-            let holds = newest.hold_for(some.iter().copied(), reader).await?;
-            let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
-            found.extend(held.map(|(device, _)| *device));
-            if found.len() > list.limit() {
-                break;
-            }
-        }
-        candidates = found;
+        (candidates, tested) = page_of(&candidates, &newest, reader, list.limit()).await?;
     }
 
     let has_more = candidates.len() > list.limit();
@@ -84,4 +75,24 @@ pub(super) async fn find<'a>(
         }),
         is_of_readings: !newest.is_empty(),
     })
+}
+
+/// Tests candidates by their newest values until a page and one more hold. Returns those, and the number of tested ones.
+async fn page_of<'a>(
+    candidates: &[&'a Device],
+    newest: &NewestValues<'_>,
+    reader: &NewestReader<'_, impl Store>,
+    limit: usize,
+) -> StoreResult<(Vec<&'a Device>, usize)> {
+    let (mut found, mut tested) = (Vec::new(), 0);
+    for some in candidates.chunks(limit) {
+        tested += some.len();
+        let holds = newest.hold_for(some.iter().copied(), reader).await?;
+        let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
+        found.extend(held.map(|(device, _)| *device));
+        if found.len() > limit {
+            break;
+        }
+    }
+    Ok((found, tested))
 }
