@@ -244,7 +244,8 @@ impl Resume {
         self.path.as_ref().map(|path| progress_file::with_suffix(path, suffix))
     }
 
-    /// Returns whether the progress tells which lines are processed. That of an earlier version does not.
+    /// Returns whether the progress has a digest of the processed lines. That of an earlier version of the
+    /// program has none.
     pub(super) const fn tells_lines(&self) -> bool {
         self.state.passed.is_some()
     }

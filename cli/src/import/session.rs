@@ -192,7 +192,8 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// What a report begins with. A password in an address is not in it.
+/// Makes the head of a report: what was imported, where it went, and when that began. Logins are cut from the
+/// addresses of the target, so that no password is in a report.
 pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
     let (target, url) = (without_login(args.target.name()), without_login(args.target.url()));
     Head { source: source.to_owned(), target, url, began }

@@ -29,7 +29,8 @@ struct Prepared {
     late: LateReadings,
 }
 
-/// The keys that a request changes, and the end of the late mark that announces them.
+/// The keys of a request's readings, and the end of the late mark that covers them. A late mark announces in
+/// the table that readings of past time are about to change.
 struct LateReadings {
     /// All keys of the request; only keys of the past are marked.
     keys: Vec<(DeviceId, Timestamp)>,
@@ -45,11 +46,14 @@ impl<C: Clock> Pipeline<C> {
         mut request: StoreRequest<'_>,
         log: &mut WideEvent,
     ) -> StoreReport {
+        // All readings may have been refused or postponed.
         if request.is_empty() {
             return request.report.finished(log);
         }
 
+        // Under this hash an earlier attempt of the same request has left what it stored.
         let retry = self.retries.request(&request.timed.readings, request.options);
+
         let prepared = match self.prepare(session, &mut request, retry, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
@@ -68,8 +72,10 @@ impl<C: Clock> Pipeline<C> {
         request.report.finished(log)
     }
 
-    /// Looks up, refuses, completes, announces. An error means that nothing may be stored: without the registry the room
-    /// of a reading is not known, and nobody would correct a stored reading later.
+    /// Prepares a request for writing: looks up its devices and rooms, takes out the readings that are
+    /// refused or postponed, fills in the rooms of the others, and writes the late mark. An error means that
+    /// nothing may be stored: without the registry the room of a reading is not known, and nobody would
+    /// correct a stored reading later.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,
@@ -92,6 +98,7 @@ impl<C: Clock> Pipeline<C> {
         if options.merge {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
+        // What follows then has no reading to work on.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
         }
@@ -127,7 +134,7 @@ impl<C: Clock> Pipeline<C> {
         }
     }
 
-    /// Writes the readings. Those that the table does not take are named in the report.
+    /// Writes the readings and reports on each. Returns those that are stored.
     async fn write(
         &self,
         session: Session<'_, impl Store>,

@@ -50,7 +50,9 @@ pub(crate) async fn series(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let plan = RowPlan::of(&request, scope, known_state, call).await?;
+    // Where this does not hold, the search may read the registry once more.
     let has_all = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
+
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
@@ -62,7 +64,9 @@ pub(crate) async fn series(
 
     let groups = asked.groups(request.grouping, &devices);
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
+    // The columns of all devices; each group then has its own.
     let columns = MetricColumns::choose(&request, &names, &devices, is_combined)?;
+
     let names = columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
@@ -79,7 +83,9 @@ pub(crate) async fn series(
             answer.note_without_room(group, &rooms, &mut values);
         }
 
-        // Found before the silent devices go: a meter may be in the room and silent in this range.
+        // Before `retain` below drops the silent devices: a meter may be in the room and silent in this
+        // range.
+
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
             let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);
@@ -87,6 +93,7 @@ pub(crate) async fn series(
         }
         values.retain(|device| group.was_present(device));
 
+        // The columns of the rows are those of the devices that are left.
         let present = DeviceGroup {
             devices: values.iter().map(|device| device.device).collect(),
             ..group.clone()

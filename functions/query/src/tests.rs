@@ -997,7 +997,7 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
     assert_eq!(answer.status, 503);
     let log = bench.log();
     assert!(
-        log.contains(r#""token.error":"the table cannot be reached: connection refused""#),
+        log.contains(r#""table.error":"the table cannot be reached: connection refused""#),
         "{log}"
     );
     assert!(!log.contains("canary"), "{log}");

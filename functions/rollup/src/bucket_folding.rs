@@ -112,7 +112,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds a local day, as far as it is over at `until`.
+    /// Folds a local day; of one that is still open at `until`, the part that is over by then. Reads the
+    /// rules of the device again if they are outdated.
     async fn day(
         &self,
         session: Session<'_, S>,

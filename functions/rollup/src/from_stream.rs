@@ -74,7 +74,9 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
+        // Folding has all but the last seconds; these are kept for leaving failures to the queue.
         let leaving = Session::new(&self.store, invocation, self.clock.now());
+
         let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
         let session = leaving.within(&working);
 
@@ -101,7 +103,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// An error comes with the first record that is not done.
+    /// Leaves to the sweep what it will fold, after noting the rooms of these readings, and folds the days of
+    /// all others. An error comes with the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
@@ -115,6 +118,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let failed = |error: StoreError| (first, NotFolded::from(error));
         let state = self.state(session, log).await.map_err(failed)?;
 
+        // The rules of known devices are read later, and only of those with something to fold.
         let unknown =
             self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
         let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
@@ -127,6 +131,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(session, &left, now, batch).await.map_err(failed)?;
+        // A device whose rooms could not be noted has an error by now.
         for day in by_day(&left, state.zone) {
             if batch.errors.contains_key(&day.device) {
                 batch.failed.push(day);
@@ -145,8 +150,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over. No further day of a device is tried after one has failed: a throttled device would
-    /// take the time of all others.
+    /// Folds days until the time is over, and notes before each of them if the function is behind. No further
+    /// day of a device is tried after one has failed: a throttled device would take the time of all others.
+    /// An error comes with the first record that is not done.
     async fn fold_days(
         &self,
         session: Session<'_, S>,
@@ -156,6 +162,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         batch: &mut FoldedBatch<'_>,
     ) -> Result<(), (usize, NotFolded)> {
         for (position, day) in days.iter().enumerate() {
+            // Of this day, those that follow, and those that failed: all that is not folded yet.
             let written =
                 days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
             let written = written.min();
@@ -174,6 +181,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
+                // Without time left it is not the device that failed.
                 Err(error) if session.invocation.remaining().is_zero() => {
                     return Err((day.first_record, error));
                 }

@@ -57,7 +57,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if range.to() < now.saturating_add(-MAX_AGE) {
             return Ok(Rechecks::default());
         }
-        let rules = self.alert_rules.rules(run.session).await;
+        let rules = self.alert_rules.rules(run.session.at(now)).await;
         let rules = unless_refused(rules, &mut run.done)?;
         let breaches = rules.filter(|rules| !rules.is_empty());
         Ok(Rechecks { breaches, ..Rechecks::default() })

@@ -43,7 +43,7 @@ pub struct EpisodeState {
 /// The fold an hour before the newest reading that was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// All readings up to and including this instant are in it.
+    /// The instant up to which, inclusive, all readings are in the fold.
     #[serde(with = "instant")]
     pub at: Timestamp,
     /// The fold.

@@ -152,7 +152,7 @@ impl Found {
         }
     }
 
-    /// The step as a person judged it; `None` where the verdict does not fit or changes nothing.
+    /// The step after a person's verdict; `None` if the verdict does not fit the step or changes nothing.
     fn judged(&self, verdict: Verdict) -> Option<Step> {
         if matches!(self.step.flag, None | Some(Flag::Exchanged)) {
             return None;

@@ -22,7 +22,7 @@ crate::words! {
     }
 }
 
-/// Words of kinds of devices that are closed, wet or hot: they do not measure the air of the room.
+/// Words in the kinds of devices that measure something closed, wet or hot, and not the air of the room.
 const KINDS: [&str; 22] = [
     "aquarium",
     "boiler",

@@ -106,7 +106,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The limit in kW; `None` in the first period of a month, where the limit is the highest before.
+/// The limit in kW: a fixed one, or the mean power of the `highest` period of the month so far. `None` if no
+/// period has been measured yet, as in the first one of a month.
 pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<Exact> {
     match limit {
         DemandLimit::Kilowatts(kilowatts) => Some(Exact::from(kilowatts)),
@@ -120,7 +121,8 @@ fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid
     Some(Grid::between(so_far, [since].into()))
 }
 
-/// One step of the counters of some rows, in kWh: the last decimal that any of their values has.
+/// The resolution of a device's energy in kWh: the sum of the resolutions of its counters. That of a counter
+/// is the place value of the last decimal that any of its values has.
 fn step_of(rows: &EnergyDevice<'_>) -> Exact {
     let mut sum = Exact::zero();
     for name in &rows.meter.used {

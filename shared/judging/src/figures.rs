@@ -21,7 +21,7 @@ impl<S: Store> JudgingSession<'_, S> {
         judged: RuleOnSubject<'_>,
         before: Option<&AlertState>,
     ) -> Result<Option<NextState>> {
-        let RuleOnSubject { rule, key, .. } = judged;
+        let RuleOnSubject { rule, key, has_left, .. } = judged;
         let now = self.table.now;
         let (once, ended) = begin(before, now);
         if ended.is_some() && !rule.rule.tells(now) {
@@ -32,8 +32,8 @@ impl<S: Store> JudgingSession<'_, S> {
             AlertSubject::Room(_) => None,
         };
         let figures = match &device {
-            Some(device) => self.figures_of(rule, device).await?,
-            None => Vec::new(),
+            Some(device) if !has_left => self.figures_of(rule, device).await?,
+            _ => Vec::new(),
         };
 
         let (next, news) = once.judge(&rule.rule, &figures, now);

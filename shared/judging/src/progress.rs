@@ -29,8 +29,8 @@ impl Trigger {
         matches!(self, Self::Due | Self::Silence | Self::Sealed)
     }
 
-    /// Whether tasks are judged in order from the first one on. What is left of a batch becomes rechecks, and the recheck of
-    /// a rule keeps its place itself.
+    /// Whether judging begins with the first task instead of one that is drawn by lot. No task waits for
+    /// ever: what a batch leaves becomes rechecks, and the recheck of a saved rule keeps its own place.
     pub(crate) const fn is_in_order(self) -> bool {
         matches!(self, Self::Batch | Self::Saved)
     }

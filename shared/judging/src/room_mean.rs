@@ -95,8 +95,9 @@ impl<'a> RoomMean<'a> {
         self.devices.get(id)?.behind()
     }
 
-    /// The time whose quarters should be sealed by now and are not, because the sweep is behind. Nobody can tell whether
-    /// the room was silent in it.
+    /// The time from when the next quarter should have been sealed until now; `None` if the sweep is not
+    /// behind, or no device has a part in the mean. Nobody can tell yet whether the room was silent after its
+    /// last sealed quarter.
     pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
         let sealed = self.sealed_until()?;
         TimeRange::new(sealed.saturating_add(SEALED_WITHIN), now).ok()

@@ -93,6 +93,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let place = kept.or_else(by_lot);
 
         let mut throttled = BTreeSet::new();
+        let mut last_throttled = None;
         for (key, task) in tasks.starting_after(place.as_ref()) {
             if !self.has_time() {
                 report.leave(key);
@@ -109,8 +110,14 @@ impl<S: Store> JudgingSession<'_, S> {
             self.judging.progress.note(trigger, &key);
             if result.as_ref().is_err_and(is_throttled) {
                 throttled.insert(key.subject.clone());
+                last_throttled = Some(key.clone());
             }
             report.add(key, result);
+        }
+
+        // Behind it, so that the next call tries another rule on the device first.
+        if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
+            self.judging.progress.note(trigger, &key);
         }
         report
     }

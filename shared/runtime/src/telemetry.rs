@@ -115,7 +115,7 @@ impl WideEvent {
         event
     }
 
-    /// Notes a field; dots in its name nest nothing, they only group.
+    /// Notes a field. Dots in its name only group fields for the eye: they make no nested objects.
     pub fn set(&mut self, field: &str, value: impl Into<Value>) {
         self.fields.insert(field.to_owned(), value.into());
     }

@@ -28,8 +28,8 @@ pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device that rows are made from.
 pub const MAX_ROLLUPS: usize = 45_000;
-/// The number of quarters whose time is asked for at least, so that silent years take few queries. One
-/// request reads at most so many beyond [`MAX_ROLLUPS`].
+/// The shortest time that is asked for at once, in quarters: so years without readings take few queries. A
+/// request may therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
@@ -625,8 +625,9 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings of a range, row by row and, where rooms are asked for, stay by stay. Further ones of the range may
-    /// follow in a further call, from the next unit on: the pieces are the same as those of one call.
+    /// Folds readings of a range into pieces: one for each row and, where rooms are asked for, one for each
+    /// stay in a room. A further call may go on with the range, from its next [unit](Self::unit_of) on: the
+    /// pieces are the same as those of one call.
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());

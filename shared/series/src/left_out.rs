@@ -170,7 +170,7 @@ impl<'a> LeftOut<'a> {
         }
     }
 
-    /// Metrics of a device that are left out for their roles, one entry for each role.
+    /// Entries for the metrics of a device that do not count because of their roles, one entry for each role.
     #[must_use]
     pub fn of_roles(device: &'a Device, meter: &Meter<'a>) -> Vec<Self> {
         let mut by_role: BTreeMap<Role, Vec<&'a MetricName>> = BTreeMap::new();

@@ -182,7 +182,7 @@ fn expected(before: Expected) -> If {
     }
 }
 
-/// Reads an item that must be what its key says.
+/// Reads an item as a `T`. An item that is no readable `T` is an error, also the mark of a deleted device.
 fn read<T: Decode>(found: Item) -> StoreResult<T> {
     item::read(found).map_err(StoreError::Unreadable)
 }

@@ -18,7 +18,7 @@ impl<T> Default for Remembered<T> {
 }
 
 impl<T> Remembered<T> {
-    /// The remembered value, if younger than `max_age`. A value from the future is dropped: the clock was set back.
+    /// The remembered value, if younger than `max_age`. A value from a minute ahead is dropped: the clock was set back.
     pub fn get(&self, now: Timestamp, max_age: impl Fn(&T) -> TimeDelta) -> Option<Arc<T>> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = remembered.as_ref()?;
@@ -49,7 +49,7 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
         Self { max_entries, max_age, entries: Mutex::default() }
     }
 
-    /// The remembered value of a key, if it is young enough. A value from the future is dropped.
+    /// The remembered value of a key, if it is young enough. A value from a minute ahead is dropped.
     pub fn get(&self, key: &K, now: Timestamp) -> Option<V> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = entries.get(key)?;
@@ -71,8 +71,12 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
     }
 }
 
+/// An invocation may use what one that began so much later has read.
+const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
+
 fn is_young(read_at: Timestamp, max_age: TimeDelta, now: Timestamp) -> bool {
-    read_at <= now && now.since(read_at) < max_age
+    let age = now.since(read_at);
+    -MAX_AHEAD < age && age < max_age
 }
 
 #[cfg(test)]
@@ -85,7 +89,7 @@ mod tests {
         let (one, many) = (Remembered::default(), BoundedMemory::new(2, TimeDelta::seconds(60)));
         one.keep("value", at_second(100));
         many.keep("key", "value", at_second(100));
-        for (second, is_used) in [(99, false), (100, true), (159, true), (160, false)] {
+        for (second, is_used) in [(40, false), (41, true), (159, true), (160, false)] {
             let now = at_second(second);
             assert_eq!(one.get(now, |_| TimeDelta::seconds(60)).is_some(), is_used, "{second}");
             assert_eq!(many.get(&"key", now).is_some(), is_used, "{second}");

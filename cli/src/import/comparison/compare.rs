@@ -68,7 +68,7 @@ struct State {
 /// The result of a comparison.
 #[derive(Debug, Default)]
 pub(in crate::import) struct Compared {
-    /// Whether values of the source are not in the table.
+    /// Whether the table lacks some values of the source.
     pub(in crate::import) is_lossy: bool,
     /// What is said of it.
     pub(in crate::import) text: String,
@@ -88,8 +88,10 @@ struct Months {
     /// The readings that the server refused.
     refused: u64,
     meters: Meters,
-    /// The first that are not equal, the lossy first.
+    /// Lines about the first months that differ without a loss of values; at most `MAX_SHOWN`.
     shown: Vec<String>,
+    /// Lines about the first months of which the table lacks values; at most `MAX_SHOWN`. Shown before
+    /// others.
     shown_lossy: Vec<String>,
 }
 

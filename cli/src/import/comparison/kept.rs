@@ -93,7 +93,8 @@ pub(super) struct Earlier {
     pub(super) refused: BTreeSet<String>,
     /// What is stored and not read again.
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
-    /// When the first run began, if the source has changed since: from then on, others may have written.
+    /// The start of the import's first run, if the source has changed since then. Readings from this time on
+    /// are not taken back, because others may have written them.
     pub(super) since: Option<Timestamp>,
 }
 

@@ -216,8 +216,8 @@ impl<'a> Known<'a> {
         Ok(Some(Before { is_new: false, months }))
     }
 
-    /// Adds the days whose readings take no part in rollups, such as the zeros of a counter: they were not empty. Costs a
-    /// request for each such day, and one for each gap.
+    /// Adds the days whose only readings take no part in rollups, such as the zeros of a counter: these days
+    /// had readings before the import, too. Costs a request for each such day, and one for each gap.
     fn add_days_without_rollups(
         &self,
         device: &DeviceId,

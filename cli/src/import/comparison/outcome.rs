@@ -41,7 +41,7 @@ impl Outcome {
         }
     }
 
-    /// Whether values of the source are not in the table.
+    /// Whether the table lacks some values of the source.
     pub(super) const fn is_loss(self) -> bool {
         matches!(self, Self::Missing | Self::OtherValues)
     }

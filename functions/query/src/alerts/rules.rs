@@ -18,7 +18,7 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
-/// The most rules.
+/// The largest number of alert rules.
 const MAX_RULES: usize = 100;
 /// The states of a rule in the list of all rules, and by itself.
 const LISTED_STATES: usize = 20;
@@ -147,7 +147,7 @@ async fn shown_saved(
     Ok(shown)
 }
 
-/// A failure that a rule's saving has come before.
+/// Adds to a failure that the rule had been saved before it happened.
 pub(crate) fn after_saving(failure: Problem) -> Problem {
     let detail = format!("The rule is saved, but not shown. {}", failure.detail);
     Problem { detail, ..failure }

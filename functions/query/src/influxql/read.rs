@@ -28,7 +28,7 @@ const MAX_READ: usize = 100_000;
 /// The times in which a rare metric is looked for, one after the other.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
-/// What is read.
+/// The parameters of a read, the same for all its devices: the way, the range and the rows.
 #[derive(Debug)]
 pub(super) struct Reads<'a> {
     pub(super) way: Way,

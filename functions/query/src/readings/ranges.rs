@@ -216,7 +216,7 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
-/// The range of a request. Without `from` or `to` it has no such end.
+/// The range that `from` and `to` ask for, open at an end that is not given.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
         Some(text) => {

@@ -57,7 +57,8 @@ pub(crate) struct RoomDevices {
     /// By room, the devices that were seen there in the months of the range.
     pub(crate) seen: BTreeMap<RoomId, BTreeSet<DeviceId>>,
     pub(crate) lack: Option<RoomsLack>,
-    /// The read units of what is noted, about; without those of the registry.
+    /// The estimated read units of the notes that tell which devices were in which rooms. The registry's own
+    /// read units are not in it.
     pub(crate) units: f64,
 }
 

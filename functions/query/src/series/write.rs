@@ -16,9 +16,9 @@ const LACK: &str = "x-rows-lack";
 const LACKING: [&str; 6] =
     ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
 
-/// Writes rows. JSON also has the members of `about`, an object with at least one member.
+/// Makes the response from rows. In JSON it also has the members of `about`, an object with at least one.
 ///
-/// No row is made behind those that fill an answer.
+/// Fails at the first row that makes the answer too large, before any further row is made.
 pub(crate) fn respond(
     format: Format,
     columns: impl FnOnce() -> Vec<String>,

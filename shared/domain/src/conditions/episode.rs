@@ -37,9 +37,9 @@ pub struct Episode {
 /// The smallest and the largest value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extremes {
-    /// The smallest.
+    /// The smallest value.
     pub min: Decimal,
-    /// The largest.
+    /// The largest value.
     pub max: Decimal,
 }
 

@@ -19,7 +19,7 @@ pub(in crate::import) const MAGIC: &[u8] = b"SQLite format 3\0";
 /// five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
 const ALL_PAGES: i32 = -1;
 
-/// An open database, and the temporary copy that it may be.
+/// An open database, and the directory that holds it where it is a temporary copy.
 pub(in crate::import) struct Database {
     pub(super) connection: Connection,
     /// The directory of the copy and of SQLite's files beside it, removed when the database is closed.

@@ -161,7 +161,8 @@ async fn known_attributes(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The condition whose entries are read, from where, and the read units that this is expected to take.
+/// How candidates are read from the index: the condition whose entries are read, the entry behind which
+/// reading begins, and the estimated read units.
 struct Driver<'c> {
     condition: &'c SearchCondition,
     after: Option<SearchHit>,
