@@ -1,9 +1,9 @@
 //! A command that a signal stops: its error, its exit code, and the file that it must not leave behind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, fs, io, process};
 
 use crate::output::print_error;
@@ -26,11 +26,15 @@ impl std::error::Error for Interrupted {}
 /// Whether the command ends by itself on Ctrl-C and the signal of a supervisor: nothing else ends it then.
 static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
+/// What a second signal removes, which ends the command at once.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// Removes an unfinished file or directory if a signal ends this process, and then ends it.
 ///
 /// In tasks of their own: the command may be busy, and is not asked to end.
 #[cfg(unix)]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         if is_ignored(kind) {
@@ -52,6 +56,7 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
 /// Removes an unfinished file or directory if Ctrl-C ends this process, and then ends it.
 #[cfg(not(unix))]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
     let file = file.to_owned();
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() {
@@ -64,14 +69,18 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
 }
 
 fn end(file: &Path, code: i32) -> ! {
+    remove(file);
+    print_error(Interrupted);
+    process::exit(code)
+}
+
+fn remove(file: &Path) {
     // What is finished has another name by now. While a directory is removed, the command may add a file to it.
     for _ in 0..10 {
         if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
             break;
         }
     }
-    print_error(Interrupted);
-    process::exit(code)
 }
 
 /// Returns whether whoever started this process wants it to go on after a signal, as `nohup` does. Only Linux tells;
@@ -95,6 +104,8 @@ pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
         if stop_signal().await.is_ok() {
             interrupted.store(true, Ordering::Release);
             drop(stop_signal().await);
+            let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+            unfinished.iter().for_each(|file| remove(file));
             process::exit(EXIT_CODE.into());
         }
     });

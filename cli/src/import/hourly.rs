@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::client::{Ask, Client};
 use crate::output::counted;
 
-/// Notes the newest hourly mean of each entity, in nanoseconds, if `metric_of` knows a metric of it. Returns what is said
-/// of it, also of a failure, without which an import is complete; nothing where there are none.
+/// Notes the newest hourly mean of each entity, in nanoseconds, if `metric_of` knows a metric of it. Returns the
+/// sentence for a person, also of a failure: the import is complete without these notes. Returns `None` if `hourly` is empty.
 pub(super) fn note(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,

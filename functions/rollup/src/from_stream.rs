@@ -103,8 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Leaves to the sweep what it will fold, after noting the rooms of these readings, and folds the days of
-    /// all others. An error comes with the first record that is not done.
+    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes with the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,

@@ -4,8 +4,8 @@ use domain::Timestamp;
 
 use crate::Invocation;
 
-/// The table, the time that is left and the instant by which is decided. `S` is the store whose ports a function names,
-/// so that it can call no other port.
+/// The table, the time that is left and the instant by which is decided. `S` is a function's own store: a port that the
+/// store does not name cannot be called.
 #[derive(Debug)]
 pub struct Session<'a, S> {
     pub(crate) store: &'a S,
