@@ -18,7 +18,7 @@ const LIMITS: Figures = Figures {
     closures_called_it: 177,
     long_functions: 20,
     bodies_in_one_piece: 261,
-    heavy_sentences: 122,
+    heavy_sentences: 121,
     shared_type_names: 132,
 };
 

@@ -34,8 +34,9 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// In tasks of their own: the command may be busy, and is not asked to end.
 #[cfg(unix)]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
     use tokio::signal::unix::{SignalKind, signal};
+
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         if is_ignored(kind) {
             continue;

@@ -90,8 +90,7 @@ struct Months {
     meters: Meters,
     /// Lines about the first months that differ without a loss of values; at most `MAX_SHOWN`.
     shown: Vec<String>,
-    /// Lines about the first months of which the table lacks values; at most `MAX_SHOWN`. Shown before
-    /// others.
+    /// Lines about the first months with values that the table lacks; at most `MAX_SHOWN`. Shown first.
     shown_lossy: Vec<String>,
 }
 
