@@ -84,10 +84,9 @@ async fn apply_observations(
     log: &mut WideEvent,
 ) {
     let mut throttled = std::mem::take(&mut current.throttled);
-    let mut is_any_answered = false;
+    let mut is_any_applied = false;
     for (device, observed) in registered {
         let (id, first_record) = (device.id().clone(), observed.first_record);
-        let before = units(session);
         let applying = Box::pin(apply_observation(session, device, &observed.observation, current));
         let written = match catching(applying).await {
             Ok(Ok(Some(error))) => {
@@ -96,8 +95,7 @@ async fn apply_observations(
             }
             written => written.map(|written| written.map(drop)),
         };
-        // Of most devices a batch says nothing new, and the table is not asked.
-        is_any_answered |= matches!(written, Ok(Ok(()))) && units(session) > before;
+        is_any_applied |= matches!(written, Ok(Ok(())));
         let key = || ItemKey::new(DEVICES, id.as_str());
         result.note(first_record, key, written, log);
     }
@@ -105,18 +103,13 @@ async fn apply_observations(
     let named: Vec<_> = throttled.iter().map(|device| device.id.to_string()).collect();
     for ThrottledDevice { first_record, error, .. } in throttled {
         log.set("stream.throttled_devices", named.clone());
-        if is_any_answered {
+        if is_any_applied {
             log.warn("table.throttled", &error);
         } else {
             log.error("table.error", &error);
             result.retry_from(first_record);
         }
     }
-}
-
-/// The units that an invocation has consumed.
-fn units<S>(session: Session<'_, S>) -> f64 {
-    session.invocation.read_units() + session.invocation.write_units()
 }
 
 /// The device of the batch whose reading names a room first.
