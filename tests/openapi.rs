@@ -31,7 +31,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// The endpoints but InfluxDB's, which its own documentation describes.
-fn own_endpoints() -> impl Iterator<Item = &'static Endpoint> {
+pub(crate) fn own_endpoints() -> impl Iterator<Item = &'static Endpoint> {
     ENDPOINTS.iter().filter(|endpoint| endpoint.dialect().is_none())
 }
 

@@ -45,7 +45,8 @@ struct Rollups {
     at: Option<String>,
 }
 
-/// Waits until the server has folded all that is stored now. Fails with [`crate::interrupted::Interrupted`] when a person interrupts.
+/// Waits until the server has folded all that is stored now. Fails with [`crate::interrupted::Interrupted`] when a
+/// person interrupts.
 pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited> {
     let (mut stored, mut before) = (None, None);
     let mut quiet = Stopwatch::start();

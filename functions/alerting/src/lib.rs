@@ -24,8 +24,6 @@ mod task;
 mod tests;
 mod waiting;
 
-use std::sync::Arc;
-
 use runtime::clock::Clock;
 use runtime::telemetry::Telemetry;
 
@@ -37,10 +35,10 @@ pub use settings::Settings;
 pub use sns::Sns;
 
 use heartbeat::Heartbeat;
-use judging::{Judging, Rules};
+use judging::Judging;
 use running::Running;
 use storm::BegunStorms;
-use table::{Recheck, Remembered, StoredAlertState, WaitingMessage};
+use table::{Recheck, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
 
 /// The function.
@@ -52,8 +50,6 @@ pub struct Alerting<S, C> {
     telemetry: Telemetry,
     settings: Settings,
     judging: Judging,
-    /// The rules that were read last, by which messages are sent while newer ones cannot be read.
-    last_rules: Remembered<Arc<Rules>>,
     running: Running,
     heartbeat: Heartbeat,
     due: KeptPlace<StoredAlertState>,
@@ -79,7 +75,6 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             telemetry,
             settings,
             judging: Judging::new(),
-            last_rules: Remembered::default(),
             running: Running::default(),
             heartbeat: Heartbeat::default(),
             due: KeptPlace::default(),

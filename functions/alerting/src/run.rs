@@ -79,7 +79,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             if is_minute { self.note_running(session.within(&marking), log).await } else { Ok(()) };
 
         let read = self.read_rules(session, is_minute).await;
-        let last = self.last_rules.get(session.now, |_| MAX_RULES_AGE);
+        let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
         let Some(rules) = last else { return read };
         warn(log, "alerting.unreadable", &rules.unreadable);
         warn(log, "alerting.lacking", &rules.lacking);
@@ -104,10 +104,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
         let reading = session.invocation.part_of(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
-        let read = if is_minute { judging.refresh().await? } else { judging.rules().await? };
-
-        self.last_rules.keep(read, session.now);
-        Ok(())
+        let read = if is_minute { judging.refresh().await } else { judging.rules().await };
+        read.map(drop)
     }
 
     /// Sends what waits, judges, and sends what that makes or is still left. Judging has its time however slow the table and

@@ -100,9 +100,11 @@ async fn apply_observations(
         result.note(first_record, key, written, log);
     }
 
-    let named: Vec<_> = throttled.iter().map(|device| device.id.to_string()).collect();
+    if !throttled.is_empty() {
+        let named: Vec<_> = throttled.iter().map(|device| device.id.to_string()).collect();
+        log.set("stream.throttled_devices", named);
+    }
     for ThrottledDevice { first_record, error, .. } in throttled {
-        log.set("stream.throttled_devices", named.clone());
         if is_any_applied {
             log.warn("table.throttled", &error);
         } else {

@@ -76,7 +76,6 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
     ) -> BatchResult {
         // Folding has all but the last seconds; these are kept for leaving failures to the queue.
         let leaving = Session::new(&self.store, invocation, self.clock.now());
-
         let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
         let session = leaving.within(&working);
 
@@ -103,7 +102,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes with the first record that is not done.
+    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes with
+    /// the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,

@@ -45,8 +45,7 @@ pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
 
 domain::words! {
     /// What a message tells.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    #[serde(rename_all = "snake_case")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     pub enum News {
         /// An episode fires.
         Fired = "fired",

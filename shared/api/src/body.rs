@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::json::{Kind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// More members than any object has, so that the wrong one is named.
+/// The most members of an object. A patch may set and remove so many attributes.
 const MAX_MEMBERS: usize = 64;
 
 /// Reads a body of at most `max` bytes, inflated. A request without a body sends no members.

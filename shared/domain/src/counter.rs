@@ -1,6 +1,5 @@
 //! The steps of a counter: how much two neighbouring values of a meter say was used. Sums up nothing.
 
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 use super::energy_unit::EnergyUnit;
@@ -36,8 +35,7 @@ const HOUR: i64 = 3_600_000;
 
 crate::words! {
     /// What was notable about a step, in the order of the bits of [`Flags`].
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Flag {
         /// The counter fell a little, perhaps back over its modulus, and counts negative, so that coming back

@@ -1,6 +1,6 @@
 //! Metrics: their names, kinds and units. Holds no values.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::parsed_text::parsed_text;
 use super::{Unit, excerpt};
@@ -64,8 +64,7 @@ impl MetricName {
 
 crate::words! {
     /// The meaning of a metric's values.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
     pub enum MetricKind {
         /// A level at a point in time, such as a temperature or a power.

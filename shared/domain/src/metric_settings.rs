@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration, excerpt};
 
@@ -62,8 +62,7 @@ pub struct Exchange {
 
 crate::words! {
     /// A person's verdict on a step of a counter that fell or is suspect.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictWord"))]
     pub enum Verdict {
         /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a

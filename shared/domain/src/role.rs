@@ -1,13 +1,12 @@
 //! The role of a meter: which way the energy flows that a metric measures, as a person, a sender or a name says.
 //! Adds up nothing.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 crate::words! {
     /// The role of a meter: import and consumer count as consumption, export as sold, none as nothing; production and
     /// storage are left out of sums and named.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Role {
         /// It measures what comes from the grid.

@@ -7,19 +7,17 @@
 use super::{Device, MetricName, MetricRule};
 use serde::Serialize;
 
-crate::words! {
-    /// The reason for which the means of rooms leave a metric of a device out.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-    #[serde(rename_all = "lowercase")]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoomReason"))]
-    pub enum NotOfRoom {
-        /// A person said so.
-        Person = "person",
-        /// The device is of a kind that has an inside of its own, or a chip.
-        Kind = "kind",
-        /// The metric is by its name of a thing.
-        Metric = "metric",
-    }
+/// The reason for which the means of rooms leave a metric of a device out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoomReason"))]
+pub enum NotOfRoom {
+    /// A person said so.
+    Person,
+    /// The device is of a kind that has an inside of its own, or a chip.
+    Kind,
+    /// The metric is by its name of a thing.
+    Metric,
 }
 
 /// Words in the kinds of devices that measure something closed, wet or hot, and not the air of the room.

@@ -5,8 +5,9 @@
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $value:ident = $word:literal,)+ }) => {
         $(#[$meta])*
+        #[derive(serde::Serialize)]
         pub enum $name {
-            $($(#[$doc])* $value,)+
+            $($(#[$doc])* #[serde(rename = $word)] $value,)+
         }
 
         impl $name {

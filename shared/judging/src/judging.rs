@@ -119,6 +119,12 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(self.judging.rules.keep(read, self.table.now))
     }
 
+    /// The rules and channels that were read last, if they are young enough. Reads nothing.
+    #[must_use]
+    pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<Rules>> {
+        self.judging.rules.get(self.table.now, |_| max_age)
+    }
+
     /// The devices, at most as many minutes old as there are thousands of them.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
         self.devices_read_after(Timestamp::MIN).await

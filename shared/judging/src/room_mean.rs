@@ -10,7 +10,7 @@ use domain::{
 };
 use series::{
     Aggregate, Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
-    SeriesError, device_values, first_seen_with, value_of,
+    SeriesError, device_values, value_of,
 };
 
 use crate::Result;
@@ -173,8 +173,8 @@ impl<S: Store> JudgingSession<'_, S> {
         for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
             let ask = mean.ask(meter.device, grid, self.table.now);
             let devices = found.iter().map(|values| values.device);
-            let first_seen = first_seen_with(meter.device.id(), devices, |id| mean.behind(id));
-            let presence = Presence::of(self.table, &ask, meter, first_seen).await?;
+            let behind = |id: &DeviceId| mean.behind(id);
+            let presence = Presence::of(self.table, &ask, meter, devices, behind).await?;
             presences.insert(meter.device.id(), presence);
         }
         Ok(presences)

@@ -6,18 +6,16 @@ use serde::Serialize;
 use super::aggregate::Aggregate;
 use super::values::RowValues;
 
-domain::words! {
-    /// How the values of several devices become one.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-    pub enum Combine {
-        /// Each device counts the same, however often it measures.
-        #[serde(rename = "mean_of_devices")]
-        Mean = "mean_of_devices",
-        /// The devices add up.
-        #[serde(rename = "sum_of_devices")]
-        Sum = "sum_of_devices",
-    }
+/// How the values of several devices become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum Combine {
+    /// Each device counts the same, however often it measures.
+    #[serde(rename = "mean_of_devices")]
+    Mean,
+    /// The devices add up.
+    #[serde(rename = "sum_of_devices")]
+    Sum,
 }
 
 impl Combine {

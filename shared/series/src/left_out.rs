@@ -115,18 +115,6 @@ impl<'a> BehindMeters<'a> {
     }
 }
 
-/// The first reading of a meter and of the devices behind it.
-pub fn first_seen_with<'a>(
-    meter: &DeviceId,
-    devices: impl Iterator<Item = &'a Device>,
-    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
-) -> Timestamp {
-    let is_measured = |device: &&'a Device| {
-        device.id() == meter || meters_above(device.id(), &behind).contains(&meter)
-    };
-    devices.filter(is_measured).map(Device::first_seen).min().unwrap_or(Timestamp::MIN)
-}
-
 impl<'a> MovedMeter<'a> {
     fn of(device_id: &'a DeviceId, stays: &[TimeRange]) -> Self {
         let during = |stay: &TimeRange| During { from: stay.from(), to: stay.to() };

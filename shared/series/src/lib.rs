@@ -43,9 +43,7 @@ pub use gather::{
 };
 pub use grid::{Grid, MAX_ROWS, intersection};
 pub use horizon::{Horizon, RollupStateCache, ceiling};
-pub use left_out::{
-    BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, first_seen_with, too_many,
-};
+pub use left_out::{BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, too_many};
 pub use not_combined::{NotCombined, OutOfMeans};
 pub use ports::{ConditionsStore, Store};
 pub use presence::Presence;

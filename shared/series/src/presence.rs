@@ -1,7 +1,7 @@
 //! When a meter was in the rooms of an answer, by what is read of it. Chooses no devices.
 
 use chrono::TimeDelta;
-use domain::{Order, TimeRange, Timestamp};
+use domain::{Device, DeviceId, Order, TimeRange, Timestamp, meters_above};
 use table::{NearestReading, Session};
 
 use super::device::DeviceValues;
@@ -26,16 +26,18 @@ impl Presence {
         Self { range, stays, has_share: false }
     }
 
-    /// The presence of a meter whose values were read, from `first_seen` up to now.
+    /// The presence of a meter whose values were read, up to now, from the first reading of the meter or of a device
+    /// behind it among `devices`.
     ///
-    /// A meter is where its last reading was, also one from before the range, until the next one. `first_seen` is the
-    /// first reading of the meter and of the devices behind it: before, there was nothing to measure.
-    pub async fn of(
+    /// A meter is where its last reading was, also one from before the range, until the next one.
+    pub async fn of<'a>(
         session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
         values: &DeviceValues<'_>,
-        first_seen: Timestamp,
+        devices: impl IntoIterator<Item = &'a Device>,
+        behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
     ) -> Result<Self, SeriesError> {
+        let first_seen = first_seen_with(values.device.id(), devices, behind);
         let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
         // What lies ahead of now is told as far as there are readings.
         let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
@@ -136,4 +138,16 @@ async fn was_there_before(
             (question.device.first_seen() < from && is_there).then_some(Timestamp::MIN)
         }
     })
+}
+
+/// The first reading of a meter and of the devices behind it.
+fn first_seen_with<'a>(
+    meter: &DeviceId,
+    devices: impl IntoIterator<Item = &'a Device>,
+    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
+) -> Timestamp {
+    let is_measured = |device: &&'a Device| {
+        device.id() == meter || meters_above(device.id(), &behind).contains(&meter)
+    };
+    devices.into_iter().filter(is_measured).map(Device::first_seen).min().unwrap_or(Timestamp::MIN)
 }

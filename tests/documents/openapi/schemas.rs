@@ -1,4 +1,4 @@
-//! The schemas of answers, which their types give, beside those of bodies and answers that have no type.
+//! The schemas of answers, which their types give, beside those of bodies, and of answers that have no type.
 
 mod alerts;
 mod bodies;

@@ -17,7 +17,7 @@ use crate::answer::row::Row;
 use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::readings::ranges::timestamp;
+use crate::readings::ranges::open_range;
 use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
@@ -59,13 +59,7 @@ fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
         let (range, after) = decode(&params.query_fingerprint(request), cursor)?;
         return Ok(ToldQuery { range, rule, after: Some(after), limit });
     }
-    let end = |name: &str, default| match timestamp(params, name) {
-        Some(text) => Timestamp::parse(&text, call.session.now)
-            .map_err(|why| Problem::field(name, why.to_string())),
-        None => Ok(default),
-    };
-    let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
-    let range = range.map_err(|why| Problem::field("from", why.to_string()))?;
+    let range = open_range(params, call.session.now)?;
     Ok(ToldQuery { range, rule, after: None, limit })
 }
 

@@ -32,22 +32,31 @@ pub(crate) fn cells(
 ) -> Vec<Cell> {
     let text = serde_json::to_string(row).expect("our own types have string keys");
     let Members(members) = serde_json::from_str(&text).expect("a row is an object");
-    let cell = |column: &str| find(&members, column).map_or_else(Cell::empty, Cell::of);
+    let mut objects = Objects::new();
+    let mut cell =
+        |column: &str| find(&members, &mut objects, column).map_or_else(Cell::empty, Cell::of);
     columns.into_iter().map(|column| cell(column.as_ref())).collect()
 }
+
+/// The members of the objects of a row, each read once, as a metric may have many columns.
+type Objects<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a RawValue>>;
 
 /// The members of an object as they are written, so that no digit is lost. A metric may have the name of a row's own
 /// member: then there are two, and the metric is the object.
 struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
 
-fn find<'a>(row: &[(&str, &'a RawValue)], column: &str) -> Option<&'a RawValue> {
+fn find<'a>(
+    row: &[(&'a str, &'a RawValue)],
+    objects: &mut Objects<'a>,
+    column: &str,
+) -> Option<&'a RawValue> {
     let is_object = |value: &RawValue| value.get().starts_with('{');
     let own = row.iter().find(|(name, value)| *name == column && !is_object(value));
     let within = || {
         let (outer, inner) = column.split_once('.').or_else(|| column.split_once('_'))?;
-        let (_, object) = row.iter().find(|(name, value)| *name == outer && is_object(value))?;
-        let members: BTreeMap<&str, &RawValue> = serde_json::from_str(object.get()).ok()?;
-        members.get(inner).copied()
+        let (name, object) = row.iter().find(|(name, value)| *name == outer && is_object(value))?;
+        let read = || serde_json::from_str(object.get()).unwrap_or_default();
+        objects.entry(*name).or_insert_with(read).get(inner).copied()
     };
     own.map(|(_, value)| *value).or_else(within)
 }

@@ -7,7 +7,7 @@ use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId,
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
     BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
-    MovedMeter, Presence, RowReader, SeriesError, Store, device_values, first_seen_with,
+    MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
 };
 
 use super::columns::MetricColumns;
@@ -138,9 +138,7 @@ impl DeviceGroup<'_> {
                 if !presences.contains_key(meter) {
                     let question = self.question(device.device, plan);
                     let devices = values.iter().map(|values| values.device);
-                    let first_seen = first_seen_with(meter, devices, behind);
-                    let session = reader.session;
-                    let found = Presence::of(session, &question, device, first_seen);
+                    let found = Presence::of(reader.session, &question, device, devices, behind);
                     presences.insert(meter, found.await?);
                 }
                 of_metric.insert(meter, presences[meter].clone());

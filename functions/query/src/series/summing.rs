@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
     BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence, RowReader,
-    SeriesError, Store, events, first_seen_with,
+    SeriesError, Store, events,
 };
 
 use super::asked::AskedDevices;
@@ -133,15 +133,14 @@ impl<'a> Summing<'a> {
     where
         'a: 'v,
     {
-        let session = reader.session;
         let mut presences = BTreeMap::new();
         for values in meters {
             let meter = values.device;
             let question = self.group.question(meter, self.plan);
-            let devices = all.iter().copied();
-            let first_seen = first_seen_with(meter.id(), devices, |id| self.asked.behind(id));
-            let presence = Presence::of(session, &question, values, first_seen).await?;
-            presences.insert(meter.id(), presence);
+            let behind = |id: &DeviceId| self.asked.behind(id);
+            let found =
+                Presence::of(reader.session, &question, values, all.iter().copied(), behind);
+            presences.insert(meter.id(), found.await?);
         }
         Ok(presences)
     }

@@ -10,17 +10,15 @@ use crate::{
     Timestamp,
 };
 
-crate::words! {
-    /// What an episode is made from.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-    #[serde(rename_all = "lowercase")]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub enum Basis {
-        /// Means of 15 minutes.
-        Mean15 = "mean15",
-        /// Readings.
-        Readings = "readings",
-    }
+/// What an episode is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Basis {
+    /// Means of 15 minutes.
+    Mean15,
+    /// Readings.
+    Readings,
 }
 
 /// A stretch of time in which all conditions hold.

@@ -1,4 +1,4 @@
-//! The schemas of bodies, which functions read member by member. Has no body of alerts, and none that edits a device.
+//! The schemas of bodies, which are written by hand. Has no body of alerts, and none that edits a device.
 
 use api::MAX_READINGS;
 use domain::{MAX_METRICS, MAX_VIEWED};
