@@ -10,7 +10,7 @@ use domain::RuleId;
 use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError, StoreResult};
+use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -41,12 +41,13 @@ impl Minute {
     /// Notes it in the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
         let report = self.report;
-        let judgements = report.failures.into_iter();
-        let judgements =
-            judgements.map(|(key, failure)| (format!("{} {}", key.rule, key.subject), failure));
-        let (cut, failures): (Vec<_>, Vec<_>) = judgements
-            .chain(self.failures)
+        let failures = report.failures.into_iter();
+        let failures = failures.map(|(key, failure)| (named(&key), failure)).chain(self.failures);
+        let (cut, failures): (Vec<_>, Vec<_>) = failures
             .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
+        let failures = failures.iter().map(|(name, failure)| format!("{name}: {}", why(failure)));
+        let panics = report.panics.iter().map(|(key, panic)| format!("{}: {panic}", named(key)));
+        let mut failures: Vec<String> = panics.chain(failures).collect();
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
@@ -64,10 +65,8 @@ impl Minute {
             log.warn("alerting.unjudged_rules", &Failures(why));
         }
         if !failures.is_empty() {
-            let named = failures.iter().take(MAX_NAMED);
-            let named: Vec<String> =
-                named.map(|(name, failure)| format!("{name}: {}", why(failure))).collect();
-            log.warn("alerting.judgement_failures", &Failures(named.join("; ")));
+            failures.truncate(MAX_NAMED);
+            log.warn("alerting.judgement_failures", &Failures(failures.join("; ")));
         }
     }
 
@@ -89,6 +88,10 @@ fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     let time = invocation.remaining();
     let share = LEAST_SHARE.min(time / (following + 1));
     invocation.part_of(time.saturating_sub(share * following))
+}
+
+fn named(judged: &AlertKey) -> String {
+    format!("{} {}", judged.rule, judged.subject)
 }
 
 fn why(failure: &SeriesError) -> String {

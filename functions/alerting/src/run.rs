@@ -8,8 +8,8 @@ use chrono::TimeDelta;
 use futures_util::future::join;
 use judging::Rules;
 use runtime::clock::{Clock, Deadline};
-use runtime::panic::{Panic, catching};
 use runtime::telemetry::{WideEvent, chain};
+use table::panic::{Panic, catching};
 use table::{Invocation, Session, StoreError, StoreResult};
 use tokio::sync::OnceCell;
 

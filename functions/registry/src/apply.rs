@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use domain::{Device, DeviceId, DeviceObservation, Place, Room, RoomId, Timestamp};
-use runtime::panic::catching;
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
+use table::panic::catching;
 use table::{ItemKey, Session, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
 
 use crate::current::{Current, rooms_of};

@@ -8,10 +8,10 @@ use domain::{DeviceId, Reading, Timestamp};
 use judging::{BatchReport, Judging, JudgingReport, LostMessages, SeriesError, Written};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
-use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded};
 use runtime::telemetry::WideEvent;
 use table::keys::ALERT_RECHECKS;
+use table::panic::catching;
 use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
@@ -56,6 +56,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         log_judged(log, &judged);
         let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
         failed.take(1).for_each(|failure| log_failure(log, failure));
+        judged.panics.first().into_iter().for_each(|(_, panic)| log.error("alerts.panic", panic));
 
         if !rechecks.is_empty() {
             log.set("alerts.looks", rechecks.len());

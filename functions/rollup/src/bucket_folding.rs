@@ -10,9 +10,9 @@ use rollups::{
     Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
 use runtime::clock::Clock;
-use runtime::panic::{Panic, catching};
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
+use table::panic::{Panic, catching};
 use table::{Invocation, Session, StoreError, StoreResult};
 
 use crate::backlog::LastNote;

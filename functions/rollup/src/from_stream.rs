@@ -10,10 +10,10 @@ use domain::{DeviceId, LocalDate, Month, QuarterHour, RoomId, Timestamp, Zone};
 use futures_util::{StreamExt as _, stream as futures};
 use rollups::{DeviceRules, Folded, NamedRooms, Registered, is_late, is_over};
 use runtime::clock::Clock;
-use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
+use table::panic::catching;
 use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, LocalDay, NotFolded, for_one_device, reason};

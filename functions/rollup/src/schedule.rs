@@ -7,9 +7,9 @@ use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use rollups::{newest_possible_mark, newest_sealable_edge};
 use runtime::clock::{Clock, Deadline};
-use runtime::panic::{Panic, catching};
 use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::{NotSent, WorkQueue};
+use table::panic::{Panic, catching};
 use table::{Invocation, RollupState, Session, StoreError};
 
 use crate::bucket_folding::{BucketFolding, NotFolded};

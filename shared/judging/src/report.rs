@@ -2,6 +2,7 @@
 
 use domain::{DeviceId, RuleId};
 use series::SeriesError;
+use table::panic::Panic;
 use table::{AlertKey, StoreError};
 
 use crate::result::JudgementResult;
@@ -17,6 +18,8 @@ pub struct JudgingReport {
     pub left_out: usize,
     /// What could not be judged, and why.
     pub failures: Vec<(AlertKey, SeriesError)>,
+    /// The judgements that a mistake in the code ended. They are left.
+    pub panics: Vec<(AlertKey, Panic)>,
     /// The tasks that are to be judged again: for want of time, or because they failed and may succeed.
     pub left: Vec<AlertKey>,
     /// The states whose rule is gone, or no longer about their subject: they are to be deleted.
@@ -54,6 +57,12 @@ impl JudgingReport {
         }
     }
 
+    /// Leaves a task whose judgement panicked.
+    pub(crate) fn leave_panicked(&mut self, key: AlertKey, panic: Panic) {
+        self.left.push(key.clone());
+        self.panics.push((key, panic));
+    }
+
     /// Leaves a task for want of time.
     pub(crate) fn leave(&mut self, key: AlertKey) {
         self.is_cut = true;
@@ -66,6 +75,7 @@ impl JudgingReport {
         self.messages += more.messages;
         self.left_out += more.left_out;
         self.failures.extend(more.failures);
+        self.panics.extend(more.panics);
         self.left.extend(more.left);
         self.is_cut |= more.is_cut;
         self.unjudged.extend(more.unjudged);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::Watch;
 use domain::Timestamp;
+use table::panic::catching;
 use table::{AlertKey, NewJudgement, StoreError, StoredAlertState, StoredRule};
 
 use crate::Result;
@@ -106,8 +107,16 @@ impl<S: Store> JudgingSession<'_, S> {
             }
             let part = self.for_one_of_several();
             let session = self.within(&part);
-            let result = Box::pin(session.judge_task(task, &key, rules)).await;
+            let result = catching(Box::pin(session.judge_task(task, &key, rules))).await;
             self.judging.progress.note(trigger, &key);
+            let result = match result {
+                Ok(result) => result,
+                Err(panic) => {
+                    report.leave_panicked(key, panic);
+                    continue;
+                }
+            };
+
             if result.as_ref().is_err_and(is_throttled) {
                 throttled.insert(key.subject.clone());
                 last_throttled = Some(key.clone());

@@ -9,8 +9,8 @@ use crate::auth::Auth;
 use crate::authentication::{Asked, Authenticator, Grant};
 use crate::clock::{Clock, Deadline};
 use crate::config::MaxUnits;
-use crate::panic::catching;
 use crate::telemetry::{Telemetry, WideEvent};
+use table::panic::catching;
 
 /// A request that is permitted and whose parameters are read.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ pub mod dead_letters;
 pub mod hint;
 pub mod http;
 pub mod new_token;
-pub mod panic;
 pub mod queue;
 pub mod registry;
 pub mod stream;

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use table::{Invocation, StoreError};
 
 use crate::clock::{Clock, Deadline};
-use crate::panic::catching;
 use crate::telemetry::{Telemetry, WideEvent};
+use table::panic::catching;
 
 pub use event::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 

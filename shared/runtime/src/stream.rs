@@ -13,8 +13,8 @@ use table::{Invocation, ItemKey, StoreResult};
 
 use crate::clock::{Clock, Deadline};
 use crate::dead_letters::{DeadLetter, DeadLetterQueue};
-use crate::panic::{Panic, catching};
 use crate::telemetry::{Telemetry, WideEvent, chain};
+use table::panic::{Panic, catching};
 
 pub use record::{TouchedReading, touched_reading, written_reading};
 

@@ -11,6 +11,7 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory_db;
+pub mod panic;
 pub mod shards;
 pub mod sizes;
 

@@ -659,6 +659,39 @@ async fn a_recheck_of_a_device_with_many_rules_judges_each_of_them() {
     }
 }
 
+/// The devices are silent and are to be rechecked, and each judgement of one of them panics.
+#[tokio::test(start_paused = true)]
+async fn a_judgement_that_panics_ends_no_other_and_is_named() {
+    let world = World::new();
+    world.put_rule("gone", json!({"name": "G", "room": "hall", "silent_for": "5m"})).await;
+    world
+        .put_rule("warm", json!({"name": "W", "room": "hall", "metric": "temperature", "above": 8}))
+        .await;
+    let ids = ["a", "b", "bad", "c", "d"];
+    let warm = ids.map(|id| given::reading(id, world.now(), Some("hall"), &[("temperature", "9")]));
+    given::store_home(&world.store, &warm).await;
+    let touched = warm.map(|reading| (reading.device.into(), reading.at));
+    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.store.throttle(|action, partition| {
+        assert!(!(action == Query && partition.starts_with("bad")), "no such hour");
+        false
+    });
+
+    world.pass(TimeDelta::minutes(6));
+    world.scheduled().await.expect("done");
+
+    assert_eq!(
+        world.store.all_told().len(),
+        2 * 4,
+        "two rules, and four devices without a mistake"
+    );
+    let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
+    assert_eq!(left.listing.found.len(), 1, "it is judged once the mistake is mended");
+    let failures = world.line()["alerting.judgement_failures"].to_string();
+    assert!(failures.contains("warm device:bad: the code panicked: no such hour"), "{failures}");
+    assert!(failures.contains("gone device:bad: the code panicked: no such hour"), "{failures}");
+}
+
 #[tokio::test]
 async fn an_error_of_one_look_ends_no_other() {
     let mut minutes_without_looks = 0;
