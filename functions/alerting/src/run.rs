@@ -80,19 +80,25 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let read = self.read_rules(session, is_minute).await;
         let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
-        let Some(rules) = last else { return read };
-        warn(log, "alerting.unreadable", &rules.unreadable);
-        warn(log, "alerting.lacking", &rules.lacking);
+        let mut served = Ok(());
+        if let Some(rules) = last {
+            warn(log, "alerting.unreadable", &rules.unreadable);
+            warn(log, "alerting.lacking", &rules.lacking);
+            // Without the rules as they are nothing is judged: a judgement by an older rule is refused.
+            let sent = if is_minute && read.is_ok() {
+                self.minute(session, &rules, noted.is_ok(), log).await
+            } else {
+                self.send(session, &rules, session.invocation.remaining()).await
+            };
+            served = sent.note(self.clock.now(), log);
+        }
 
-        // Without the rules as they are nothing is judged: a judgement by an older rule is refused.
-        let sent = if is_minute && read.is_ok() {
-            self.minute(session, &rules, noted.is_ok(), log).await
-        } else {
-            self.send(session, &rules, session.invocation.remaining()).await
-        };
-        let served = sent.note(self.clock.now(), log);
-
-        noted.and(read).and(served)?;
+        let mut failures = [noted, read, served].into_iter().filter_map(Result::err);
+        if let Some(first) = failures.next() {
+            let others: Vec<StoreError> = failures.collect();
+            warn(log, "alerting.other_errors", &others);
+            return Err(first);
+        }
         if is_minute {
             self.beat(session, log).await;
         }

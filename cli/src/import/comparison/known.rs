@@ -280,7 +280,7 @@ impl<'a> Known<'a> {
         match answer.status {
             200 => read_hours(&answer.text).with_context(|| self.strange()).map(Some),
             404 => Ok(Some(BTreeMap::new())),
-            422 => Ok(None),
+            410 | 422 => Ok(None),
             _ => Err(self.client.error(&path, &answer)),
         }
     }
