@@ -281,7 +281,7 @@ impl World {
         channels: &[(&str, Timestamp)],
     ) {
         let key: AlertKey = given::alert_key(rule.id.as_str(), device);
-        let known = self.store.all_alert_states().into_iter().find(|it| it.key == key);
+        let known = self.store.stored_alert_state(&key);
         let mut state = given::firing(rule.id.as_str(), device);
         let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
         let number = known.as_ref().map_or(1, |it| it.version + 1);
@@ -320,7 +320,7 @@ impl World {
         channels: &[(&str, Timestamp)],
     ) {
         let key: AlertKey = given::alert_key(rule.id.as_str(), device);
-        let known = self.store.all_alert_states().into_iter().find(|state| state.key == key);
+        let known = self.store.stored_alert_state(&key);
         let number = known.as_ref().map_or(1, |state| state.version + 1);
         let mut message = given::message(number, News::Fired);
         (message.since, message.fired, message.ended) = (self.now(), self.now(), None);

@@ -8,8 +8,8 @@ use super::MemoryDb;
 use crate::item::{self, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
-    Action, ItemKey, Permission, ReadingKey, RollupKey, RoomVisit, StoreError, StoredAlertState,
-    StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
+    Action, AlertKey, ItemKey, Permission, ReadingKey, RollupKey, RoomVisit, StoreError,
+    StoredAlertState, StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
 };
 
 impl MemoryDb {
@@ -85,6 +85,13 @@ impl MemoryDb {
     #[must_use]
     pub fn all_alert_states(&self) -> Vec<StoredAlertState> {
         self.stored_in(ALERT_STATES)
+    }
+
+    /// The state of a rule on a subject.
+    #[must_use]
+    pub fn stored_alert_state(&self, key: &AlertKey) -> Option<StoredAlertState> {
+        let key = ItemKey::of(&Key::AlertState(key.clone()));
+        self.state().items.get(&key).cloned().map(read)
     }
 
     /// Deletes a rollup, as only `DynamoDB` does, after its expiry.
