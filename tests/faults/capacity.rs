@@ -15,6 +15,8 @@ const HANGS_UP: Duration = Duration::from_secs(10);
 const REGISTERED: Duration = Duration::from_secs(300);
 /// The number of entities that send states.
 const ENTITIES: usize = 50;
+/// More devices than the units of an attempt store.
+const NEW_DEVICES: usize = 100;
 
 async fn home(burst: Burst) -> System {
     let options = Options {
@@ -117,7 +119,7 @@ async fn without_a_burst_each_batch_is_stored_in_the_end() {
 async fn without_a_burst_more_new_devices_than_the_units_of_an_attempt_are_all_stored() {
     let system = home(Burst::None).await;
     let mut body = String::new();
-    for n in 0..150 {
+    for n in 0..NEW_DEVICES {
         writeln!(body, "climate,device_id=n{n},room_id=r{n} temperature=20.5 1700000000")
             .expect("a text takes everything");
     }
@@ -129,12 +131,13 @@ async fn without_a_burst_more_new_devices_than_the_units_of_an_attempt_are_all_s
         }
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         assert_eq!(answer.status, 503, "{text}");
-        let of_all = text.split(" of 150 lines are not stored").next().unwrap_or_default();
+        let of_all = format!(" of {NEW_DEVICES} lines are not stored");
+        let of_all = text.split(&of_all).next().unwrap_or_default();
         let now: usize = of_all.rsplit(' ').next().unwrap_or_default().parse().expect(&text);
         left.push(now);
         assert!(left.len() < 100, "no end: {left:?}");
     }
-    assert!(left.iter().any(|left| *left < 150), "an attempt stores a part: {left:?}");
-    assert_eq!(stored(&system, 100).await, 100, "those of the list's first page");
+    assert!(left.iter().any(|left| *left < NEW_DEVICES), "an attempt stores a part: {left:?}");
+    assert_eq!(stored(&system, NEW_DEVICES).await, NEW_DEVICES);
     system.shutdown().await.expect("it ends");
 }
