@@ -132,15 +132,21 @@ impl Home {
     }
 
     fn quarters(&self, range: TimeRange) -> Vec<QuarterHour> {
-        let all = self.readings.iter().filter(|it| range.contains(it.at));
-        let mut quarters: Vec<QuarterHour> = all.map(|it| QuarterHour::of(it.at)).collect();
+        let all = self.readings_in(range).iter();
+        let mut quarters: Vec<QuarterHour> =
+            all.map(|reading| QuarterHour::of(reading.at)).collect();
         quarters.dedup();
         quarters
     }
 
+    /// The readings in a range; all of them are in order.
+    fn readings_in(&self, range: TimeRange) -> &[Reading] {
+        let position = |at| self.readings.partition_point(|reading| reading.at < at);
+        &self.readings[position(range.from())..position(range.to())]
+    }
+
     fn fold(&self, quarter: QuarterHour) -> Rollup {
-        let inside = self.readings.iter().filter(|it| quarter.range().contains(it.at));
-        Rollup::fold(inside, &FoldRules::of(&self.device))
+        Rollup::fold(self.readings_in(quarter.range()), &FoldRules::of(&self.device))
     }
 
     async fn put(&self, quarter: QuarterHour, version: Option<u64>) {
