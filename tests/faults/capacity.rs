@@ -108,9 +108,9 @@ async fn a_thousand_states_after_a_restart_fit_into_the_burst() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_burst_each_batch_is_stored_in_the_end() {
     let system = home(Burst::None).await;
-    let requests = write(&system, 200).await;
+    let requests = write(&system, 120).await;
     assert!(requests > 2, "the units bound it");
-    assert_eq!(stored(&system, ENTITIES).await, 200);
+    assert_eq!(stored(&system, ENTITIES).await, 120);
     system.shutdown().await.expect("it ends");
 }
 
