@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::next_number;
 use crate::rule::{Rule, Watch};
-use crate::text::{maybe, numbers};
+use crate::text::{self, numbers};
 
 /// How long it is remembered what was told: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
@@ -38,7 +38,7 @@ pub struct FigureState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
     /// When the rule was saved by which it was judged.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
 }
 

@@ -8,7 +8,7 @@ use domain::{Decimal, TimeRange, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::rule::{NoData, Rule, Side};
-use crate::text::{decimal, instant, maybe};
+use crate::text;
 
 /// What a device sent at an instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,34 +26,34 @@ pub enum Phase {
     /// There is nothing to tell.
     Normal {
         /// Since when.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         from: Timestamp,
     },
     /// In breach, but not for long enough.
     Pending {
         /// The first breach.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         since: Timestamp,
     },
     /// In breach for long enough.
     Firing {
         /// The first breach.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         since: Timestamp,
         /// When it had lasted.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         fired: Timestamp,
     },
     /// Clear, but not for long enough.
     Recovering {
         /// The first breach.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         since: Timestamp,
         /// When the breach had lasted.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         fired: Timestamp,
         /// The first clear value.
-        #[serde(with = "instant")]
+        #[serde(with = "text")]
         clear: Timestamp,
     },
 }
@@ -83,10 +83,10 @@ pub struct Fold {
     #[serde(flatten)]
     pub phase: Phase,
     /// The newest value of the metric, also where it no longer holds.
-    #[serde(with = "decimal", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
     /// The newest observation.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
     /// Whether the device counts as silent since then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

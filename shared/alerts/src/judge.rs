@@ -6,7 +6,7 @@ use domain::{TimeRange, Timestamp};
 
 use crate::fold::{EpisodeChange, Fired, Fold, Observation, Patience, Phase};
 use crate::message::{Message, News, next_number};
-use crate::rule::{Rule, Watch};
+use crate::rule::Rule;
 use crate::start::Start;
 use crate::state::{Anchor, EpisodeState, SentAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
@@ -16,7 +16,7 @@ use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 pub struct JudgedReadings {
     /// As [`Start`] asks for them, in order of time, also those ahead of the clock.
     pub readings: Vec<Observation>,
-    /// After how long without a reading the device counts as silent, unless the rule says it.
+    /// After how long without a reading the subject counts as silent to the rule.
     pub silent_after: TimeDelta,
     /// When nothing was taken in, in order.
     pub pauses: Vec<TimeRange>,
@@ -44,7 +44,7 @@ pub fn fold_episodes(
     now: Timestamp,
 ) -> Judgement {
     let horizon = now.saturating_add(MAX_AHEAD);
-    let patience = Patience::of(rule, judged);
+    let patience = Patience { limit: judged.silent_after, pauses: &judged.pauses };
     let readings = &judged.readings;
     let (readings, ahead) =
         readings.split_at(readings.partition_point(|reading| reading.at <= horizon));
@@ -136,16 +136,6 @@ pub fn can_be_skipped(
     }
     let is_at_rest = state.is_none_or(|state| state.due.is_none() && state.changed == rule.changed);
     is_at_rest && batch.iter().all(|reading| rule.is_clear(reading.value.as_ref()))
-}
-
-impl<'a> Patience<'a> {
-    fn of(rule: &Rule, judged: &'a JudgedReadings) -> Self {
-        let limit = match rule.watch {
-            Watch::Silence { after: Some(after) } => after,
-            _ => judged.silent_after,
-        };
-        Self { limit, pauses: &judged.pauses }
-    }
 }
 
 impl Start {

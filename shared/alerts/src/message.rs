@@ -4,7 +4,7 @@ use domain::{Decimal, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::state::EpisodeState;
-use crate::text::{decimal, instant, maybe};
+use crate::text;
 
 /// A message about one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,19 +15,19 @@ pub struct Message {
     /// What it tells.
     pub news: News,
     /// The breach that began the episode.
-    #[serde(with = "instant")]
+    #[serde(with = "text")]
     pub since: Timestamp,
     /// When it had lasted long enough.
-    #[serde(with = "instant")]
+    #[serde(with = "text")]
     pub fired: Timestamp,
     /// When the episode ended, where that is known.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
     /// The newest value.
-    #[serde(with = "decimal", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
     /// The newest reading.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
     /// Whether it is silence that fires, whatever the newest value is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -99,6 +99,15 @@ pub enum Watch {
 }
 
 impl Watch {
+    /// The metric whose values are watched.
+    #[must_use]
+    pub const fn metric(&self) -> Option<&MetricName> {
+        match self {
+            Self::Metric { metric, .. } => Some(metric),
+            _ => None,
+        }
+    }
+
     /// The periods of a budget or a demand.
     pub(crate) const fn period(&self) -> Option<CalendarUnit> {
         match self {
@@ -194,18 +203,27 @@ impl Limits {
         self.below.as_ref()
     }
 
+    /// Whether the least or the most of some values is beyond a limit.
+    #[must_use]
+    pub fn are_passed(&self, least: &Decimal, most: &Decimal) -> bool {
+        self.above().is_some_and(|edge| *most > edge.limit)
+            || self.below().is_some_and(|edge| *least < edge.limit)
+    }
+
+    /// Whether a value from the least to the most of some values may be clear.
+    #[must_use]
+    pub fn may_be_clear(&self, least: &Decimal, most: &Decimal) -> bool {
+        self.above().is_none_or(|edge| *least <= edge.clear)
+            && self.below().is_none_or(|edge| *most >= edge.clear)
+    }
+
     pub(crate) fn side(&self, value: &Decimal) -> Side {
-        let (above, below) = (self.above.as_ref(), self.below.as_ref());
-        if above.is_some_and(|edge| *value > edge.limit)
-            || below.is_some_and(|edge| *value < edge.limit)
-        {
+        if self.are_passed(value, value) {
             Side::Breach
-        } else if above.is_some_and(|edge| *value > edge.clear)
-            || below.is_some_and(|edge| *value < edge.clear)
-        {
-            Side::Between
-        } else {
+        } else if self.may_be_clear(value, value) {
             Side::Clear
+        } else {
+            Side::Between
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::{Fold, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
-use crate::text::{instant, maybe};
+use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
 
 /// The state of a rule on one device or room.
@@ -15,12 +15,12 @@ use crate::{MAX_UNJUDGED, SETTLING};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeState {
     /// When the rule that it was judged by was saved.
-    #[serde(with = "instant")]
+    #[serde(with = "text")]
     pub changed: Timestamp,
     /// The fold of all readings.
     pub fold: Fold,
     /// The newest reading that was judged.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Timestamp>,
     /// Where the next fold begins.
     pub anchor: Anchor,
@@ -29,14 +29,14 @@ pub struct EpisodeState {
     /// The number of the last message; 0 where nothing was told.
     pub number: u64,
     /// The first breach of the episode that somebody acknowledged.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
     /// The hashes of the keys in the links of the episode that was told last, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
     /// When it is to be judged again, whether or not there are readings. Without it the state has been normal for
     /// an hour and may be forgotten.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
 }
 
@@ -44,7 +44,7 @@ pub struct EpisodeState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// The instant up to which, inclusive, all readings are in the fold.
-    #[serde(with = "instant")]
+    #[serde(with = "text")]
     pub at: Timestamp,
     /// The fold.
     pub fold: Fold,
@@ -56,16 +56,16 @@ pub struct SentAlert {
     /// Whether the state fires, as told.
     pub is_firing: bool,
     /// The first breach of the episode that was told last.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// When that episode fired.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub fired: Option<Timestamp>,
     /// The newest change of the fold that was told.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The time of the judgement that told last; repeats count from it.
-    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Timestamp>,
 }
 

@@ -2,74 +2,57 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Decimal, Timestamp};
-use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+use domain::{Decimal, Timestamp, TimestampError};
+use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de::Error as _};
 
-fn read(text: &str) -> Result<Timestamp, domain::TimestampError> {
-    Timestamp::parse_absolute(text)
+/// A value that is stored as a text, or that may be missing.
+pub(crate) trait StoredText: Sized {
+    fn to_text(&self) -> Option<String>;
+    fn of_text(text: Option<String>) -> Result<Self, String>;
 }
 
-/// A timestamp.
-pub(crate) mod instant {
-    use super::*;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-    pub(crate) fn serialize<S: Serializer>(
-        at: &Timestamp,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(at)
+impl StoredText for Timestamp {
+    fn to_text(&self) -> Option<String> {
+        Some(self.to_string())
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-        read(&String::deserialize(from)?).map_err(D::Error::custom)
+    fn of_text(text: Option<String>) -> Result<Self, String> {
+        Option::of_text(text)?.ok_or_else(|| "is missing".to_owned())
     }
 }
 
-/// A timestamp that may be missing.
-pub(crate) mod maybe {
-    use super::*;
-
-    #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
-    pub(crate) fn serialize<S: Serializer>(
-        at: &Option<Timestamp>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match at {
-            Some(at) => serializer.collect_str(at),
-            None => serializer.serialize_none(),
-        }
+impl StoredText for Option<Timestamp> {
+    fn to_text(&self) -> Option<String> {
+        self.as_ref().map(ToString::to_string)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Timestamp>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        text.map(|text| read(&text)).transpose().map_err(D::Error::custom)
+    fn of_text(text: Option<String>) -> Result<Self, String> {
+        let read = text.as_deref().map(Timestamp::parse_absolute).transpose();
+        read.map_err(|why| why.to_string())
     }
 }
 
-/// A decimal that may be missing.
-pub(crate) mod decimal {
-    use super::*;
-
-    #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Option<Decimal>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => serializer.collect_str(value),
-            None => serializer.serialize_none(),
-        }
+impl StoredText for Option<Decimal> {
+    fn to_text(&self) -> Option<String> {
+        self.as_ref().map(ToString::to_string)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Decimal>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        text.map(|text| Decimal::parse(&text)).transpose().map_err(D::Error::custom)
+    fn of_text(text: Option<String>) -> Result<Self, String> {
+        text.as_deref().map(Decimal::parse).transpose().map_err(|why| why.to_string())
     }
+}
+
+pub(crate) fn serialize<T: StoredText, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.to_text().serialize(serializer)
+}
+
+pub(crate) fn deserialize<'de, T: StoredText, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    T::of_text(Option::deserialize(from)?).map_err(D::Error::custom)
 }
 
 /// Numbers by timestamp.
@@ -87,7 +70,7 @@ pub(crate) mod numbers {
         from: D,
     ) -> Result<BTreeMap<Timestamp, u64>, D::Error> {
         let texts = BTreeMap::<String, u64>::deserialize(from)?;
-        let numbers = texts.into_iter().map(|(text, number)| Ok((read(&text)?, number)));
-        numbers.collect::<Result<_, domain::TimestampError>>().map_err(D::Error::custom)
+        let numbers = texts.into_iter().map(|(text, number)| Ok((Timestamp::parse_absolute(&text)?, number)));
+        numbers.collect::<Result<_, TimestampError>>().map_err(D::Error::custom)
     }
 }

@@ -157,11 +157,11 @@ impl<S: Store> JudgingSession<'_, S> {
 impl Match<'_> {
     /// Whether what the batch says changes nothing, given the state.
     fn can_be_skipped(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
-        let metric = match &self.rule.rule.watch {
-            Watch::Metric { metric, .. } => Some(metric),
-            Watch::Demand { .. } => return false,
-            _ => None,
-        };
+        let watch = &self.rule.rule.watch;
+        if matches!(watch, Watch::Demand { .. }) {
+            return false;
+        }
+        let metric = watch.metric();
         let written = self.written.values();
         let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
         can_be_skipped(

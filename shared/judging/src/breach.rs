@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use alerts::{Limits, Scope, Watch};
+use alerts::{Scope, Watch};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup};
+use domain::{Device, DeviceId, OfKind, Rollup};
 use table::{ReadAlertRules, Remembered, Session, StoreResult, StoredRule};
 
 use crate::counter::flags_of;
@@ -65,7 +65,8 @@ impl Breaches {
 fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
     match watch {
         Watch::Metric { metric, limits } => {
-            quarter.metrics.get(metric).is_some_and(|metric| is_beyond(limits, metric))
+            let metric = quarter.metrics.get(metric);
+            metric.is_some_and(|metric| limits.are_passed(&metric.min, &metric.max))
         }
         Watch::Counter { metric, events } => {
             quarter.metrics.get(metric).is_some_and(|metric| match &metric.of_kind {
@@ -75,16 +76,4 @@ fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
         }
         Watch::Silence { .. } | Watch::Budget { .. } | Watch::Demand { .. } => false,
     }
-}
-
-/// Whether a value between two extremes may be clear of the limits.
-pub(crate) fn may_be_clear(limits: &Limits, metric: &MetricRollup) -> bool {
-    limits.above().is_none_or(|edge| metric.min <= edge.clear)
-        && limits.below().is_none_or(|edge| metric.max >= edge.clear)
-}
-
-/// Whether an extreme is beyond a limit.
-pub(crate) fn is_beyond(limits: &Limits, metric: &MetricRollup) -> bool {
-    limits.above().is_some_and(|edge| metric.max > edge.limit)
-        || limits.below().is_some_and(|edge| metric.min < edge.limit)
 }

@@ -64,12 +64,6 @@ impl<S: Store> JudgingSession<'_, S> {
     /// A demand is judged by the mean power of its whole periods: what the period was heading to is not computed again.
     pub async fn preview(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let range = question.range;
-        if range.to().since(range.from()) > MAX_PREVIEW {
-            let days = MAX_PREVIEW.num_days();
-            return Err(SeriesError::OutOfReach(format!(
-                "A preview is of at most {days} days; narrow from and to."
-            )));
-        }
         let Ok(range) = TimeRange::new(range.from(), range.to().min(self.table.now)) else {
             return Ok(Preview::default());
         };
@@ -158,17 +152,12 @@ impl<S: Store> JudgingSession<'_, S> {
         begins_normal: bool,
     ) -> Result<(Preview, Option<Timestamp>)> {
         let PreviewQuestion { rule, range, horizon, .. } = question;
-        let silent_after = match &rule.watch {
-            Watch::Silence { after: Some(after) } => *after,
-            _ => self.silence_limit(id).await?,
-        };
+        let silent_after = self.silent_after(&rule.watch, id).await?;
         let mark = self.table.running_mark().await?;
         let pauses = mark.map(|mark| mark.pauses).unwrap_or_default();
         let device = self.device(id).await?;
-        let info = match (&rule.watch, &device) {
-            (Watch::Metric { metric, .. }, Some(device)) => device.metrics().get(metric),
-            _ => None,
-        };
+        let metric = rule.watch.metric();
+        let info = metric.and_then(|metric| device.as_ref()?.metrics().get(metric));
 
         let is_rolled_up =
             device.is_none() || info.is_some() || matches!(rule.watch, Watch::Silence { .. });

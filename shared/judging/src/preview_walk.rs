@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{NoData, Observation, Past, Rule, Watch};
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricRule, QuarterHour, TimeRange, Timestamp};
+use domain::{DeviceId, MetricRollup, MetricRule, QuarterHour, TimeRange, Timestamp};
 use table::StoredRollup;
 
 use crate::Result;
-use crate::breach::{is_beyond, may_be_clear};
 use crate::judging::JudgingSession;
 use crate::observed::{MAX_READINGS, ObservationQuery, without_zeros};
 use crate::ports::Store;
@@ -119,10 +118,7 @@ impl<'a> PreviewWalk<'a> {
     }
 
     fn query(&self, range: TimeRange) -> ObservationQuery<'a> {
-        let metric = match &self.rule.watch {
-            Watch::Metric { metric, .. } => Some(metric),
-            _ => None,
-        };
+        let metric = self.rule.watch.metric();
         let (device, until) = (self.device, Timestamp::MAX);
         ObservationQuery { device, metric, range, until, page: PAGE, consistent: false }
     }
@@ -153,7 +149,9 @@ impl<'a> PreviewWalk<'a> {
             || gap.is_none_or(|gap| gap >= self.silent_after);
         let (may_breach, may_clear) = match &self.rule.watch {
             Watch::Metric { metric, limits } => match stored.rollup.metrics.get(metric) {
-                Some(metric) => (is_beyond(limits, metric), may_be_clear(limits, metric)),
+                Some(MetricRollup { min, max, .. }) => {
+                    (limits.are_passed(min, max), limits.may_be_clear(min, max))
+                }
                 None => (false, false),
             },
             _ => (false, true),

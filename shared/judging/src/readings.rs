@@ -1,6 +1,6 @@
 //! The readings of a device or a room by which episodes are judged. Judges nothing.
 
-use alerts::{AlertSubject, JudgedReadings, Observation, Start, Watch};
+use alerts::{AlertSubject, JudgedReadings, Observation, Start};
 use domain::{DeviceId, MetricName, MetricRule};
 
 use crate::Result;
@@ -18,18 +18,12 @@ impl<S: Store> JudgingSession<'_, S> {
         start: &Start,
     ) -> Result<JudgedReadings> {
         let watch = &judged.rule.rule.watch;
-        let metric = match watch {
-            Watch::Metric { metric, .. } => Some(metric),
-            _ => None,
-        };
+        let metric = watch.metric();
 
         let mut pauses = self.pauses(judged.rules).await?.to_vec();
         let (readings, silent_after) = match (&judged.key.subject, metric) {
             (AlertSubject::Device(device), _) => {
-                let silent_after = match watch {
-                    Watch::Silence { after: Some(after) } => *after,
-                    _ => self.silence_limit(device).await?,
-                };
+                let silent_after = self.silent_after(watch, device).await?;
                 (self.readings_of_device(device, metric, start).await?, silent_after)
             }
             (AlertSubject::Room(room), Some(metric)) => {

@@ -63,10 +63,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
-        let limit = match &judged.rule.rule.watch {
-            Watch::Silence { after: Some(after) } => *after,
-            _ => self.silence_limit(device).await?,
-        };
+        let limit = self.silent_after(&judged.rule.rule.watch, device).await?;
         // Its first reading may come right now, and be the last one.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));

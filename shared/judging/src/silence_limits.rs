@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{Day, silence_limit};
+use alerts::{Day, Watch, silence_limit};
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
 use table::{StoreResult, StoredRollup};
@@ -18,8 +18,20 @@ const QUARTERS_OF_HOUR: usize = 4;
 const UNUSUAL: usize = 2;
 
 impl<S: Store> JudgingSession<'_, S> {
+    /// After how long without a reading a device counts as silent to a rule.
+    pub async fn silent_after(
+        &self,
+        watch: &Watch,
+        device: &DeviceId,
+    ) -> StoreResult<TimeDelta> {
+        match watch {
+            Watch::Silence { after: Some(after) } => Ok(*after),
+            _ => self.silence_limit(device).await,
+        }
+    }
+
     /// After how long without a reading a device counts as silent, by its last seven days; at most six hours old.
-    pub async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
+    async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         if let Some(limit) = self.judging.silence_limits.get(device, self.table.now) {
             return Ok(limit);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerts::{AlertSubject, News, Rule};
+use alerts::{AlertSubject, News, Rule, Watch};
 use chrono::TimeDelta;
 use domain::given::rule_id;
 use domain::{
@@ -1007,7 +1007,8 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         world.seal_up_to(at(LAST - 45), now).await;
         let given = &invocation();
         let device: DeviceId = given::device("d");
-        let limit = world.session(now, given).silence_limit(&device).await;
+        let session = world.session(now, given);
+        let limit = session.silent_after(&Watch::Silence { after: None }, &device).await;
         let limit = limit.expect("memory");
         let rule = rule_of(rule, at(-10));
         let asked = (&rule, &AlertSubject::Device(device));

@@ -77,17 +77,10 @@ pub(crate) async fn silent_after(
     rule: &Rule,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Option<i64>, Problem> {
-    let (Watch::Silence { after }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
+    let (watch @ Watch::Silence { .. }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
         return Ok(None);
     };
-    let limit = match after {
-        Some(after) => *after,
-        None => {
-            let session = judging.session(call.session);
-            let limit = session.silence_limit(device).await;
-            limit?
-        }
-    };
+    let limit = judging.session(call.session).silent_after(watch, device).await?;
     Ok(Some(limit.num_seconds()))
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fold::Phase;
+use crate::rule::Watch;
 
 fn rule(more: &Value, changed: i64) -> Rule {
     let mut members = json!({"name": "n", "device": "d", "metric": "t", "above": 30, "clear": 28});
@@ -29,12 +30,11 @@ fn judged(
         .collect();
     let touched = values.first().map(|(minute, _)| at_minute(*minute));
     let start = Start::of(rule, state, touched, at_minute(now));
-    let judged = JudgedReadings {
-        readings,
-        silent_after: TimeDelta::hours(12),
-        pauses: Vec::new(),
-        has_left: false,
+    let silent_after = match rule.watch {
+        Watch::Silence { after: Some(after) } => after,
+        _ => TimeDelta::hours(12),
     };
+    let judged = JudgedReadings { readings, silent_after, pauses: Vec::new(), has_left: false };
     let Judgement { state, messages } = fold_episodes(rule, state, &start, &judged, at_minute(now));
     // A state is stored as text and read again.
     let text = serde_json::to_string(&state).expect("JSON");
