@@ -5,7 +5,6 @@
 
 mod carrier;
 mod event;
-mod heartbeat;
 mod minute;
 mod names;
 mod ports;
@@ -34,11 +33,9 @@ pub use run::NotDone;
 pub use settings::Settings;
 pub use sns::Sns;
 
-use heartbeat::Heartbeat;
 use judging::Judging;
-use running::Running;
 use storm::BegunStorms;
-use table::{Recheck, StoredAlertState, WaitingMessage};
+use table::{Recheck, Remembered, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
 
 /// The function.
@@ -50,8 +47,10 @@ pub struct Alerting<S, C> {
     telemetry: Telemetry,
     settings: Settings,
     judging: Judging,
-    running: Running,
-    heartbeat: Heartbeat,
+    /// The last note of this process that the system runs.
+    running: Remembered<()>,
+    /// The last heartbeat of this process.
+    heartbeat: Remembered<()>,
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
     waiting_places: KeptPlace<WaitingMessage>,
@@ -75,8 +74,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             telemetry,
             settings,
             judging: Judging::new(),
-            running: Running::default(),
-            heartbeat: Heartbeat::default(),
+            running: Remembered::default(),
+            heartbeat: Remembered::default(),
             due: KeptPlace::default(),
             rechecks: KeptPlace::default(),
             waiting_places: KeptPlace::default(),

@@ -10,7 +10,7 @@ use domain::RuleId;
 use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError, StoreResult};
+use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -190,19 +190,6 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
             session.table.move_recheck(recheck, device).await?;
-        }
-        Ok(())
-    }
-
-    /// Notes that the system runs.
-    pub(crate) async fn note_running(
-        &self,
-        session: Session<'_, S>,
-        log: &mut WideEvent,
-    ) -> StoreResult<()> {
-        let damaged = self.running.note(session).await?;
-        if let Some(damaged) = &damaged {
-            log.warn("alerting.damaged_mark", damaged);
         }
         Ok(())
     }

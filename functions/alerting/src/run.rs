@@ -27,6 +27,11 @@ const NOTING: Duration = Duration::from_secs(3);
 /// The time that is kept for sending what the minute has judged.
 const RESERVE: Duration = Duration::from_secs(20);
 
+/// How often the address is asked that notices when it is no longer asked.
+const HEARTBEAT: TimeDelta = TimeDelta::minutes(5);
+/// The schedule is due each minute to the second or so: the fifth one counts, though it comes a little early.
+const EARLY: TimeDelta = TimeDelta::seconds(20);
+
 /// For how long messages are sent by older rules: one that was deleted or paused since sends too.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
@@ -166,13 +171,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn beat(&self, session: Session<'_, S>, log: &mut WideEvent) {
         let Some(address) = &self.settings.heartbeat else { return };
         let now = self.clock.now();
-        if !self.heartbeat.is_due(now) {
+        if self.heartbeat.get(now, |()| HEARTBEAT - EARLY).is_some() {
             return;
         }
         // With the invocation the line that says all of this would be lost.
         let sending = self.carrier.send(Request::heartbeat(address), &self.clock);
         match tokio::time::timeout(session.invocation.remaining(), sending).await {
-            Ok(Ok(())) => self.heartbeat.beat(now),
+            Ok(Ok(())) => drop(self.heartbeat.keep((), now)),
             Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
             Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),
         }

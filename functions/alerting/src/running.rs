@@ -1,11 +1,12 @@
 //! Notes every five minutes that the system runs, and when it did not: no device is silent while a laptop sleeps.
 
-use std::sync::{Mutex, PoisonError};
-
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
-use table::{Expected, RunningMark, Session, StoreError, StoreResult, UnreadableItem};
+use runtime::clock::Clock;
+use runtime::telemetry::WideEvent;
+use table::{Expected, RunningMark, Session, StoreError, StoreResult};
 
+use crate::Alerting;
 use crate::ports::Store;
 
 /// How often it is noted.
@@ -17,19 +18,15 @@ const KEPT: TimeDelta = TimeDelta::days(8);
 /// The most pauses that are kept, the newest.
 const MAX_PAUSES: usize = 200;
 
-/// The note that this process has seen last.
-#[derive(Debug, Default)]
-pub(crate) struct Running(Mutex<Option<Timestamp>>);
-
-impl Running {
-    /// Notes it, if it is time to. A mark that cannot be read is replaced and given back.
-    pub(crate) async fn note(
+impl<S: Store, C: Clock> Alerting<S, C> {
+    /// Notes that the system runs, if it is time to. A mark that cannot be read is replaced.
+    pub(crate) async fn note_running(
         &self,
-        session: Session<'_, impl Store>,
-    ) -> StoreResult<Option<UnreadableItem>> {
-        let seen = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.is_some_and(|at| at <= session.now && session.now.since(at) < EVERY) {
-            return Ok(None);
+        session: Session<'_, S>,
+        log: &mut WideEvent,
+    ) -> StoreResult<()> {
+        if self.running.get(session.now, |()| EVERY).is_some() {
+            return Ok(());
         }
 
         let (known, damaged) = match session.running_mark().await {
@@ -46,8 +43,11 @@ impl Running {
         // Somebody else has noted the same if this is refused.
         let mark = next(known.as_ref(), session.now);
         session.put_running_mark(&mark, expected).await?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.now);
-        Ok(damaged)
+        self.running.keep((), session.now);
+        if let Some(damaged) = &damaged {
+            log.warn("alerting.damaged_mark", damaged);
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,10 @@
 //! Chooses no buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
 use judging::SealedBreaches;
 use rollups::{
@@ -13,11 +15,10 @@ use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
 use table::panic::{Panic, catching};
-use table::{Invocation, Session, StoreError, StoreResult};
+use table::{BoundedMemory, Invocation, Remembered, Session, StoreError, StoreResult};
 
-use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::memory::{QueueBusy, Refolded, RegistryMemory, StateMemory};
+use crate::memory::{QueueBusy, RegistryMemory};
 use crate::ports::Store;
 use crate::settings::Settings;
 
@@ -29,31 +30,38 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) clock: C,
     pub(crate) settings: Settings,
     pub(crate) registered: RegistryMemory,
-    pub(crate) state: StateMemory,
-    pub(crate) refolded: Refolded,
-    pub(crate) backlog: LastNote,
+    /// Whether this process has seen the state of the rollups.
+    pub(crate) has_state: AtomicBool,
+    /// The number of the newest settings with which all of a device is folded. What is remembered stays true.
+    pub(crate) refolded: BoundedMemory<DeviceId, u64>,
+    /// The last note of this process that it is behind.
+    pub(crate) backlog: Remembered<()>,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) alert_rules: SealedBreaches,
 }
 
-/// Why something is not folded.
+/// Why something is not folded. The work of the schedule is due again in a minute.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotFolded {
+pub enum NotDone {
     /// The table; the same may succeed later.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The bucket could not be folded and the queue does not take it.
     #[error(transparent)]
     Queue(#[from] NotSent),
+    /// The code panicked.
+    #[error(transparent)]
+    Panic(#[from] Panic),
 }
 
-impl NotFolded {
+impl NotDone {
     /// The error itself, by which the log knows a table that is asked for too much.
     pub(crate) fn cause(&self) -> &(dyn std::error::Error + 'static) {
         match self {
             Self::Store(error) => error,
             Self::Queue(error) => error,
+            Self::Panic(error) => error,
         }
     }
 }
@@ -76,6 +84,8 @@ enum QuarterSet<'a> {
 
 /// How long the work on one device repeats what the table throttles at most.
 const MAX_PATIENCE: Duration = Duration::from_secs(15);
+/// The devices of which it is remembered that all is folded; beyond them it is asked again.
+const MAX_REFOLDED: usize = 500_000;
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
@@ -87,9 +97,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             clock,
             settings,
             registered: RegistryMemory::default(),
-            state: StateMemory::default(),
-            refolded: Refolded::default(),
-            backlog: LastNote::default(),
+            has_state: AtomicBool::new(false),
+            refolded: BoundedMemory::new(MAX_REFOLDED, TimeDelta::MAX),
+            backlog: Remembered::default(),
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             alert_rules: SealedBreaches::default(),
@@ -141,7 +151,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         range: TimeRange,
         assumed: Assumed,
         done: &mut Done,
-    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
+    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
         let mut put = BTreeMap::new();
         let mut note = |window: FoldedWindow, done: &mut Done| {
             done.quarters += window.folded.len();
@@ -170,7 +180,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         rules: &mut DeviceRules,
         quarters: &BTreeSet<QuarterHour>,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         if are_close(quarters) {
             let window = self.window(session, rules, QuarterSet::These(quarters));
             let whole = catching(Box::pin(window)).await;
@@ -237,7 +247,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         range: TimeRange,
         assumed: Assumed,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let now_over = over_until(self.clock.now());
         let mut at = range.from();
         while let Some(day) = zone.day(zone.date(at)).filter(|_| at < range.to()) {
@@ -272,7 +282,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         quarter: QuarterHour,
         reason: &str,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let request = FoldRequest { device: device.clone(), quarter };
         self.leave_all(session, std::slice::from_ref(&request), reason, done).await
     }
@@ -284,7 +294,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         requests: &[FoldRequest],
         reason: &str,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         self.queue.send(requests, session.invocation).await?;
         requests.iter().for_each(|request| done.left_to_queue(request, reason));
         Ok(())
@@ -345,7 +355,7 @@ pub(crate) fn quarters_in(range: TimeRange) -> impl Iterator<Item = QuarterHour>
 /// The end of a day's stretch from a timestamp on, or `limit` if that is earlier: windows that fit into
 /// memory.
 pub(crate) fn window_end(from: Timestamp, limit: Timestamp) -> Timestamp {
-    from.saturating_add(chrono::TimeDelta::days(1)).min(limit)
+    from.saturating_add(TimeDelta::days(1)).min(limit)
 }
 
 /// The device's settings were reset, by a person who wrote its item anew.

@@ -8,7 +8,7 @@ use table::{Invocation, Session};
 
 use crate::bucket_folding::{BucketFolding, LocalDay};
 use crate::ports::Store;
-use crate::state::State;
+use crate::state::ZonedRollupState;
 
 impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C> {
     type Message = FoldRequest;
@@ -23,7 +23,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         let invocation = &invocation.patient_for(invocation.patience() / 3);
         let session = Session::new(&self.store, invocation, self.clock.now());
 
-        let State { stored, zone } = self.state(session, log).await?;
+        let ZonedRollupState { stored, zone } = self.state(session, log).await?;
         let sealed = stored.sealed_of(&device);
         let found = self.rules(session, std::slice::from_ref(&device)).await?.remove(&device);
         let mut rules = match found {

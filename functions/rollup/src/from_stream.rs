@@ -16,11 +16,11 @@ use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::panic::catching;
 use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, LocalDay, NotFolded, for_one_device, reason};
+use crate::bucket_folding::{BucketFolding, LocalDay, NotDone, for_one_device, reason};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::registry::Rules;
-use crate::state::State;
+use crate::state::ZonedRollupState;
 
 /// The number of devices whose rooms are noted at once.
 const NOTE_CONCURRENCY: usize = 8;
@@ -48,7 +48,7 @@ struct FoldedBatch<'a> {
     oldest: &'a Oldest,
     done: Done,
     /// The devices that failed, each with the error. No more of them is tried in this invocation.
-    errors: BTreeMap<DeviceId, NotFolded>,
+    errors: BTreeMap<DeviceId, NotDone>,
     /// The days of these devices that are not folded.
     failed: Vec<DayOfDevice>,
     /// Whether a day is folded, or a reading of a device that did not fail is left to the sweep.
@@ -61,7 +61,7 @@ impl<'a> FoldedBatch<'a> {
         Self { oldest, done: Done::default(), errors, failed, is_any_done: false }
     }
 
-    fn fail(&mut self, device: DeviceId, error: NotFolded) {
+    fn fail(&mut self, device: DeviceId, error: NotDone) {
         self.done.failed(&device, error.cause());
         self.errors.insert(device, error);
     }
@@ -87,7 +87,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 
         let mut result = BatchResult::default();
         for (record, error) in folded.err().into_iter().chain(left.err()) {
-            if matches!(error, NotFolded::Store(StoreError::TimedOut))
+            if matches!(error, NotDone::Store(StoreError::TimedOut))
                 && working.remaining().is_zero()
             {
                 log.set("rollup.out_of_time", true);
@@ -110,11 +110,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         changes: &[Recorded<TouchedReading>],
         batch: &mut FoldedBatch<'_>,
         log: &mut WideEvent,
-    ) -> Result<(), (usize, NotFolded)> {
+    ) -> Result<(), (usize, NotDone)> {
         let Some(first) = changes.iter().map(|recorded| recorded.record).min() else {
             return Ok(());
         };
-        let failed = |error: StoreError| (first, NotFolded::from(error));
+        let failed = |error: StoreError| (first, NotDone::from(error));
         let state = self.state(session, log).await.map_err(failed)?;
 
         // The rules of known devices are read later, and only of those with something to fold.
@@ -157,9 +157,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         days: &[DayOfDevice],
         rules: &Rules,
-        state: &State,
+        state: &ZonedRollupState,
         batch: &mut FoldedBatch<'_>,
-    ) -> Result<(), (usize, NotFolded)> {
+    ) -> Result<(), (usize, NotDone)> {
         for (position, day) in days.iter().enumerate() {
             // Of this day, those that follow, and those that failed: all that is not folded yet.
             let written =
@@ -199,7 +199,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         session: Session<'_, S>,
         batch: &mut FoldedBatch<'_>,
-    ) -> Result<(), (usize, NotFolded)> {
+    ) -> Result<(), (usize, NotDone)> {
         let Some(first) = batch.failed.iter().min_by_key(|day| day.first_record) else {
             return Ok(());
         };
@@ -291,11 +291,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Some(since) = oldest.filter(|since| following.is_behind(*since, now)) else {
             return Ok(());
         };
-        if !self.backlog.is_due(now, following.note_interval()) {
+        if self.backlog.get(now, |()| following.note_interval()).is_some() {
             return Ok(());
         }
         session.note_backlog(Backlog { since, at: now }).await?;
-        self.backlog.noted(now);
+        self.backlog.keep((), now);
         Ok(())
     }
 
@@ -321,9 +321,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         rules: &Result<DeviceRules, String>,
         day: &DayOfDevice,
-        state: &State,
+        state: &ZonedRollupState,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let part = for_one_device(session.invocation, session.invocation.remaining());
         let session = session.within(&part);
         let mut rules = match rules {

@@ -6,7 +6,6 @@
 //! the stream nor the sweep. The folds are `rollups`' own: by compare-and-swap, so that everything here may
 //! be done twice, in any order, and by many at once.
 
-mod backlog;
 mod bucket_folding;
 mod event;
 mod from_queue;
@@ -25,7 +24,6 @@ mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod unfinished;
 
 use aws_lambda_events::event::dynamodb;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
@@ -36,10 +34,10 @@ use runtime::stream::{self, StreamFunction};
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::WorkQueue;
 
+pub use bucket_folding::NotDone;
 pub use event::{Event, Reply};
 pub use ports::Store;
 pub use rollups::Retention;
-pub use schedule::NotDone;
 pub use settings::Settings;
 
 use bucket_folding::BucketFolding;

@@ -1,12 +1,11 @@
 //! What an instance remembers between its invocations: only what stays true, or is read anew. Asks nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::{Device, DeviceId, DeviceParts, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
-use table::{Indexing, QueueDepth, UnreadableItem};
+use table::{Indexing, QueueDepth, Remembered, UnreadableItem};
 
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
@@ -15,7 +14,7 @@ pub(crate) struct RegistryMemory {
     /// so the sweep finds them.
     devices: Mutex<BTreeSet<DeviceId>>,
     /// The newest list of all devices.
-    pub(crate) listed: Mutex<Option<Arc<ListedDevices>>>,
+    pub(crate) listed: Remembered<ListedDevices>,
 }
 
 /// All devices, as they were at a time.
@@ -83,29 +82,6 @@ impl RegistryMemory {
     pub(crate) fn note<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) {
         self.devices.lock().unwrap_or_else(PoisonError::into_inner).extend(ids.cloned());
     }
-}
-
-/// By device, the number of the newest settings with which everything is folded, as far as the instance has
-/// seen it. What it remembers stays true.
-#[derive(Debug, Default)]
-pub(crate) struct Refolded(Mutex<BTreeMap<DeviceId, u64>>);
-
-impl Refolded {
-    pub(crate) fn is_done(&self, device: &ListedDevice) -> bool {
-        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device.id).copied();
-        device.fold_settings.number <= done.unwrap_or(0)
-    }
-
-    pub(crate) fn note(&self, device: &ListedDevice) {
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        done.insert(device.id.clone(), device.fold_settings.number);
-    }
-}
-
-/// What the instance remembers of the state.
-#[derive(Debug, Default)]
-pub(crate) struct StateMemory {
-    pub(crate) exists: AtomicBool,
 }
 
 /// The time since which every report about the queue named messages.

@@ -10,7 +10,7 @@ use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Rechecked, StoreError};
 
-use crate::bucket_folding::{BucketFolding, NotFolded};
+use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
@@ -52,7 +52,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         range: TimeRange,
         run: &mut Run<'_, S>,
-    ) -> Result<Rechecks, NotFolded> {
+    ) -> Result<Rechecks, NotDone> {
         let now = self.clock.now();
         if range.to() < now.saturating_add(-MAX_AGE) {
             return Ok(Rechecks::default());
@@ -68,7 +68,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         rechecks: Rechecks,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
             return Ok(());
         };
@@ -96,10 +96,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
 /// The table refuses what the role does not permit, and a damaged item. Rollups are folded all the same, and the log
 /// tells the error.
-fn unless_refused<T>(
-    result: Result<T, StoreError>,
-    done: &mut Done,
-) -> Result<Option<T>, NotFolded> {
+fn unless_refused<T>(result: Result<T, StoreError>, done: &mut Done) -> Result<Option<T>, NotDone> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_retryable() => Err(error.into()),

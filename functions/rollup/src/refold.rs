@@ -6,7 +6,7 @@ use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{NearestReading, Refold, Session, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, window_end};
+use crate::bucket_folding::{BucketFolding, NotDone, for_one_device, window_end};
 use crate::memory::ListedDevice;
 use crate::ports::Store;
 use crate::run::{MAX_HOME, Run};
@@ -20,7 +20,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         zone: Zone,
         now: Timestamp,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
         // next to nothing, and a person waits for what the new settings say.
         let mut listed = self.listed_since(run.session, Timestamp::MIN).await?;
@@ -32,7 +32,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
 
-        let changed = listed.devices.iter().filter(|device| !self.refolded.is_done(device));
+        let changed = listed.devices.iter().filter(|device| {
+            let refolded = self.refolded.get(&device.id, now).unwrap_or(0);
+            refolded < device.fold_settings.number
+        });
         let mut changed: Vec<_> = changed.collect();
         // In a fixed order some would wait for ever behind others that the table throttles.
         fastrand::shuffle(&mut changed);
@@ -59,13 +62,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_last: bool,
         zone: Zone,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let (id, number) = (&device.id, device.fold_settings.number);
         let part = for_one_device(run.session.invocation, run.pace.left());
         let session = run.session.within(&part);
         let known = session.refold(id).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
-            self.refolded.note(device);
+            self.refolded.keep(id.clone(), number, session.now);
             return Ok(());
         };
 
@@ -97,7 +100,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if is_last || to < sealed_until {
             let done = Refold { settings: number, under_way: None };
             run.session.set_refold(id, &done).await?;
-            self.refolded.note(device);
+            self.refolded.keep(id.clone(), number, run.session.now);
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! The registry's devices, as they are this moment or as they were at a stated time. Writes none.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use domain::{DeviceId, Timestamp};
 use rollups::DeviceRules;
 use runtime::clock::Clock;
@@ -133,11 +134,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         time: Timestamp,
     ) -> StoreResult<Arc<ListedDevices>> {
-        let listed = || self.registered.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = listed().as_ref().filter(|known| known.read_at >= time) {
-            return Ok(Arc::clone(known));
-        }
         let read_at = self.clock.now();
+        let known = self.registered.listed.get(read_at, |_| TimeDelta::MAX);
+        if let Some(known) = known.filter(|known| known.read_at >= time) {
+            return Ok(known);
+        }
         let (mut devices, mut unreadable) = (Vec::<ListedDevice>::new(), Vec::new());
         let mut kinds = Vec::new();
         loop {
@@ -150,9 +151,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 break;
             }
         }
-        let new = Arc::new(ListedDevices { devices, unreadable, read_at });
-        *listed() = Some(Arc::clone(&new));
-        Ok(new)
+        let new = ListedDevices { devices, unreadable, read_at };
+        Ok(self.registered.listed.keep(new, read_at))
     }
 }
 

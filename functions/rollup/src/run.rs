@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{DeviceId, Timestamp};
 use table::{RollupState, Session, StoreError};
 
-use crate::bucket_folding::NotFolded;
+use crate::bucket_folding::NotDone;
 use crate::log::Done;
 use crate::pace::Pace;
 
@@ -33,8 +33,8 @@ impl<S> Run<'_, S> {
     }
 
     /// Notes that a device failed. The log names it once.
-    pub(crate) fn fail(&mut self, device: &DeviceId, error: &NotFolded) {
-        let is_throttled = matches!(error, NotFolded::Store(StoreError::Throttled(_)));
+    pub(crate) fn fail(&mut self, device: &DeviceId, error: &NotDone) {
+        let is_throttled = matches!(error, NotDone::Store(StoreError::Throttled(_)));
         if is_throttled {
             self.swept.remove(device);
         }

@@ -8,48 +8,15 @@ use domain::{SWEEP_GROUPS, Timestamp};
 use rollups::{newest_possible_mark, newest_sealable_edge};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::{Telemetry, WideEvent};
-use runtime::work_queue::{NotSent, WorkQueue};
-use table::panic::{Panic, catching};
-use table::{Invocation, RollupState, Session, StoreError};
+use runtime::work_queue::WorkQueue;
+use table::panic::catching;
+use table::{Invocation, RollupState, Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, NotFolded};
+use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
 use crate::pace::Pace;
 use crate::ports::{NAME, Store};
 use crate::run::{MAX_HOME, Run};
-
-/// The schedule's work is not done; it is due again in a minute.
-#[derive(Debug, thiserror::Error)]
-pub enum NotDone {
-    /// The table failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The queue does not take what could not be folded.
-    #[error(transparent)]
-    Queue(#[from] NotSent),
-    /// The code panicked.
-    #[error(transparent)]
-    Panic(#[from] Panic),
-}
-
-impl From<NotFolded> for NotDone {
-    fn from(error: NotFolded) -> Self {
-        match error {
-            NotFolded::Store(error) => Self::Store(error),
-            NotFolded::Queue(error) => Self::Queue(error),
-        }
-    }
-}
-
-impl NotDone {
-    fn cause(&self) -> &(dyn std::error::Error + 'static) {
-        match self {
-            Self::Store(error) => error,
-            Self::Queue(error) => error,
-            Self::Panic(error) => error,
-        }
-    }
-}
 
 /// An earlier sweep had a clock that was ahead.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +54,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut run = Run { session, noting, pace, done, swept, throttled, state: None };
 
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
-        let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
+        let result = result.map_err(NotDone::from).flatten();
         let result = match result {
             // How far each group and each fold came is stored: the next invocation goes on from there.
             Err(NotDone::Store(StoreError::TimedOut)) if working.remaining().is_zero() => {
@@ -113,7 +80,25 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         result
     }
 
-    async fn run(&self, run: &mut Run<'_, S>, log: &mut WideEvent) -> Result<(), NotFolded> {
+    /// The age, in seconds, of the oldest work that is left after a sweep; 0 where none is known.
+    ///
+    /// Changes of the past that the stream may still bring count from the moment of their marks on, so that up to
+    /// two minutes are usual.
+    pub(crate) async fn oldest_unfinished(
+        &self,
+        session: Session<'_, S>,
+        state: &RollupState,
+    ) -> StoreResult<i64> {
+        let now = self.clock.now();
+        let late = session.late_changes().await?;
+        let changed = now.since(self.settings.following.folded_until(&late, now));
+        let left = newest_sealable_edge(now).since(state.sealed());
+        let queued = self.queue_busy.since(state.queue).map(|since| now.since(since));
+        let ages = [Some(changed), Some(left), queued].into_iter().flatten();
+        Ok(ages.map(|age| age.num_seconds()).max().unwrap_or_default().max(0))
+    }
+
+    async fn run(&self, run: &mut Run<'_, S>, log: &mut WideEvent) -> Result<(), NotDone> {
         let state = self.state(run.session, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_edge(now);

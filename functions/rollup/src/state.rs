@@ -14,7 +14,7 @@ use crate::ports::Store;
 
 /// The state, with its time zone.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ZonedRollupState {
     pub(crate) stored: RollupState,
     pub(crate) zone: Zone,
 }
@@ -36,16 +36,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         session: Session<'_, S>,
         log: &mut WideEvent,
-    ) -> StoreResult<State> {
+    ) -> StoreResult<ZonedRollupState> {
         let stored = match session.rollup_state().await? {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
         // Once in an instance, before it puts any rollup: an instance has the index or has it not.
-        if !self.state.exists.load(Ordering::Relaxed) {
+        if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
-        self.state.exists.store(true, Ordering::Relaxed);
+        self.has_state.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
             // A program with a newer database of zones stored it: this one must not make up days.
             let what = format!("the time zone of the stored days is unknown here: {error}");
@@ -56,7 +56,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             log.warn("rollup.time_zone", &other);
             log.set("rollup.other_time_zone", 1);
         }
-        Ok(State { stored, zone })
+        Ok(ZonedRollupState { stored, zone })
     }
 
     /// Begins with the newest quarter: the readings before are complete in rollups only if there are none.

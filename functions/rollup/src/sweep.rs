@@ -10,7 +10,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, out_of_patience};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, quarters_in};
+use crate::bucket_folding::{BucketFolding, NotDone, for_one_device, quarters_in};
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 use crate::rechecks::Rechecks;
@@ -31,7 +31,7 @@ struct Window<'a> {
 /// A device that could not be swept.
 struct FailedDevice {
     id: DeviceId,
-    error: NotFolded,
+    error: NotDone,
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -48,7 +48,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         target: Timestamp,
         zone: Zone,
         run: &mut Run<'_, S>,
-    ) -> Result<Timestamp, NotFolded> {
+    ) -> Result<Timestamp, NotDone> {
         let indexing = &run.session.indexing().await?;
         let listed = self.listed_for(run.session, target).await?;
         let devices = listed.devices.iter();
@@ -81,7 +81,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         groups: &BTreeSet<usize>,
         window: &Window<'_>,
         run: &mut Run<'_, S>,
-    ) -> Result<bool, NotFolded> {
+    ) -> Result<bool, NotDone> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let mut order: Vec<usize> = groups.iter().copied().collect();
         // In a fixed order some would wait for ever behind others that the table throttles.
@@ -122,7 +122,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         window: &Window<'_>,
         rechecks: &mut Rechecks,
         run: &mut Run<'_, S>,
-    ) -> Result<Vec<FailedDevice>, NotFolded> {
+    ) -> Result<Vec<FailedDevice>, NotDone> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
@@ -168,7 +168,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         window: &Window<'_>,
         rechecks: &mut Rechecks,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         for FailedDevice { id, error } in failed {
             if run.nobody_reached(window.range.to()) || !run.throttled.contains(&id) {
                 return Err(error);
@@ -201,7 +201,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         device: &ListedDevice,
         window: &Window<'_>,
         run: &mut Run<'_, S>,
-    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
+    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
@@ -223,7 +223,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         why: &str,
         range: TimeRange,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<(), NotDone> {
         let of_device = |quarter| FoldRequest { device: device.clone(), quarter };
         let requests: Vec<_> = quarters_in(range).map(of_device).collect();
         self.leave_all(run.noting, &requests, why, &mut run.done).await

@@ -70,7 +70,8 @@ pub(crate) mod numbers {
         from: D,
     ) -> Result<BTreeMap<Timestamp, u64>, D::Error> {
         let texts = BTreeMap::<String, u64>::deserialize(from)?;
-        let numbers = texts.into_iter().map(|(text, number)| Ok((Timestamp::parse_absolute(&text)?, number)));
+        let numbers =
+            texts.into_iter().map(|(text, number)| Ok((Timestamp::parse_absolute(&text)?, number)));
         numbers.collect::<Result<_, TimestampError>>().map_err(D::Error::custom)
     }
 }

@@ -19,11 +19,7 @@ const UNUSUAL: usize = 2;
 
 impl<S: Store> JudgingSession<'_, S> {
     /// After how long without a reading a device counts as silent to a rule.
-    pub async fn silent_after(
-        &self,
-        watch: &Watch,
-        device: &DeviceId,
-    ) -> StoreResult<TimeDelta> {
+    pub async fn silent_after(&self, watch: &Watch, device: &DeviceId) -> StoreResult<TimeDelta> {
         match watch {
             Watch::Silence { after: Some(after) } => Ok(*after),
             _ => self.silence_limit(device).await,
