@@ -7,7 +7,6 @@ use domain::{CalendarUnit, Decimal, Device, Exact, TimeRange, Timestamp};
 use series::{Grid, Horizon, Level};
 
 use crate::Result;
-use crate::energy::EnergyQuestion;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
@@ -41,7 +40,7 @@ impl<S: Store> JudgingSession<'_, S> {
         for period in ended.into_iter().chain([period]) {
             let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };
             let (grid, level) = (Grid::total(so_far), Level::of(Some(per)));
-            let rows = self.energy(EnergyQuestion::of(device, &grid, horizon, level)).await?;
+            let rows = self.energy(device, &grid, horizon, level).await?;
             if let Some(used) = rows.and_then(|rows| rows.used(0)) {
                 let is_beyond = used > Exact::from(budget.kwh);
                 figures.push(Figure { at: period.from(), value: used, is_beyond });

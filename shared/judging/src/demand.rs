@@ -2,44 +2,47 @@
 
 use alerts::{DemandLimit, Figure, RECENT, RunningPeriod};
 use domain::{CalendarUnit, Device, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp};
-use series::{EnergyDevice, Grid, Horizon, Level};
+use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level};
 
 use crate::Result;
 use crate::devices::gauges;
-use crate::energy::EnergyQuestion;
 use crate::judging::JudgingSession;
-use crate::peaks::Peak;
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
 
-/// What a rule watches.
-pub(crate) struct WatchedDemand<'a> {
-    pub(crate) period: CalendarUnit,
-    pub(crate) limit: &'a DemandLimit,
+/// The highest period of a month up to an instant, in kW.
+#[derive(Debug, Clone)]
+pub(crate) struct Peak {
+    pub(crate) month: Timestamp,
+    /// The number of the device's settings: a verdict changes what has been.
+    pub(crate) settings: u64,
+    /// When its first period was read.
+    pub(crate) read_at: Timestamp,
+    pub(crate) until: Timestamp,
+    pub(crate) highest: Option<Exact>,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The figures of a demand of a device: none in the first minutes of a period, and where nothing tells its energy.
     pub(crate) async fn demand_figures(
         &self,
-        demand: &WatchedDemand<'_>,
+        period: CalendarUnit,
+        limit: &DemandLimit,
         device: &Device,
         horizon: &Horizon,
     ) -> Result<Vec<Figure>> {
-        let range = demand.period.bucket_of(self.table.now, horizon.zone());
+        let range = period.bucket_of(self.table.now, horizon.zone());
         let running = self.running(device, range, horizon).await?;
         let Some(projection) = running.and_then(|running| running.project(self.table.now)) else {
             return Ok(Vec::new());
         };
 
-        let highest = match demand.limit {
+        let highest = match limit {
             DemandLimit::Kilowatts(_) => None,
-            DemandLimit::Peak => {
-                self.peak_before(range.from(), demand.period, device, horizon).await?
-            }
+            DemandLimit::Peak => self.peak_before(range.from(), period, device, horizon).await?,
         };
-        let limit = limit_of(demand.limit, highest.as_ref());
+        let limit = limit_of(limit, highest.as_ref());
         let is_beyond = limit.is_some_and(|limit| projection.least > limit);
         Ok(vec![Figure { at: range.from(), value: projection.least, is_beyond }])
     }
@@ -53,8 +56,9 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<Option<RunningPeriod>> {
         let since = self.table.now.saturating_add(-RECENT);
         let Some(grid) = grid_until(range, since, self.table.now) else { return Ok(None) };
-        let of_device = || EnergyQuestion::of(device, &grid, horizon, Level::Readings);
-        let Some(rows) = self.energy(of_device()).await? else { return Ok(None) };
+        let level = Level::Readings;
+        let rows = self.energy(device, &grid, horizon, level).await?;
+        let Some(rows) = rows else { return Ok(None) };
         let Some(recent) = rows.used(1) else { return Ok(None) };
 
         let energy_so_far = &rows.used(0).unwrap_or_else(Exact::zero) + &recent;
@@ -63,7 +67,8 @@ impl<S: Store> JudgingSession<'_, S> {
         if rows.meter.is_counter {
             let gauges = gauges(device);
             let meter = Meter::of(&gauges).and_then(|meter| meter.alone(&gauges));
-            let powers = self.energy(EnergyQuestion { meter, ..of_device() }).await?;
+            let question = DeviceQuestion::of(device, &grid, horizon, level, self.table.now);
+            let powers = self.energy_by(meter, &question).await?;
             if let Some(recent) = powers.and_then(|rows| rows.used(1)) {
                 (period.recent, period.step) = (recent, Exact::zero());
             }
@@ -93,7 +98,7 @@ impl<S: Store> JudgingSession<'_, S> {
             && let Some(grid) = Grid::of(period, more, horizon.zone())
         {
             let level = Level::of(Some(period));
-            let rows = self.energy(EnergyQuestion::of(device, &grid, horizon, level)).await?;
+            let rows = self.energy(device, &grid, horizon, level).await?;
             let powers = rows.iter().flat_map(|rows| {
                 let periods = grid.rows().iter().enumerate();
                 periods.filter_map(|(index, range)| power(&rows.used(index)?, *range))

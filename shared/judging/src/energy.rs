@@ -8,40 +8,29 @@ use crate::devices::meter;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The energy of a device that is asked about by itself.
-pub(crate) struct EnergyQuestion<'a> {
-    pub(crate) device: &'a Device,
-    /// The meter that is read.
-    pub(crate) meter: Option<Meter<'a>>,
-    pub(crate) grid: &'a Grid,
-    pub(crate) horizon: &'a Horizon,
-    pub(crate) coarsest: Level,
-}
-
-impl<'a> EnergyQuestion<'a> {
-    /// The energy of a device by its own meter: counters, else powers.
-    pub(crate) fn of(
-        device: &'a Device,
-        grid: &'a Grid,
-        horizon: &'a Horizon,
-        coarsest: Level,
-    ) -> Self {
-        Self { device, meter: meter(device), grid, horizon, coarsest }
-    }
-}
-
 impl<S: Store> JudgingSession<'_, S> {
-    /// The energy of a device; `None` if the device measures none.
+    /// The energy of a device by its own meter, counters or else powers; `None` if it has none.
     pub(crate) async fn energy<'q>(
         &self,
-        question: EnergyQuestion<'q>,
+        device: &'q Device,
+        grid: &'q Grid,
+        horizon: &'q Horizon,
+        coarsest: Level,
     ) -> Result<Option<EnergyDevice<'q>>> {
-        let EnergyQuestion { device, meter, grid, horizon, coarsest } = question;
+        let question = DeviceQuestion::of(device, grid, horizon, coarsest, self.table.now);
+        self.energy_by(meter(device), &question).await
+    }
+
+    /// The energy of a device by a meter of its metrics; `None` without a meter.
+    pub(crate) async fn energy_by<'q>(
+        &self,
+        meter: Option<Meter<'q>>,
+        question: &DeviceQuestion<'q>,
+    ) -> Result<Option<EnergyDevice<'q>>> {
         let Some(meter) = meter else { return Ok(None) };
         let names: Vec<MetricName> = meter.names().cloned().collect();
-        let question = DeviceQuestion::of(device, grid, horizon, coarsest, self.table.now);
         let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let values = device_values(self.table, &question, &names, spans).await?;
+        let values = device_values(self.table, question, &names, spans).await?;
         Ok(Some(EnergyDevice { values, meter }))
     }
 }

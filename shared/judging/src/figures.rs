@@ -6,8 +6,6 @@ use table::{AlertState, StoredRule};
 
 use crate::Result;
 use crate::budget::EnergyBudget;
-use crate::counter::WatchedSteps;
-use crate::demand::WatchedDemand;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::result::NextState;
@@ -59,12 +57,10 @@ impl<S: Store> JudgingSession<'_, S> {
                 self.budget_figures(&budget, device, horizon).await
             }
             Watch::Demand { period, limit } => {
-                let demand = WatchedDemand { period: *period, limit };
-                self.demand_figures(&demand, device, horizon).await
+                self.demand_figures(*period, limit, device, horizon).await
             }
             Watch::Counter { metric, events } => {
-                let steps = WatchedSteps { metric, events };
-                self.counter_figures(&steps, device, horizon).await
+                self.counter_figures(metric, events, device, horizon).await
             }
             Watch::Metric { .. } | Watch::Silence { .. } => Ok(Vec::new()),
         }

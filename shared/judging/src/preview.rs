@@ -5,12 +5,11 @@ use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
 };
-use series::{Event, Grid, Horizon, Level, SeriesError};
+use series::{DeviceQuestion, Event, Grid, Horizon, Level, SeriesError};
 
 use crate::Result;
-use crate::counter::WatchedSteps;
+use crate::counter::flags_of;
 use crate::demand;
-use crate::energy::EnergyQuestion;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::preview_walk::PreviewWalk;
@@ -188,8 +187,10 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Demand { period, .. } => self.preview_periods(question, *period, device).await,
             Watch::Counter { metric, events } => {
                 let PreviewQuestion { range, horizon, .. } = question;
-                let steps = WatchedSteps { metric, events };
-                let found = self.steps(&steps, device, range, horizon).await?;
+                let grid = Grid::total(range);
+                let asked = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
+                let (metrics, flags) = (std::slice::from_ref(metric), flags_of(events));
+                let found = series::events(self.table, &asked, metrics, flags).await?;
                 let until = |step: &Event| step.timestamp < range.to();
                 let steps = found.events.into_iter().filter(until).map(|step| {
                     let at = step.timestamp;
@@ -218,7 +219,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let whole = TimeRange::new(from, range.to()).unwrap_or(range);
         let Some(grid) = Grid::of(unit, whole, horizon.zone()) else { return Ok(preview) };
         let level = Level::of(Some(unit));
-        let rows = self.energy(EnergyQuestion::of(device, &grid, horizon, level)).await?;
+        let rows = self.energy(device, &grid, horizon, level).await?;
         let Some(rows) = rows else { return Ok(preview) };
 
         let (mut highest, mut month): (Option<Exact>, _) = (None, month_of(from));

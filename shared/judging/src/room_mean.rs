@@ -155,28 +155,24 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// When the meters above devices of a sum were in the room.
-    async fn presences<'v>(
+    async fn presences<'m>(
         &self,
-        mean: &RoomMean<'_>,
-        found: &'v [DeviceValues<'_>],
-        grid: &Grid,
-    ) -> Result<BTreeMap<&'v DeviceId, Presence>> {
-        let mut presences = BTreeMap::new();
+        mean: &'m RoomMean<'_>,
+        found: &[DeviceValues<'m>],
+        grid: &'m Grid,
+    ) -> Result<BTreeMap<&'m DeviceId, Presence>> {
         let mut metrics = found.iter().flat_map(|device| device.metrics.values());
         if !metrics.any(|metric| Combine::of(&metric.rule) == Combine::Sum) {
-            return Ok(presences);
+            return Ok(BTreeMap::new());
         }
 
         let having: BTreeSet<&DeviceId> = found.iter().map(|device| device.device.id()).collect();
         let above = having.iter().flat_map(|id| meters_above(id, |id| mean.behind(id)));
         let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
-        for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
-            let ask = mean.ask(meter.device, grid, self.table.now);
-            let devices = found.iter().map(|values| values.device);
-            let behind = |id: &DeviceId| mean.behind(id);
-            let presence = Presence::of(self.table, &ask, meter, devices, behind).await?;
-            presences.insert(meter.device.id(), presence);
-        }
-        Ok(presences)
+        let devices: Vec<&Device> = found.iter().map(|values| values.device).collect();
+        let meters = found.iter().filter(|values| meters.contains(values.device.id()));
+        let meters: Vec<_> = meters.collect();
+        let question = |device| mean.ask(device, grid, self.table.now);
+        series::presences(self.table, &meters, question, &devices, |id| mean.behind(id)).await
     }
 }

@@ -46,7 +46,7 @@ pub use horizon::{Horizon, RollupStateCache, ceiling};
 pub use left_out::{BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, too_many};
 pub use not_combined::{NotCombined, OutOfMeans};
 pub use ports::{ConditionsStore, Store};
-pub use presence::Presence;
+pub use presence::{Presence, presences};
 pub use unfolded::{RollupLag, UnfoldedChanges};
 pub use values::RowValues;
 pub use verdicts::Step;

@@ -1,5 +1,7 @@
 //! When a meter was in the rooms of an answer, by what is read of it. Chooses no devices.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Order, TimeRange, Timestamp, meters_above};
 use table::{NearestReading, Session};
@@ -109,6 +111,23 @@ impl Presence {
         let stays = self.stays.iter().filter_map(|stay| intersection(*stay, part));
         stays.map(length).sum::<TimeDelta>() * 2 >= length(part)
     }
+}
+
+/// When meters whose values were read were in the rooms of an answer about these devices.
+pub async fn presences<'a>(
+    session: Session<'_, impl Store>,
+    meters: &[&DeviceValues<'a>],
+    question: impl Fn(&'a Device) -> DeviceQuestion<'a>,
+    devices: &[&'a Device],
+    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
+) -> Result<BTreeMap<&'a DeviceId, Presence>, SeriesError> {
+    let mut presences = BTreeMap::new();
+    for values in meters {
+        let (question, devices) = (question(values.device), devices.iter().copied());
+        let presence = Presence::of(session, &question, values, devices, behind).await?;
+        presences.insert(values.device.id(), presence);
+    }
+    Ok(presences)
 }
 
 /// When a silent device left the rooms, by its newest stay. `None` if the device is there, has sent a reading since, or

@@ -83,66 +83,47 @@ impl<'a> Summing<'a> {
 
         let mut devices = self.read_devices(first, reader).await?;
         let behind = |id: &DeviceId| self.asked.behind(id);
-        let read_meters = devices
-            .iter()
-            .map(|device| &device.values)
-            .filter(|values| meters.contains(values.device.id()));
-        let presences = self.presences(read_meters, &all, reader).await?;
+        let values = devices.iter().map(|device| &device.values);
+        let values = values.filter(|values| meters.contains(values.device.id()));
+        let values: Vec<_> = values.collect();
+        let question = |device| self.group.question(device, self.plan);
+        let presences = series::presences(reader.session, &values, question, &all, behind).await?;
 
         let of_all = BehindMeters::of(summed.iter().copied(), behind, &presences);
         later.retain(|(device, _)| !of_all.left_out.contains_key(device.id()));
         devices.extend(self.read_devices(later, reader).await?);
         devices.sort_by_key(|device| device.values.device.id());
+        Ok(self.sum(devices, &summed, roles, &presences))
+    }
+
+    /// The sum of devices that were read, without those that were never there.
+    fn sum(
+        &self,
+        devices: Vec<EnergyDevice<'a>>,
+        summed: &[&'a DeviceId],
+        mut roles: Vec<LeftOut<'a>>,
+        presences: &BTreeMap<&'a DeviceId, Presence>,
+    ) -> EnergySum<'a> {
         let reaches = devices.iter().map(|device| device.values.reach);
         let reach = reaches.fold(self.plan.grid.range(), hull);
 
-        let (devices, absent): (Vec<_>, Vec<_>) =
+        let (mut devices, absent): (Vec<_>, Vec<_>) =
             devices.into_iter().partition(|device| self.group.was_present(&device.values));
         let absent: BTreeSet<&DeviceId> =
             absent.iter().map(|device| device.values.device.id()).collect();
-        let present = summed.into_iter().filter(|id| !absent.contains(id));
-        let found = BehindMeters::of(present, behind, &presences);
+        let present = summed.iter().copied().filter(|id| !absent.contains(id));
+        let found = BehindMeters::of(present, |id| self.asked.behind(id), presences);
 
-        let mut left_out: Vec<LeftOut<'a>> = found.left_out.into_values().collect();
+        roles.retain(|role| !found.left_out.contains_key(role.device()));
+        let mut left_out: Vec<LeftOut<'a>> = found.left_out.into_values().chain(roles).collect();
         left_out.retain(|left_out| !absent.contains(left_out.device()));
-        let is_named = |role: &LeftOut<'_>| {
-            !absent.contains(role.device())
-                && !left_out.iter().any(|behind| behind.device() == role.device())
-        };
-        let roles: Vec<LeftOut<'a>> = roles.into_iter().filter(is_named).collect();
-        left_out.extend(roles);
 
-        let (moved, meters) = (found.moved, found.meters);
-        let mut sum = EnergySum { devices, left_out, moved, meters, reach };
         if !self.is_apart {
-            let EnergySum { devices, left_out, .. } = &mut sum;
             let is_left_out =
                 |id: &DeviceId| left_out.iter().any(|left_out| left_out.is_of_whole(id));
             devices.retain(|device| !is_left_out(device.values.device.id()));
         }
-        Ok(sum)
-    }
-
-    /// When meters were in the rooms. `all` are the devices of the question.
-    async fn presences<'v, S: Store>(
-        &self,
-        meters: impl Iterator<Item = &'v DeviceValues<'a>>,
-        all: &[&'a Device],
-        reader: &RowReader<'_, S>,
-    ) -> Result<BTreeMap<&'a DeviceId, Presence>, SeriesError>
-    where
-        'a: 'v,
-    {
-        let mut presences = BTreeMap::new();
-        for values in meters {
-            let meter = values.device;
-            let question = self.group.question(meter, self.plan);
-            let behind = |id: &DeviceId| self.asked.behind(id);
-            let found =
-                Presence::of(reader.session, &question, values, all.iter().copied(), behind);
-            presences.insert(meter.id(), found.await?);
-        }
-        Ok(presences)
+        EnergySum { devices, left_out, moved: found.moved, meters: found.meters, reach }
     }
 
     /// Whether a meter measures what a sum of devices holds.
