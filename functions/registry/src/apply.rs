@@ -11,7 +11,7 @@ use table::{ItemKey, Session, StoreError, StoreResult, UpdateOutcome, UpdateRegi
 
 use crate::current::{Current, rooms_of};
 use crate::newest_room::{NamedRoom, newest_room};
-use crate::observed::{ObservedDevice, ThrottledDevice, for_one_device};
+use crate::observed::{ObservedDevice, ThrottledDevice};
 use crate::ports::RegistryStore;
 use crate::register::register;
 
@@ -157,7 +157,7 @@ async fn apply_observation(
         let mut update = device.diff(observation, is_known);
         if let Some((since, room)) = update.room.take().filter(|_| throttled.is_none()) {
             let named = NamedRoom { room, since };
-            let part = for_one_device(session.invocation);
+            let part = session.invocation.for_one_of_several(session.invocation.patience());
             match newest_room(session.within(&part), &device, named, current).await {
                 Ok(newest) => {
                     update.room = newest.map(|NamedRoom { room, since }| {

@@ -10,7 +10,7 @@ use table::{
     FindRegistry, Listing, QueryReadings, Session, StoreError, StoreResult, UnreadableItem,
 };
 
-use crate::observed::{ObservedDevice, ThrottledDevice, for_one_device};
+use crate::observed::{ObservedDevice, ThrottledDevice};
 
 /// The devices and rooms of a batch, as they are now.
 pub(crate) struct Current {
@@ -34,7 +34,7 @@ impl Current {
         let devices = session.find_devices(&ids).await?;
         let mut throttled = Vec::new();
         for device in &devices.deleted {
-            let part = for_one_device(session.invocation);
+            let part = session.invocation.for_one_of_several(session.invocation.patience());
             let gone = is_gone(session.within(&part), device).await;
             if matches!(gone, Ok(false)) {
                 continue;

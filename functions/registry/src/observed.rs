@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{DeviceId, DeviceObservation, Reading};
 use runtime::stream::Recorded;
-use table::{Invocation, StoreError};
+use table::StoreError;
 
 /// The observation of one device in a batch, and the first record of that device.
 #[derive(Debug)]
@@ -19,12 +19,6 @@ pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,
     pub(crate) first_record: usize,
     pub(crate) error: StoreError,
-}
-
-/// The part of an invocation for reading the readings of one device. However many devices the table throttles, something
-/// is left to the others.
-pub(crate) fn for_one_device(invocation: &Invocation) -> Invocation {
-    invocation.patient_for(invocation.patience() / 4)
 }
 
 /// The observations of a batch, by device.

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
@@ -15,7 +14,7 @@ use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
 use table::panic::{Panic, catching};
-use table::{BoundedMemory, Invocation, Remembered, Session, StoreError, StoreResult};
+use table::{BoundedMemory, Remembered, Session, StoreError, StoreResult};
 
 use crate::log::Done;
 use crate::memory::{QueueBusy, RegistryMemory};
@@ -82,8 +81,6 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// How long the work on one device repeats what the table throttles at most.
-const MAX_PATIENCE: Duration = Duration::from_secs(15);
 /// The devices of which it is remembered that all is folded; beyond them it is asked again.
 const MAX_REFOLDED: usize = 500_000;
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
@@ -305,12 +302,6 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let session = session.at(clock.now());
         Fold { session, device, seen, retention: &settings.retention }
     }
-}
-
-/// The invocation for the work on one device of several that have so much time left together. However many of them the
-/// table throttles, something is left to the others.
-pub(crate) fn for_one_device(invocation: &Invocation, left: Duration) -> Invocation {
-    invocation.patient_for((left / 4).min(MAX_PATIENCE))
 }
 
 /// The reason of a failure that a repetition would meet again; `None` after a success, which is counted. Any other

@@ -16,7 +16,7 @@ use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::panic::catching;
 use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, LocalDay, NotDone, for_one_device, reason};
+use crate::bucket_folding::{BucketFolding, LocalDay, NotDone, reason};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::registry::Rules;
@@ -258,7 +258,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         registered: Registered<'a>,
         named: &NamedRooms,
     ) -> (&'a DeviceId, StoreResult<()>) {
-        let part = for_one_device(session.invocation, session.invocation.remaining());
+        let part = session.invocation.for_one_of_several(session.invocation.remaining());
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
@@ -324,7 +324,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         state: &ZonedRollupState,
         done: &mut Done,
     ) -> Result<(), NotDone> {
-        let part = for_one_device(session.invocation, session.invocation.remaining());
+        let part = session.invocation.for_one_of_several(session.invocation.remaining());
         let session = session.within(&part);
         let mut rules = match rules {
             Ok(rules) => rules.clone(),

@@ -13,7 +13,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, for_one_device};
+use crate::bucket_folding::BucketFolding;
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 
@@ -103,7 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<Vec<DeviceId>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            let part = for_one_device(session.invocation, session.invocation.remaining());
+            let part = session.invocation.for_one_of_several(session.invocation.remaining());
             match has_readings(session.within(&part), &id).await {
                 Ok(true) => found.push(id),
                 Ok(false) => {}

@@ -10,7 +10,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, out_of_patience};
 
-use crate::bucket_folding::{BucketFolding, NotDone, for_one_device, quarters_in};
+use crate::bucket_folding::{BucketFolding, NotDone, quarters_in};
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 use crate::rechecks::Rechecks;
@@ -205,7 +205,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
-        let part = for_one_device(run.session.invocation, run.pace.left());
+        let part = run.session.invocation.for_one_of_several(run.pace.left());
         let (session, done) = (run.session.within(&part), &mut run.done);
         let mut rules = device.rules(window.indexing);
         done.devices += 1;

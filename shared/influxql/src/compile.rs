@@ -8,7 +8,7 @@ use domain::{Timestamp, Zone};
 use crate::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
 use crate::condition::{self, Range, nanoseconds};
 use crate::duration::SECOND;
-use crate::error::QueryError;
+use crate::error::{QueryError, refuse};
 use crate::function::{AggregateCall, Call, PointAggregate, Transform, unknown};
 use crate::math::Math;
 use crate::series::Schema;
@@ -140,8 +140,7 @@ pub(crate) fn compile(
 ) -> Result<Query, QueryError> {
     let is_descending = match (select.is_descending, around) {
         (Some(own), Some(around)) if own != around.is_descending => {
-            let message = "subqueries must be ordered in the same direction as the query itself";
-            return Err(QueryError::new(message));
+            refuse!("subqueries must be ordered in the same direction as the query itself")
         }
         (own, around) => own.unwrap_or(around.is_some_and(|around| around.is_descending)),
     };
@@ -187,7 +186,7 @@ pub(crate) fn compile(
 
     let has_calls = select.columns.iter().any(|column| has_call(&column.expression));
     if !has_calls && has_own_windows {
-        return Err(QueryError::new("GROUP BY requires at least one aggregate function"));
+        refuse!("GROUP BY requires at least one aggregate function");
     }
     check(&query, count, has_calls)?;
     Ok(query)
@@ -208,13 +207,10 @@ fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError>
     }
 
     if is_distinct && (count > 1 || query.columns.len() > 1) {
-        let message =
-            "aggregate function distinct() cannot be combined with other functions or fields";
-        return Err(QueryError::new(message));
+        refuse!("aggregate function distinct() cannot be combined with other functions or fields");
     }
     if let Some(name) = is_of_many.filter(|_| count > 1) {
-        let message = format!("selector function {name}() cannot be combined with other functions");
-        return Err(QueryError::new(message));
+        refuse!("selector function {name}() cannot be combined with other functions");
     }
 
     let is_mixed =
@@ -281,8 +277,7 @@ impl<'a> Compiler<'a> {
         for dimension in &select.dimensions {
             match ungrouped(dimension) {
                 time if time.is_time() => {
-                    let message = "time() is a function and expects at least one argument";
-                    return Err(QueryError::new(message));
+                    refuse!("time() is a function and expects at least one argument")
                 }
                 Expression::Reference { name, .. } => drop(tags.insert(name.clone())),
                 Expression::Wildcard(_) => tags.extend(self.schema.tags.iter().cloned()),
@@ -291,15 +286,13 @@ impl<'a> Compiler<'a> {
                 }
                 Expression::Call { name, arguments } if name == "time" => {
                     if has_time {
-                        return Err(QueryError::new("multiple time dimensions not allowed"));
+                        refuse!("multiple time dimensions not allowed");
                     }
                     has_time = true;
                     self.interval = self.time(arguments, select.zone)?;
                 }
-                Expression::Call { .. } => {
-                    return Err(QueryError::new("only time() calls allowed in dimensions"));
-                }
-                _ => return Err(QueryError::new("only time and tag dimensions allowed")),
+                Expression::Call { .. } => refuse!("only time() calls allowed in dimensions"),
+                _ => refuse!("only time and tag dimensions allowed"),
             }
         }
         Ok(tags)
@@ -313,18 +306,18 @@ impl<'a> Compiler<'a> {
         let (length, offset) = match arguments {
             [length] => (length, None),
             [length, offset] => (length, Some(offset)),
-            _ => return Err(QueryError::new("time dimension expected 1 or 2 arguments")),
+            _ => refuse!("time dimension expected 1 or 2 arguments"),
         };
 
         let Expression::Duration(length) = length else {
-            return Err(QueryError::new("time dimension must have duration argument"));
+            refuse!("time dimension must have duration argument");
         };
         if *length <= 0 {
             return Ok(None);
         }
 
         if *length > MAX_INTERVAL {
-            return Err(QueryError::new("time dimension must not be longer than 36500d"));
+            refuse!("time dimension must not be longer than 36500d");
         }
 
         let offset = match offset {
@@ -342,9 +335,7 @@ impl<'a> Compiler<'a> {
                 let (range, _) = condition::split(Some(&time), zone, self.now)?;
                 range.from.unwrap_or(0) % length
             }
-            Some(_) => {
-                return Err(QueryError::new("time dimension offset must be duration or now()"));
-            }
+            Some(_) => refuse!("time dimension offset must be duration or now()"),
         };
 
         Ok(Some(Interval { length: *length, offset, zone }))
@@ -368,7 +359,7 @@ impl<'a> Compiler<'a> {
                 let cell = self.cell(&expression)?;
                 let by = self.by(&expression);
                 if !cell.has(&|part| !matches!(part, Shown::Constant(_))) {
-                    return Err(QueryError::new("field must contain at least one variable"));
+                    refuse!("field must contain at least one variable");
                 }
                 named.push((alias, name_of(&expression), cell));
                 for name in by {
@@ -378,12 +369,11 @@ impl<'a> Compiler<'a> {
             }
 
             if named.len() > MAX_COLUMNS {
-                let message = format!("the answer has more than {MAX_COLUMNS} columns");
-                return Err(QueryError::new(message));
+                refuse!("the answer has more than {MAX_COLUMNS} columns");
             }
         }
         if named.is_empty() && select.columns.iter().all(|column| column.expression.is_time()) {
-            return Err(QueryError::new("at least 1 non-time field must be queried"));
+            refuse!("at least 1 non-time field must be queried");
         }
         Ok((time, with_names(named)))
     }
@@ -431,9 +421,7 @@ impl<'a> Compiler<'a> {
                 });
                 Ok(made.collect())
             }
-            other if has_wildcard(other) => {
-                Err(QueryError::new("unsupported expression with wildcard"))
-            }
+            other if has_wildcard(other) => refuse!("unsupported expression with wildcard"),
             _ => Ok(vec![column.clone()]),
         }
     }
@@ -494,10 +482,7 @@ impl<'a> Compiler<'a> {
                 let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
                 Ok(Shown::Computed(*operator, Box::new(sides)))
             }
-            other => {
-                let message = format!("invalid expression in a column: {}", other.kind());
-                Err(QueryError::new(message))
-            }
+            other => refuse!("invalid expression in a column: {}", other.kind()),
         }
     }
 
@@ -533,12 +518,10 @@ impl<'a> Compiler<'a> {
                     }
                 }
                 (Expression::Call { .. }, None) => {
-                    let message = format!("{name} aggregate requires a GROUP BY interval");
-                    Err(QueryError::new(message))
+                    refuse!("{name} aggregate requires a GROUP BY interval")
                 }
                 (_, Some(_)) if !self.is_inherited => {
-                    let message = format!("aggregate function required inside the call to {name}");
-                    Err(QueryError::new(message))
+                    refuse!("aggregate function required inside the call to {name}")
                 }
                 (field, _) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
             };
@@ -578,10 +561,7 @@ impl<'a> Compiler<'a> {
 
         let by = arguments[1..arguments.len() - 1].iter().map(|argument| match argument {
             Expression::Reference { name, .. } => Ok(name.clone()),
-            other => Err(QueryError::new(format!(
-                "only fields or tags are allowed in {name}(), found {}",
-                other.kind()
-            ))),
+            other => refuse!("only fields or tags are allowed in {name}(), found {}", other.kind()),
         });
         Ok(AggregateCall { aggregate, field, by: by.collect::<Result<_, _>>()? })
     }
@@ -604,16 +584,14 @@ fn check_count(
     } else {
         format!("at least {least} but no more than {most}")
     };
-    let message =
-        format!("invalid number of arguments for {name}, expected {expected}, got {found}");
-    Err(QueryError::new(message))
+    refuse!("invalid number of arguments for {name}, expected {expected}, got {found}")
 }
 
 fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
     match argument {
         Expression::Reference { name, .. } => Ok(name.clone()),
         Expression::Group(inside) => field_of(name, inside),
-        _ => Err(QueryError::new(format!("expected field argument in {name}()"))),
+        _ => refuse!("expected field argument in {name}()"),
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{Timestamp, Zone};
 
 use crate::ast::{Cast, Expression, Operator};
 use crate::duration::{MILLISECOND, SECOND};
-use crate::error::QueryError;
+use crate::error::{QueryError, refuse};
 use crate::value::{Value, float};
 
 /// Bounds are held between 1938 and 2198, so that the difference of two is a number of nanoseconds.
@@ -77,7 +77,7 @@ impl Splitting<'_> {
                     Expression::Call { name, .. } => format!("{name}()"),
                     _ => "it is no comparison".to_owned(),
                 };
-                Err(QueryError::new(format!("invalid condition expression: {text}")))
+                refuse!("invalid condition expression: {text}")
             }
         }
     }
@@ -113,10 +113,7 @@ impl Splitting<'_> {
             Operator::Less => (None, Some(at - 1)),
             Operator::LessOrEqual => (None, Some(at)),
             Operator::Equal => (Some(at), Some(at)),
-            other => {
-                let message = format!("invalid time comparison operator: {}", other.as_str());
-                return Err(QueryError::new(message));
-            }
+            other => refuse!("invalid time comparison operator: {}", other.as_str()),
         };
         self.range.narrow(from, to);
         Ok(())
@@ -136,7 +133,7 @@ impl Splitting<'_> {
         let ahead = self.zone.map_or(0, |zone| zone.offset(second));
         let local = utc.with_timezone(&FixedOffset::east_opt(i32::try_from(ahead).ok()?)?);
         let text = local.to_rfc3339_opts(SecondsFormat::Secs, true);
-        Some(Err(QueryError::new(format!("time {text} {way} time literal"))))
+        Some(refuse!("time {text} {way} time literal"))
     }
 
     fn constant(&self, of: &Expression) -> Result<Constant, QueryError> {

@@ -1,5 +1,13 @@
 //! Why a query is refused or a statement fails, in the words of InfluxDB 1.x. Decides no status.
 
+/// Ends a function with a refusal in these words.
+macro_rules! refuse {
+    ($($words:tt)+) => {
+        return Err($crate::error::QueryError::new(format_args!($($words)+).to_string()))
+    };
+}
+pub(crate) use refuse;
+
 /// A failure of one statement, or of the whole query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::ast::Expression;
 use crate::duration::SECOND;
-use crate::error::QueryError;
+use crate::error::{QueryError, refuse};
 use crate::value::float;
 use crate::windows::Interval;
 
@@ -116,7 +116,7 @@ impl PointAggregate {
             "percentile" => match &arguments[1] {
                 Expression::Number(percent) => Self::Percentile(*percent),
                 Expression::Integer(percent) => Self::Percentile(float(*percent)),
-                _ => return Err(QueryError::new("expected float argument in percentile()")),
+                _ => refuse!("expected float argument in percentile()"),
             },
             "integral" => Self::Integral(match arguments.get(1) {
                 None => SECOND,
@@ -202,16 +202,11 @@ impl Transform {
                     Self::MovingAverage(usize::try_from(*number).unwrap_or(usize::MAX))
                 }
                 Expression::Integer(number) => {
-                    let message =
-                        format!("moving_average window must be greater than 1, got {number}");
-                    return Err(QueryError::new(message));
+                    refuse!("moving_average window must be greater than 1, got {number}")
                 }
                 other => {
                     let kind = other.kind();
-                    let message = format!(
-                        "second argument for moving_average must be an integer, got {kind}"
-                    );
-                    return Err(QueryError::new(message));
+                    refuse!("second argument for moving_average must be an integer, got {kind}");
                 }
             },
             other => return Err(unknown(other)),
@@ -255,8 +250,7 @@ fn number_of(name: &str, arguments: &[Expression]) -> Result<usize, QueryError> 
             Ok(usize::try_from(*number).unwrap_or(usize::MAX))
         }
         Some(Expression::Integer(number)) => {
-            let message = format!("limit ({number}) in {name} function must be at least 1");
-            Err(QueryError::new(message))
+            refuse!("limit ({number}) in {name} function must be at least 1")
         }
         other => {
             let found = match other {
@@ -264,8 +258,7 @@ fn number_of(name: &str, arguments: &[Expression]) -> Result<usize, QueryError> 
                 Some(Expression::Number(number)) => format!("{number:.3}"),
                 other => other.map_or("nothing", Expression::kind).to_owned(),
             };
-            let message = format!("expected integer as last argument in {name}(), found {found}");
-            Err(QueryError::new(message))
+            refuse!("expected integer as last argument in {name}(), found {found}")
         }
     }
 }
@@ -279,11 +272,10 @@ fn unit_of(
     match argument {
         None => Ok(interval.map_or(SECOND, |interval| interval.length)),
         Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
-        Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
+        Some(Expression::Duration(_)) => refuse!("duration argument must be positive"),
         Some(other) => {
             let kind = other.kind();
-            let message = format!("second argument to {name} must be a duration, got {kind}");
-            Err(QueryError::new(message))
+            refuse!("second argument to {name} must be a duration, got {kind}")
         }
     }
 }

@@ -7,7 +7,7 @@ mod tests;
 use domain::Zone;
 
 use crate::ast::{Column, Expression, Fill, Listed, Name, Page, Select, Show, Sources, Statement};
-use crate::error::QueryError;
+use crate::error::{QueryError, refuse};
 use crate::lexer::{Lexer, Spanned, Token, is_keyword};
 use crate::parameters::Parameters;
 use crate::pattern::Pattern;
@@ -23,8 +23,7 @@ const MAX_SUBQUERIES: usize = 10;
 /// The statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
 pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
     if text.len() > MAX_TEXT {
-        let message = format!("the query is longer than {MAX_TEXT} bytes");
-        return Err(QueryError::new(message));
+        refuse!("the query is longer than {MAX_TEXT} bytes");
     }
     let mut parser =
         Parser { text, lexer: Lexer::new(text), parameters, depth: 0, chained: 0, subqueries: 0 };
@@ -37,8 +36,7 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, Quer
         }
 
         if statements.len() == MAX_STATEMENTS {
-            let message = format!("the query has more than {MAX_STATEMENTS} statements");
-            return Err(QueryError::new(message));
+            refuse!("the query has more than {MAX_STATEMENTS} statements");
         }
         statements.push(parser.statement()?);
         if parser.peek().token != Token::End && !parser.takes_mark(";") {
@@ -327,8 +325,7 @@ impl Parser<'_> {
     fn subquery(&mut self) -> Result<Select, QueryError> {
         self.subqueries += 1;
         if self.subqueries > MAX_SUBQUERIES {
-            let message = format!("the query has more than {MAX_SUBQUERIES} subqueries");
-            return Err(QueryError::new(message));
+            refuse!("the query has more than {MAX_SUBQUERIES} subqueries");
         }
         self.expect_mark("(")?;
         self.expect_word("SELECT")?;
@@ -399,9 +396,7 @@ impl Parser<'_> {
         let refused = || QueryError::new("expected number argument in fill()");
         let Expression::Call { arguments, .. } = self.expression()? else { return Err(refused()) };
         let [argument] = &arguments[..] else {
-            return Err(QueryError::new(
-                "fill requires an argument, e.g.: 0, null, none, previous, linear",
-            ));
+            refuse!("fill requires an argument, e.g.: 0, null, none, previous, linear");
         };
 
         match argument {
@@ -434,7 +429,7 @@ impl Parser<'_> {
             self.takes_word("ASC");
         }
         if !by.eq_ignore_ascii_case("time") || self.takes_mark(",") {
-            return Err(QueryError::new("only ORDER BY time supported at this time"));
+            refuse!("only ORDER BY time supported at this time");
         }
         Ok(Some(is_descending))
     }
@@ -462,7 +457,7 @@ impl Parser<'_> {
         }
         self.expect_mark("(")?;
         let Token::Text(name) = self.peek().token else {
-            return Err(QueryError::new("expected string argument in tz()"));
+            refuse!("expected string argument in tz()");
         };
         self.lexer.next();
         self.expect_mark(")")?;

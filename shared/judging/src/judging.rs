@@ -28,8 +28,6 @@ const MAX_REMEMBERED: usize = 20_000;
 
 /// No judgement is begun with less time: what it has read would be read for nothing.
 const LEAST_TIME: Duration = Duration::from_secs(1);
-/// A judgement repeats for at least so long what the table throttles, if there is time.
-const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Judges the rules of alerts. One process has one; it is shared by reference.
 #[derive(Debug)]
@@ -92,13 +90,6 @@ impl<S> JudgingSession<'_, S> {
     #[must_use]
     pub fn has_time(&self) -> bool {
         self.table.invocation.remaining() >= LEAST_TIME
-    }
-
-    /// The part of the time for one of several judgements: all of it, and a quarter of the patience. A device that the
-    /// table throttles leaves time for the other devices.
-    pub(crate) fn for_one_of_several(&self) -> Invocation {
-        let invocation = self.table.invocation;
-        invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
     }
 }
 

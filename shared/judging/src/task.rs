@@ -105,7 +105,8 @@ impl<S: Store> JudgingSession<'_, S> {
                 report.left.push(key);
                 continue;
             }
-            let part = self.for_one_of_several();
+            let invocation = self.table.invocation;
+            let part = invocation.for_one_of_several(invocation.patience());
             let session = self.within(&part);
             let result = catching(Box::pin(session.judge_task(task, &key, rules))).await;
             self.judging.progress.note(trigger, &key);

@@ -8,6 +8,11 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
+/// The work on one device of several repeats for at least so long what the table throttles, if there is time.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+/// The work on one device of several repeats for at most so long what the table throttles.
+const MOST_PATIENCE: Duration = Duration::from_secs(15);
+
 /// The time left to an invocation and the capacity units it has consumed.
 #[derive(Debug)]
 pub struct Invocation {
@@ -64,6 +69,13 @@ impl Invocation {
     #[must_use]
     pub fn patient_for(&self, time: Duration) -> Self {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
+    }
+
+    /// The part for the work on one device of several that have so much time left together: all of the time, and a quarter
+    /// of what is left as its patience. However many devices the table throttles, something is left to the others.
+    #[must_use]
+    pub fn for_one_of_several(&self, left: Duration) -> Self {
+        self.patient_for((left / 4).clamp(LEAST_PATIENCE, MOST_PATIENCE))
     }
 
     /// A part of the invocation that has at most `time`, and repeats throttled requests to its end. Its

@@ -4,7 +4,7 @@
 use super::Parser;
 use crate::ast::{Cast, Expression, Operator};
 use crate::duration;
-use crate::error::QueryError;
+use crate::error::{QueryError, refuse};
 use crate::lexer::{Token, is_keyword};
 
 /// How deep expressions may be nested.
@@ -89,8 +89,7 @@ impl Parser<'_> {
         while let Some(operator) = operators.iter().find(|next| self.takes_mark(next.as_str())) {
             self.chained += usize::from(!std::mem::take(&mut is_first));
             if self.chained > MAX_CHAINED {
-                let message = format!("the query has more than {MAX_CHAINED} operators in chains");
-                return Err(QueryError::new(message));
+                refuse!("the query has more than {MAX_CHAINED} operators in chains");
             }
             let right = match operator {
                 Operator::Matches | Operator::MatchesNot => Expression::Pattern(self.pattern()?),
