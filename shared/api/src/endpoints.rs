@@ -5,7 +5,7 @@ mod table;
 
 use super::dialect::PREFIX;
 use super::{Dialect, Problem, ProblemKind, Request};
-pub use table::{ENDPOINTS, FUNCTIONS, Operation, UNITS};
+pub use table::{ENDPOINTS, Operation};
 
 /// The parameter of the health that asks for more than everybody may know.
 const DETAILS: &str = "details";

@@ -2,6 +2,7 @@
 //! I/O, no AWS, no clock, no keys.
 
 mod about;
+mod aggregate;
 mod annotation;
 mod attributes;
 mod bucket;
@@ -56,6 +57,7 @@ mod words;
 pub mod z_order;
 
 pub use about::{About, AboutMetric};
+pub use aggregate::{Aggregate, Quotient};
 pub use annotation::{
     Annotated, AnnotatedError, Annotation, AnnotationEndError, AnnotationId, AnnotationIdError,
     MAX_ANNOTATED,

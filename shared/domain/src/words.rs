@@ -13,6 +13,8 @@ macro_rules! words {
         impl $name {
             /// All values, in their order.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
+            /// The words of all values.
+            pub const WORDS: [&'static str; Self::ALL.len()] = [$($word),+];
 
             /// The word of the value.
             #[must_use]

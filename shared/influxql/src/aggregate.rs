@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Decimal, Exact};
+use domain::{Aggregate, Exact, MetricRollup};
 
 use crate::condition::nanoseconds;
 use crate::function::{AggregateCall, PointAggregate};
-use crate::group::{Group, float};
+use crate::group::Group;
 use crate::value::{Value, float as float_of};
 use crate::windows::{InstantRange, Interval};
 
@@ -360,58 +360,41 @@ fn whole_as_float(number: usize) -> f64 {
     float_of(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// The rollups of a window, joined.
-struct Joined<'a> {
-    count: u64,
-    sum: Exact,
-    min: &'a Decimal,
-    max: &'a Decimal,
-    first: &'a domain::Sample,
-    last: &'a domain::Sample,
+/// Joins the rollup of other values of the same time into a sum.
+fn join(sum: &mut MetricRollup, other: &MetricRollup) {
+    sum.count += other.count;
+    sum.sum += &other.sum;
+    if other.min < sum.min {
+        sum.min = other.min.clone();
+    }
+    if other.max > sum.max {
+        sum.max = other.max.clone();
+    }
+    let (mine, others) = (&sum.first, &other.first);
+    if others.at < mine.at || others.at == mine.at && others.value > mine.value {
+        sum.first = others.clone();
+    }
+    let (mine, others) = (&sum.last, &other.last);
+    if others.at > mine.at || others.at == mine.at && others.value > mine.value {
+        sum.last = others.clone();
+    }
 }
 
-impl<'a> Joined<'a> {
-    fn of(rollup: &'a domain::MetricRollup) -> Self {
-        let domain::MetricRollup { count, sum, min, max, first, last, .. } = rollup;
-        Self { count: *count, sum: sum.clone(), min, max, first, last }
-    }
-
-    fn join(&mut self, other: &'a domain::MetricRollup) {
-        self.count += other.count;
-        self.sum += &other.sum;
-        self.min = self.min.min(&other.min);
-        self.max = self.max.max(&other.max);
-        let (mine, others) = (self.first, &other.first);
-        if others.at < mine.at || others.at == mine.at && others.value > mine.value {
-            self.first = others;
-        }
-        let (mine, others) = (self.last, &other.last);
-        if others.at > mine.at || others.at == mine.at && others.value > mine.value {
-            self.last = others;
-        }
-    }
-
-    fn sample(&self, aggregate: PointAggregate) -> Option<Sample> {
-        let value = match aggregate {
-            PointAggregate::Count => Value::Integer(i64::try_from(self.count).ok()?),
-            PointAggregate::Sum => Value::Float(exact(&self.sum)),
-            PointAggregate::Mean => {
-                Value::Float(exact(&self.sum.rounded_quotient(&Exact::from(self.count))?))
-            }
-            PointAggregate::Min => Value::Float(float(self.min)),
-            PointAggregate::Max => Value::Float(float(self.max)),
-            PointAggregate::Spread => Value::Float(float(self.max) - float(self.min)),
-            PointAggregate::First => Value::Float(float(&self.first.value)),
-            PointAggregate::Last => Value::Float(float(&self.last.value)),
-            _ => return None,
-        };
-        let at = match aggregate {
-            PointAggregate::First => nanoseconds(self.first.at),
-            PointAggregate::Last => nanoseconds(self.last.at),
-            _ => 0,
-        };
-        Some(Sample { at, value: Some(value), row: None })
-    }
+/// The value of a joined rollup, at the time of the value that is selected.
+fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<Sample> {
+    let value = |of: Aggregate| Some(exact(&of.of_rollup(rollup)?.shown()));
+    let value = match aggregate.in_rollups()? {
+        [Aggregate::Count] => Value::Integer(i64::try_from(rollup.count).ok()?),
+        [of] => Value::Float(value(*of)?),
+        [most, least] => Value::Float(value(*most)? - value(*least)?),
+        _ => return None,
+    };
+    let at = match aggregate {
+        PointAggregate::First => nanoseconds(rollup.first.at),
+        PointAggregate::Last => nanoseconds(rollup.last.at),
+        _ => 0,
+    };
+    Some(Sample { at, value: Some(value), row: None })
 }
 
 fn exact(number: &Exact) -> f64 {
@@ -436,17 +419,17 @@ pub(crate) fn of_rollups(
     let begins = held.iter().map(|(begin, _)| *begin).collect();
     let starts = interval.map(|interval| interval.starts_of(&begins, is_descending));
 
-    let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
+    let mut joined: BTreeMap<i64, MetricRollup> = BTreeMap::new();
     for (begin, rollup) in held {
         let start = starts.as_ref().map_or(0, |starts| starts[&begin]);
         match joined.get_mut(&start) {
-            Some(known) => known.join(rollup),
-            None => drop(joined.insert(start, Joined::of(rollup))),
+            Some(known) => join(known, rollup),
+            None => drop(joined.insert(start, rollup.clone())),
         }
     }
 
     let samples = joined.into_iter().filter_map(|(start, joined)| {
-        let sample = joined.sample(call.aggregate)?;
+        let sample = sample_of(&joined, call.aggregate)?;
         Some(if interval.is_some() { Sample { at: start, ..sample } } else { sample })
     });
     let mut samples: Vec<_> = samples.collect();

@@ -133,7 +133,7 @@ impl Splitting<'_> {
         let ahead = self.zone.map_or(0, |zone| zone.offset(second));
         let local = utc.with_timezone(&FixedOffset::east_opt(i32::try_from(ahead).ok()?)?);
         let text = local.to_rfc3339_opts(SecondsFormat::Secs, true);
-        Some(refuse!("time {text} {way} time literal"))
+        Some(Err(QueryError::new(format!("time {text} {way} time literal"))))
     }
 
     fn constant(&self, of: &Expression) -> Result<Constant, QueryError> {

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use domain::Aggregate;
+
 use crate::ast::Expression;
 use crate::duration::SECOND;
 use crate::error::{QueryError, refuse};
@@ -152,19 +154,19 @@ impl PointAggregate {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// Whether a rollup tells it exactly.
-    pub(crate) const fn is_in_rollups(self) -> bool {
-        matches!(
-            self,
-            Self::Count
-                | Self::Sum
-                | Self::Mean
-                | Self::Min
-                | Self::Max
-                | Self::First
-                | Self::Last
-                | Self::Spread
-        )
+    /// The value of a rollup that it is, or the two whose difference it is; `None` if rollups do not tell it.
+    pub(crate) const fn in_rollups(self) -> Option<&'static [Aggregate]> {
+        Some(match self {
+            Self::Count => &[Aggregate::Count],
+            Self::Sum => &[Aggregate::Sum],
+            Self::Mean => &[Aggregate::Mean],
+            Self::Min => &[Aggregate::Min],
+            Self::Max => &[Aggregate::Max],
+            Self::First => &[Aggregate::First],
+            Self::Last => &[Aggregate::Last],
+            Self::Spread => &[Aggregate::Max, Aggregate::Min],
+            _ => return None,
+        })
     }
 }
 

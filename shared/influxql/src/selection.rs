@@ -295,7 +295,7 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
         }
     }
 
-    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(PointAggregate::is_in_rollups);
+    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(|of| of.in_rollups().is_some());
     let is_whole = |at: &i64| at % MILLISECOND == 0;
     let is_told = query.calls.iter().all(is_in_rollups)
         && !has_field_condition

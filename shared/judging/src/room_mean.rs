@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::{Observation, Start};
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp, meter_of,
-    meters_above,
+    Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
+    meter_of, meters_above,
 };
 use series::{
-    Aggregate, Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
+    Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
     SeriesError, device_values, value_of,
 };
 

@@ -1,9 +1,8 @@
 //! One value of several devices: the mean of gauges, the sum of powers and counters. Reads nothing.
 
-use domain::{Exact, MetricRule};
+use domain::{Aggregate, Exact, MetricRule, Quotient};
 use serde::Serialize;
 
-use super::aggregate::Aggregate;
 use super::values::RowValues;
 
 /// How the values of several devices become one.
@@ -43,68 +42,17 @@ impl Combine {
     }
 }
 
-/// An exact value, rounded only when it is shown: a combination of several is rounded once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quotient {
-    dividend: Exact,
-    /// Never zero.
-    divisor: Exact,
-}
-
-impl From<Exact> for Quotient {
-    fn from(value: Exact) -> Self {
-        Self { dividend: value, divisor: Exact::from(1_u64) }
-    }
-}
-
-impl Quotient {
-    /// `None` if the divisor is zero.
-    fn of(dividend: &Exact, divisor: Exact) -> Option<Self> {
-        (divisor != Exact::zero()).then(|| Self { dividend: dividend.clone(), divisor })
-    }
-
-    /// The value: itself where nothing is divided, else rounded.
-    #[must_use]
-    pub fn shown(&self) -> Exact {
-        if self.divisor == Exact::from(1_u64) {
-            return self.dividend.clone();
-        }
-        self.dividend.rounded_quotient(&self.divisor).expect("the divisor is not zero")
-    }
-
-    fn plus(self, other: &Self) -> Self {
-        if self.divisor == other.divisor {
-            return Self { dividend: &self.dividend + &other.dividend, ..self };
-        }
-        Self {
-            dividend: &(&self.dividend * &other.divisor) + &(&other.dividend * &self.divisor),
-            divisor: &self.divisor * &other.divisor,
-        }
-    }
-
-    fn divided(self, by: u64) -> Self {
-        Self { divisor: &self.divisor * &Exact::from(by), ..self }
-    }
-}
-
 /// The value of one device's row; `None` if nothing tells it.
 #[must_use]
 pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
-    let (rollup, area) = (row.rollup.as_ref(), row.area.as_ref());
-    let value = match function {
-        Aggregate::Mean => return Quotient::of(&rollup?.sum, rollup?.count.into()),
+    match function {
         Aggregate::TimeMean => {
-            return Quotient::of(&area?.area, area?.held.num_milliseconds().into());
+            let area = row.area.as_ref()?;
+            Quotient::of(&area.area, area.held.num_milliseconds().into())
         }
-        Aggregate::Min => Exact::from(&rollup?.min),
-        Aggregate::Max => Exact::from(&rollup?.max),
-        Aggregate::Sum => rollup?.sum.clone(),
-        Aggregate::Count => Exact::from(rollup?.count),
-        Aggregate::First => Exact::from(&rollup?.first.value),
-        Aggregate::Last => Exact::from(&rollup?.last.value),
-        Aggregate::Increase => row.increase.amount.clone()?,
-    };
-    Some(value.into())
+        Aggregate::Increase => row.increase.amount.clone().map(Quotient::from),
+        _ => function.of_rollup(row.rollup.as_ref()?),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
 //! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`. All arithmetic is the domain's.
 
-mod aggregate;
 mod budget;
 mod combine;
 pub mod conditions;
@@ -30,9 +29,8 @@ mod unfolded;
 mod values;
 mod verdicts;
 
-pub use aggregate::Aggregate;
 pub use budget::{Budget, DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, RowReader, TooDear};
-pub use combine::{Combine, Quotient, value_of};
+pub use combine::{Combine, value_of};
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, EnergyDevice, RowEnergy, sum};

@@ -1,8 +1,8 @@
 //! The tools: what a model is told of each, and what it asks the API for. A row for each.
 
 use api::Problem;
-use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter, UNITS};
-use domain::{DeviceId, excerpt};
+use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter};
+use domain::{CalendarUnit, DeviceId, excerpt};
 use serde_json::{Map, Value, json};
 
 use super::answers::Answer;
@@ -54,7 +54,7 @@ const RETOLD: &[Parameter] = &[
     parameter("to", Kind::Timestamp, "End of the range, which is not part of it; as from"),
     parameter(
         "every",
-        Kind::Choice { of: UNITS, default: None },
+        Kind::Choice { of: &CalendarUnit::WORDS, default: None },
         "A row for each unit of the local calendar; total is one row for the whole range. Units below 15m are made \
          from readings, which costs more",
     ),

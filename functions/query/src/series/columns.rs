@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::Problem;
-use domain::{Device, MetricInfo, MetricName, MetricRule, Unit};
-use series::{Aggregate, Combine};
+use domain::{Aggregate, Device, MetricInfo, MetricName, MetricRule, Unit};
+use series::Combine;
 
 use super::request::SeriesRequest;
 

@@ -1,8 +1,10 @@
 //! The parameters of a request for a series, and the metrics that it is about. Reads no table.
 
 use api::{Format, Params, Problem, Request};
-use domain::{CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, TimeRange, Timestamp, Zone};
-use series::{Aggregate, Grid, MAX_ROWS};
+use domain::{
+    Aggregate, CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, TimeRange, Timestamp, Zone,
+};
+use series::{Grid, MAX_ROWS};
 
 use crate::answer::sheet::metrics_of;
 use crate::readings::ranges::time_range;
@@ -157,19 +159,5 @@ pub(super) fn sent(devices: &[&Device]) -> String {
     match names[..] {
         [] => "no metric has been sent".to_owned(),
         _ => format!("the metrics sent are {}", names.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use api::endpoints::{FUNCTIONS, UNITS};
-
-    use super::*;
-
-    #[test]
-    fn the_endpoints_know_the_functions_and_the_units() {
-        assert_eq!(Aggregate::ALL.map(Aggregate::as_str), FUNCTIONS);
-        assert!(FUNCTIONS.iter().all(|name| Aggregate::parse(name).is_some()));
-        assert_eq!(CalendarUnit::ALL.map(CalendarUnit::as_str), UNITS);
     }
 }

@@ -1,5 +1,7 @@
 //! The table of endpoints: their parameters, and a row for each operation. Decides nothing.
 
+use domain::{Aggregate, CalendarUnit};
+
 use super::Reply::{File, Influx, Made, Message, One, Page, Progress, Receipt, Rows};
 use super::{Access, DETAILS, Endpoint, Function, Kind, Parameter, PayloadFormat};
 
@@ -116,13 +118,6 @@ const TOLD: &[Parameter] = &[
     FORMAT,
 ];
 
-/// The functions of a series, by name.
-pub const FUNCTIONS: &[&str] =
-    &["mean", "min", "max", "sum", "count", "first", "last", "time_mean", "increase"];
-
-/// The units of a series' rows.
-pub const UNITS: &[&str] = &["1m", "5m", "15m", "30m", "1h", "6h", "1d", "1w", "1mo", "1y"];
-
 const FROM: Parameter =
     parameter("from", Kind::Timestamp, "The start of the range; by default 24 hours before to");
 const TO: Parameter = parameter(
@@ -132,7 +127,7 @@ const TO: Parameter = parameter(
 );
 const EVERY: Parameter = parameter(
     "every",
-    Kind::Choice { of: UNITS, default: None },
+    Kind::Choice { of: &CalendarUnit::WORDS, default: None },
     "One row for each unit of the calendar; by default one exact total of the range",
 );
 const ZONE: Parameter =
@@ -146,7 +141,7 @@ const ENERGY_METRIC: Parameter = parameter(
 );
 const FUNCTION: Parameter = parameter(
     "fn",
-    Kind::Words { of: FUNCTIONS },
+    Kind::Words { of: &Aggregate::WORDS },
     "The values of a row; by default mean,min,max,count, for counters increase,count",
 );
 const DEVICES_APART: Parameter = parameter("devices", Kind::Flag, "Rows for each device");
