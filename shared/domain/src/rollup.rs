@@ -9,7 +9,7 @@ use super::counter::Flags;
 use super::exact::Exact;
 use super::metric_settings::MAX_KNOWN_METRICS;
 use super::{Decimal, Device, MetricName, Reading, RoomId};
-use super::{MetricRule, Sample};
+use super::{MetricRule, Sample, Timestamp};
 
 /// The rollup of some consecutive readings of one device.
 ///
@@ -165,6 +165,20 @@ impl Rollup {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
+    }
+
+    /// The times of the first and of the last value; `None` if no value takes part.
+    #[must_use]
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let metrics = || self.metrics.values();
+        let first = metrics().map(|metric| metric.first.at).min()?;
+        Some((first, metrics().map(|metric| metric.last.at).max()?))
+    }
+
+    /// The number of values of the metric that has most: about that of the readings.
+    #[must_use]
+    pub fn most_values(&self) -> u64 {
+        self.metrics.values().map(|metric| metric.count).max().unwrap_or(0)
     }
 
     /// Appends the rollup of later readings.

@@ -148,8 +148,7 @@ fn step_of(rows: &EnergyDevice<'_>) -> Exact {
 
 /// The mean power of an energy in kWh, in kW.
 pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
-    let millis = range.to().since(range.from()).num_milliseconds();
-    (energy * HOUR).rounded_quotient(&Exact::from(millis))
+    (energy * HOUR).rounded_quotient(&Exact::from(range.length().num_milliseconds()))
 }
 
 #[cfg(test)]

@@ -96,8 +96,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut last = None;
         while let Ok(range) = TimeRange::new(next.start(), next.end().min(to)) {
             let stored = by_start.remove(&range.from());
-            let raw_until = stored.as_ref().and_then(|stored| stored.raw_until);
-            let has_readings = raw_until.is_none_or(|until| until > self.table.now);
+            let has_readings =
+                stored.as_ref().is_none_or(|stored| stored.has_readings(self.table.now));
             let mut quarter =
                 Quarter { range, stored, has_readings, may_breach: false, may_clear: false };
             walk.note_effects(&mut quarter, &mut last);
@@ -141,7 +141,7 @@ impl<'a> PreviewWalk<'a> {
             return;
         };
 
-        let edges = edges(stored);
+        let edges = stored.rollup.span();
         let since = std::mem::replace(last, edges.map(|(_, last)| last));
         let gap = since.zip(edges).map(|(since, (first, _))| first.since(since));
         // Within a quarter only its readings tell.
@@ -167,7 +167,7 @@ impl Quarter {
     fn extremes(&self, rule: &Rule) -> Vec<Observation> {
         let Some(stored) = &self.stored else { return Vec::new() };
         let Watch::Metric { metric, limits } = &rule.watch else {
-            let edges = edges(stored).map(|(first, last)| BTreeSet::from([first, last]));
+            let edges = stored.rollup.span().map(|(first, last)| BTreeSet::from([first, last]));
             let edges = edges.into_iter().flatten();
             return edges.map(|at| Observation { at, value: None }).collect();
         };
@@ -182,11 +182,4 @@ impl Quarter {
         }
         found
     }
-}
-
-/// The times of the first and the last value of a quarter.
-fn edges(stored: &StoredRollup) -> Option<(Timestamp, Timestamp)> {
-    let metrics = || stored.rollup.metrics.values();
-    let first = metrics().map(|metric| metric.first.at).min()?;
-    Some((first, metrics().map(|metric| metric.last.at).max()?))
 }

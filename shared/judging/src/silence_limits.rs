@@ -56,9 +56,8 @@ impl<S: Store> JudgingSession<'_, S> {
 /// The number of readings of each quarter of a range.
 fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
     let count = |stored: &StoredRollup| {
-        let most = stored.rollup.metrics.values().map(|metric| metric.count).max();
         // A reading counts also where no value of it takes part.
-        let count = most.unwrap_or(u64::from(!stored.rollup.is_empty()));
+        let count = stored.rollup.most_values().max(u64::from(!stored.rollup.is_empty()));
         (stored.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };
     let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();

@@ -173,9 +173,10 @@ async fn has_oldest(
     let dates = zone.dates(range);
     let order = Order::Ascending;
     let days = session.days(question.device.id(), dates, order, 1).await?;
-    let first =
-        days.iter().flat_map(|day| day.rollup.metrics.values()).map(|metric| metric.first.at).min();
-    let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
+    let span = days.first().and_then(|day| day.rollup.span());
+    let Some((first, _)) = span.filter(|(first, _)| range.contains(*first)) else {
+        return Ok(true);
+    };
     let quarter = QuarterHour::of(first).range();
     let found = session.quarters(question.device.id(), quarter, false).await?;
     Ok(found.iter().any(|quarter| !quarter.is_expired(question.now)))

@@ -151,10 +151,7 @@ async fn newest_day(
     let days = session.days(device.id(), dates, Order::Descending, 1).await?;
     let Some(day) = days.first() else { return Ok(None) };
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
-    let metrics = &day.rollup.metrics;
-    let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
-    let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    let length = days_of(day.range.to().since(day.range.from()));
-    let readings = count / length.max(0.04);
-    Ok(Some(NewestDay { date, metrics: metrics.len(), readings }))
+    let count = f64::from(u32::try_from(day.rollup.most_values()).unwrap_or(u32::MAX));
+    let readings = count / days_of(day.range.length()).max(0.04);
+    Ok(Some(NewestDay { date, metrics: day.rollup.metrics.len(), readings }))
 }

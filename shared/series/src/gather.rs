@@ -18,7 +18,7 @@ use table::sizes::ItemSizes;
 use table::{NearestReading, RangeQuery, ReadingKey, Session, StoredRollup};
 
 use super::error::SeriesError;
-use super::grid::{Grid, intersection, joined, uncovered};
+use super::grid::{Grid, joined, uncovered};
 use super::horizon::Horizon;
 use crate::ports::Store;
 
@@ -120,17 +120,12 @@ impl<'a> DeviceQuestion<'a> {
     pub fn rolled_up(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
-        rolled_up.and_then(|rolled_up| intersection(rolled_up, self.grid.range()))
+        rolled_up.and_then(|rolled_up| rolled_up.intersection(self.grid.range()))
     }
 
     /// Whether a change of the settings since the fold concerns the bucket.
     pub(crate) fn is_outdated(&self, stored: &StoredRollup) -> bool {
         self.device.fold_settings().concerns(stored.settings, stored.range)
-    }
-
-    /// Whether the readings of a rollup are still kept.
-    pub(crate) fn has_readings(&self, stored: &StoredRollup) -> bool {
-        stored.raw_until.is_none_or(|until| until > self.now)
     }
 
     /// Has the answer tell that a rollup of older settings serves for now, unless it is never folded again.
@@ -166,9 +161,8 @@ pub struct RollupPiece {
 impl RollupPiece {
     /// That of a rollup of all metrics.
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_in_other_room: bool) -> Self {
-        let first = rollup.metrics.values().map(|metric| metric.first.at).min();
-        let first = first.unwrap_or(range.from()).max(range.from());
-        let last = rollup.metrics.values().map(|metric| metric.last.at).max().unwrap_or(first);
+        let (first, last) = rollup.span().unwrap_or((range.from(), range.from()));
+        let first = first.max(range.from());
         Self { range, level, rollup, is_in_other_room, first, last }
     }
 
@@ -264,8 +258,8 @@ impl<'a> Gathering<'a> {
         let first = question.device.first_seen().min(question.now);
         let lived = TimeRange::new(first, question.now).ok();
         let long = |part: &TimeRange| {
-            let part = lived.and_then(|lived| intersection(*part, lived));
-            part.map_or(TimeDelta::zero(), |part| part.to().since(part.from()))
+            let part = lived.and_then(|lived| part.intersection(lived));
+            part.map_or(TimeDelta::zero(), TimeRange::length)
         };
         let length: TimeDelta = readings.iter().map(long).sum();
         if length > question.max_read {
@@ -307,7 +301,7 @@ impl<'a> Gathering<'a> {
 
         let mut taken = Vec::new();
         for day in &days {
-            if intersection(day.range, range) == Some(day.range)
+            if range.covers(day.range)
                 && self.is_local_day(day)
                 && self.question.grid.has_in_one_row(day.range)
             {
@@ -411,8 +405,7 @@ impl<'a> Gathering<'a> {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         self.has_day_before
             && day.range.to() == self.question.grid.range().from()
-            && rolled_up
-                .is_some_and(|rolled_up| intersection(rolled_up, day.range) == Some(day.range))
+            && rolled_up.is_some_and(|rolled_up| rolled_up.covers(day.range))
             && self.is_local_day(day)
             && !self.question.is_outdated(day)
             && !day.is_frozen
@@ -433,12 +426,10 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        let metrics = &newest.rollup.metrics;
-        let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let ItemSizes { rollup, reading } = ItemSizes::of(self.question.device, metrics.len());
-        let length = newest.range.to().since(newest.range.from());
-        let most = length.num_minutes() / QuarterHour::LENGTH.num_minutes();
+        let count = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
+        let metrics = newest.rollup.metrics.len();
+        let ItemSizes { rollup, reading } = ItemSizes::of(self.question.device, metrics);
+        let most = newest.range.length().num_minutes() / QuarterHour::LENGTH.num_minutes();
         let most = usize::try_from(most).unwrap_or(0);
         if reading.saturating_mul(count) > rollup * count.min(most) {
             return Ok(false);
@@ -467,7 +458,7 @@ impl<'a> Gathering<'a> {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
-                self.budget -= range.to().since(range.from());
+                self.budget -= range.length();
                 self.readings.push(range);
                 self.days_read.extend((level == Level::Days).then_some(range));
             }
@@ -487,10 +478,9 @@ impl<'a> Gathering<'a> {
     }
 
     fn use_of(&self, stored: &StoredRollup) -> Use {
-        let length = stored.range.to().since(stored.range.from());
         if self.question.is_outdated(stored)
-            && self.question.has_readings(stored)
-            && length <= self.budget
+            && stored.has_readings(self.question.now)
+            && stored.range.length() <= self.budget
         {
             return Use::Refold;
         }
@@ -509,13 +499,13 @@ impl<'a> Gathering<'a> {
         quarter: &mut StoredRollup,
         gap: TimeRange,
     ) -> Result<(), SeriesError> {
-        let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
+        let Some(inside) = quarter.range.intersection(gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
         if is_whole && self.take(quarter, inside, Level::QuarterHours) || quarter.rollup.is_empty()
         {
             return Ok(());
         }
-        if !self.question.has_readings(quarter) {
+        if !quarter.has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
         self.readings.push(inside);
@@ -526,8 +516,7 @@ impl<'a> Gathering<'a> {
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
         let whole = self.question.grid.range();
         let is_cut = |day: &StoredRollup| {
-            intersection(day.range, whole) == Some(day.range)
-                && !self.question.grid.has_in_one_row(day.range)
+            whole.covers(day.range) && !self.question.grid.has_in_one_row(day.range)
         };
         let coarser = if self.question.coarsest < Level::Days || days.iter().any(is_cut) {
             let zone = self.question.horizon.zone();
@@ -601,7 +590,7 @@ impl<'a> Gathering<'a> {
     /// The part of a range that lies in the row of a reading.
     fn row_part(&self, range: TimeRange, reading: &Reading) -> TimeRange {
         let row = self.question.grid.rows()[self.question.grid.place(reading.at)];
-        intersection(row, range).expect("the reading is in both")
+        row.intersection(range).expect("the reading is in both")
     }
 
     /// Refuses a range whose first readings have expired.
@@ -617,7 +606,7 @@ impl<'a> Gathering<'a> {
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
         let quarters = session.quarters(self.question.device.id(), silent, false).await?;
         let expired = |quarter: &&StoredRollup| {
-            !quarter.rollup.is_empty() && !self.question.has_readings(quarter)
+            !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
         match quarters.iter().find(expired) {
             Some(it) => Err(SeriesError::OutOfReach(readings_expired(it, self.question.now))),

@@ -68,21 +68,15 @@ impl Grid {
     #[must_use]
     pub fn has_in_one_row(&self, range: TimeRange) -> bool {
         let row = self.0.get(self.place(range.from()));
-        row.is_some_and(|row| row.from() <= range.from() && range.to() <= row.to())
+        row.is_some_and(|row| row.covers(range))
     }
 
     /// The parts of a range by the places of their rows.
     pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
         let first = self.place(range.from());
         let parts = self.0.iter().enumerate().skip(first);
-        parts.map_while(move |(place, row)| Some((place, intersection(*row, range)?)))
+        parts.map_while(move |(place, row)| Some((place, row.intersection(range)?)))
     }
-}
-
-/// What two ranges have in common.
-#[must_use]
-pub fn intersection(a: TimeRange, b: TimeRange) -> Option<TimeRange> {
-    TimeRange::new(a.from().max(b.from()), a.to().min(b.to())).ok()
 }
 
 /// The parts of a range outside all ranges in `taken`, which are in order and do not overlap.

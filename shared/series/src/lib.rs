@@ -39,7 +39,7 @@ pub use events::{Event, Events, Value, events};
 pub use gather::{
     DeviceQuestion, DeviceRollups, Level, MAX_READ, MAX_ROLLUPS, RollupPiece, gather, readings,
 };
-pub use grid::{Grid, MAX_ROWS, intersection};
+pub use grid::{Grid, MAX_ROWS};
 pub use horizon::{Horizon, RollupStateCache, ceiling};
 pub use left_out::{BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, too_many};
 pub use not_combined::{NotCombined, OutOfMeans};

@@ -211,9 +211,9 @@ impl<S: Store> Search<'_, S> {
 
     /// Whether readings are to be read in place of some rollups, because one of them is of older settings.
     fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
-        let length = range.to().since(range.from());
+        let length = range.length();
         let is_refolded = stored.iter().any(|rollup| self.question.is_outdated(rollup))
-            && stored.iter().all(|rollup| self.question.has_readings(rollup))
+            && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
             && length <= self.budget;
         if is_refolded {
             self.budget -= length;

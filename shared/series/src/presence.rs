@@ -9,7 +9,6 @@ use table::{NearestReading, Session};
 use super::device::DeviceValues;
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, RollupPiece};
-use super::grid::intersection;
 use crate::ports::Store;
 
 /// The parts of a range in which a meter was in the rooms of an answer.
@@ -107,9 +106,8 @@ impl Presence {
     #[must_use]
     pub fn is_mostly_in(&self, part: TimeRange) -> bool {
         let part = TimeRange::new(part.from().max(self.range.from()), part.to()).unwrap_or(part);
-        let length = |range: TimeRange| range.to().since(range.from());
-        let stays = self.stays.iter().filter_map(|stay| intersection(*stay, part));
-        stays.map(length).sum::<TimeDelta>() * 2 >= length(part)
+        let stays = self.stays.iter().filter_map(|stay| stay.intersection(part));
+        stays.map(TimeRange::length).sum::<TimeDelta>() * 2 >= part.length()
     }
 }
 

@@ -75,6 +75,12 @@ impl StoredRollup {
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
+    /// Whether the readings of which it is made are still kept.
+    #[must_use]
+    pub fn has_readings(&self, now: Timestamp) -> bool {
+        self.raw_until.is_none_or(|until| until > now)
+    }
+
     /// Whether `DynamoDB` may have deleted it already; it deletes some time after the expiry.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {

@@ -121,9 +121,8 @@ impl Reads<'_> {
         let rows = self.grid.rows();
         // The first edge and the last may be anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
-        let length = |range: &TimeRange| range.to().since(range.from());
-        let is_long = |row: &TimeRange| length(row) >= LONG_ROW;
-        let has_days = length(&self.range) >= TimeDelta::days(1);
+        let is_long = |row: &TimeRange| row.length() >= LONG_ROW;
+        let has_days = self.range.length() >= TimeDelta::days(1);
         let is_of_days = edges().all(is_midnight)
             || rows.len() <= 3
             || rows[1..rows.len() - 1].iter().all(is_long);

@@ -370,7 +370,7 @@ fn coverage<'a>(
     now: Timestamp,
 ) -> Option<Exact> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
-    let time = time.to().since(time.from()).num_milliseconds();
+    let time = time.length().num_milliseconds();
     let of_device = |device: &DeviceValues<'_>| {
         let counts = device.metrics.values().filter_map(|metric| metric.rows.get(place));
         let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);

@@ -10,7 +10,7 @@ use table::Session;
 use super::search::EpisodeSearch;
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, MAX_READ, readings};
-use crate::grid::{intersection, joined, uncovered};
+use crate::grid::{joined, uncovered};
 use crate::ports::Store;
 
 /// The episodes of a device by its readings. Episodes whose readings have expired stay unrefined.
@@ -25,7 +25,7 @@ pub(crate) async fn refined(
     };
     let regions = joined(episodes.iter().map(around).collect());
     let read =
-        |region: &TimeRange| duration(widened(question, *region, MAX_HOLD, TimeDelta::zero()));
+        |region: &TimeRange| widened(question, *region, MAX_HOLD, TimeDelta::zero()).length();
     let mut length_read: TimeDelta = regions.iter().map(read).sum();
     check(question, length_read)?;
 
@@ -64,7 +64,7 @@ async fn followed(
     let mut step = QuarterHour::LENGTH;
     loop {
         let mut found = of_readings(question, conditions, range, &read);
-        found.retain(|episode| intersection(episode.range, region).is_some());
+        found.retain(|episode| episode.range.intersection(region).is_some());
         // Until then a value may hold that precedes the range.
         let settled = range.from().saturating_add(MAX_HOLD);
         let may_begin_before = range.from() > readable.from()
@@ -77,7 +77,7 @@ async fn followed(
 
         let further = |may: bool| if may { step } else { TimeDelta::zero() };
         let wider = widened(question, range, further(may_begin_before), further(may_end_after));
-        *length_read += duration(wider) - duration(range);
+        *length_read += wider.length() - range.length();
         check(question, *length_read)?;
         for part in uncovered(wider, [range]) {
             read.extend(readings(session, question, part).await?);
@@ -124,11 +124,7 @@ fn widened(
 ) -> TimeRange {
     let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
     let wider = TimeRange::new(from, to).expect("it is no shorter");
-    intersection(wider, readable(question)).expect("it touches what is asked for")
-}
-
-fn duration(range: TimeRange) -> TimeDelta {
-    range.to().since(range.from())
+    wider.intersection(readable(question)).expect("it touches what is asked for")
 }
 
 /// Refuses to read the readings of too long a time.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{CalendarUnit, MetricMeans, MetricName, QuarterHour, Rollup, RoomId, TimeRange, Zone};
 
 use crate::gather::DeviceQuestion;
-use crate::grid::intersection;
 
 /// The quarters of an hour that match, with what the metrics of the conditions were.
 pub(crate) type Matching = BTreeMap<QuarterHour, BTreeMap<MetricName, MetricMeans>>;
@@ -20,5 +19,5 @@ pub(crate) fn is_of(question: &DeviceQuestion<'_>, rooms: &BTreeSet<Option<RoomI
 /// A range by months of UTC.
 pub(crate) fn months(range: TimeRange) -> Vec<TimeRange> {
     let months = CalendarUnit::Month.buckets(range, Zone::UTC);
-    months.filter_map(|month| intersection(month, range)).collect()
+    months.filter_map(|month| month.intersection(range)).collect()
 }

@@ -112,12 +112,11 @@ impl Explanation {
 
 /// Why a request is not for the index, as far as it tells by itself.
 pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'static str> {
-    let length = search.range.to().since(search.range.from());
     if !has_index {
         Some("the table has no index by conditions")
     } else if search.conditions.len() < 2 {
         Some("a condition on one metric is no box")
-    } else if length < MIN_RANGE {
+    } else if search.range.length() < MIN_RANGE {
         Some("the range is shorter than 7 days")
     } else {
         None
@@ -220,7 +219,7 @@ fn lived(question: &DeviceQuestion<'_>) -> Vec<TimeRange> {
 }
 
 fn quarters(range: TimeRange) -> i64 {
-    range.to().since(range.from()).num_minutes() / QuarterHour::LENGTH.num_minutes()
+    range.length().num_minutes() / QuarterHour::LENGTH.num_minutes()
 }
 
 /// The read units of one query of so many items: half a unit for each 4 KB or part of 4 KB.
