@@ -359,7 +359,7 @@ impl<S: Store> Home<S> {
         &self,
         event: alerting::Event,
         deadline: Deadline,
-    ) -> Result<(), alerting::NotDone> {
+    ) -> Result<(), alerting::Failure> {
         Box::pin(self.alerting().handle(event, deadline)).await
     }
 

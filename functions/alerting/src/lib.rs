@@ -10,7 +10,6 @@ mod names;
 mod ports;
 mod post;
 mod reading;
-mod round;
 mod run;
 mod running;
 mod send;
@@ -29,7 +28,7 @@ use runtime::telemetry::Telemetry;
 pub use carrier::{Carrier, NoEmail, NotCarried, PublishEmail};
 pub use event::Event;
 pub use ports::Store;
-pub use run::NotDone;
+pub use runtime::queue::Failure;
 pub use settings::Settings;
 pub use sns::Sns;
 

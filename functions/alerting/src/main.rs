@@ -18,7 +18,7 @@ async fn main() -> Result<(), Error> {
     let alerting = &Alerting::new(store, carrier, SystemClock, telemetry, settings);
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
-        alerting.handle(event.payload, deadline).await.map_err(Error::from)
+        alerting.handle(event.payload, deadline).await
     };
     lambda_runtime::run(service_fn(handle)).await
 }

@@ -19,13 +19,6 @@ use crate::task::{KeptPlace, ReadTasks, Task};
 /// The least time of each part of the minute, however much there is to do in earlier parts. Where there is less, all parts
 /// have the same.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
-/// The most failures of a kind that a log event names.
-pub(crate) const MAX_NAMED: usize = 10;
-
-/// Failures of one kind, by the first of them: a field of a log event has one text.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failures(pub(crate) String);
 
 /// What a minute has judged.
 #[derive(Debug, Default)]
@@ -47,7 +40,7 @@ impl Minute {
             .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
         let failures = failures.iter().map(|(name, failure)| format!("{name}: {}", why(failure)));
         let panics = report.panics.iter().map(|(key, panic)| format!("{}: {panic}", named(key)));
-        let mut failures: Vec<String> = panics.chain(failures).collect();
+        let failures: Vec<String> = panics.chain(failures).collect();
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
@@ -59,15 +52,11 @@ impl Minute {
         }
         if !report.unjudged.is_empty() {
             let rules: BTreeSet<&str> = report.unjudged.iter().map(RuleId::as_str).collect();
-            let rules: Vec<&str> = rules.into_iter().collect();
-            let rules = rules.join(", ");
+            let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
             let why = format!("{rules}: there are more than {MAX_CACHED_ENTRIES} devices");
-            log.warn("alerting.unjudged_rules", &Failures(why));
+            log.warn_all("alerting.unjudged_rules", [why]);
         }
-        if !failures.is_empty() {
-            failures.truncate(MAX_NAMED);
-            log.warn("alerting.judgement_failures", &Failures(failures.join("; ")));
-        }
+        log.warn_all("alerting.judgement_failures", failures);
     }
 
     fn fail(&mut self, name: impl Display, failure: SeriesError) {

@@ -15,7 +15,7 @@ use table::{
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::round::Round;
+use crate::send::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
@@ -31,6 +31,11 @@ pub(crate) struct ReadAbout<T, K> {
     pub(crate) found: T,
     unread: BTreeSet<K>,
 }
+
+/// The states of alerts, as far as they could be read.
+pub(crate) type ReadStates = ReadAbout<Listing<StoredAlertState>, AlertKey>;
+/// The rules that ended, as far as rules could be read.
+pub(crate) type EndedRules = ReadAbout<BTreeSet<RuleId>, RuleId>;
 
 impl<T, K: Ord> ReadAbout<T, K> {
     /// Whether a key was read, or was not to be read.
@@ -91,7 +96,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         keys: &[AlertKey],
         sent: &mut Sent,
         round: &Round<'_, S>,
-    ) -> ReadAbout<Listing<StoredAlertState>, AlertKey> {
+    ) -> ReadStates {
         let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
         let reading = round.beginning.invocation.part_of(time);
         let mut found = Listing::default();
@@ -118,7 +123,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         messages: &[WaitingMessage],
         sent: &mut Sent,
         round: &Round<'_, S>,
-    ) -> ReadAbout<BTreeSet<RuleId>, RuleId> {
+    ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.told.alert.rule);
         let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.rule.is_on);

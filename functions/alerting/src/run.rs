@@ -1,6 +1,5 @@
 //! One invocation: what is done, in which order, and what its log event says of it. Sends and judges nothing itself.
 
-use std::error::Error;
 use std::time::Duration;
 
 use alerts::Request;
@@ -8,15 +7,15 @@ use chrono::TimeDelta;
 use futures_util::future::join;
 use judging::Rules;
 use runtime::clock::{Clock, Deadline};
+use runtime::queue::Failure;
 use runtime::telemetry::{WideEvent, chain};
-use table::panic::{Panic, catching};
-use table::{Invocation, Session, StoreError, StoreResult};
+use table::panic::catching;
+use table::{Invocation, Session, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
-use crate::minute::{Failures, MAX_NAMED};
 use crate::ports::{NAME, Store};
-use crate::round::Round;
+use crate::send::Round;
 use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
@@ -35,37 +34,17 @@ const EARLY: TimeDelta = TimeDelta::seconds(20);
 /// For how long messages are sent by older rules: one that was deleted or paused since sends too.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
-/// The work of a minute is not done; it is due again in a minute.
-#[derive(Debug, thiserror::Error)]
-pub enum NotDone {
-    /// The table failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The code panicked.
-    #[error(transparent)]
-    Panic(#[from] Panic),
-}
-
-impl NotDone {
-    fn cause(&self) -> &(dyn Error + 'static) {
-        match self {
-            Self::Store(error) => error,
-            Self::Panic(error) => error,
-        }
-    }
-}
-
 impl<S: Store, C: Clock> Alerting<S, C> {
     /// Handles an event. An error means that something is not done; the next minute does it.
-    pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<(), NotDone> {
+    pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<(), Failure> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         log.set("alerting.hint", event == Event::Hint);
         let session = Session::new(&self.store, &invocation, self.clock.now());
         let result = catching(Box::pin(self.run(session, event, &mut log))).await;
-        let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
+        let result = result.map_err(Failure::from).and_then(|done| done.map_err(Failure::from));
         if let Err(error) = &result {
-            log.error("alerting.error", error.cause());
+            log.error("alerting.error", error.as_ref());
         }
         log.emit(&invocation, &self.telemetry, &self.clock);
         result
@@ -87,8 +66,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
         let mut served = Ok(());
         if let Some(rules) = last {
-            warn(log, "alerting.unreadable", &rules.unreadable);
-            warn(log, "alerting.lacking", &rules.lacking);
+            log.warn_all("alerting.unreadable", rules.unreadable.iter().map(|item| chain(item)));
+            log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
             // Without the rules as they are nothing is judged: a judgement by an older rule is refused.
             let sent = if is_minute && read.is_ok() {
                 self.minute(session, &rules, noted.is_ok(), log).await
@@ -100,8 +79,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let mut failures = [noted, read, served].into_iter().filter_map(Result::err);
         if let Some(first) = failures.next() {
-            let others: Vec<StoreError> = failures.collect();
-            warn(log, "alerting.other_errors", &others);
+            log.warn_all("alerting.other_errors", failures.map(|error| chain(&error)));
             return Err(first);
         }
         if is_minute {
@@ -181,13 +159,5 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
             Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),
         }
-    }
-}
-
-/// Notes failures of one kind, if there are some.
-fn warn(log: &mut WideEvent, what: &str, failures: &[impl Error]) {
-    let named: Vec<String> = failures.iter().take(MAX_NAMED).map(|error| chain(error)).collect();
-    if !named.is_empty() {
-        log.warn(what, &Failures(named.join("; ")));
     }
 }

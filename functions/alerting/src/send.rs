@@ -8,23 +8,24 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
+use domain::Timestamp;
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
+use judging::Rules;
 use runtime::clock::Clock;
 use table::{
     AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
 };
+use tokio::sync::OnceCell;
 
 use crate::Alerting;
 use crate::carrier::NotCarried;
 use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
-use crate::reading::ReadAbout;
-use crate::round::Round;
+use crate::reading::{EndedRules, ReadStates};
 use crate::sent::Sent;
-use crate::storm::Storms;
+use crate::storm::{RecentMessages, Storms};
 use crate::waiting::{
     Chosen, MAX_MESSAGES, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave,
     leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
@@ -41,6 +42,17 @@ const ENOUGH: Duration = Duration::from_secs(5);
 const MAX_PREPARING: Duration = Duration::from_secs(10);
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
+
+/// What all channels are served with.
+pub(crate) struct Round<'a, S> {
+    pub(crate) rules: &'a Rules,
+    /// The part of the time in which requests are chosen and begun.
+    pub(crate) beginning: Session<'a, S>,
+    /// All the time of the round, for noting what became of requests.
+    pub(crate) noting: Session<'a, S>,
+    /// The messages of the last ten minutes, by which storms are found: read once, when the first channel needs them.
+    pub(crate) recent: OnceCell<RecentMessages>,
+}
 
 /// Messages that this invocation alone may send.
 #[derive(Default)]
@@ -169,7 +181,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         mut due: Vec<WaitingMessage>,
-        ended: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        ended: &EndedRules,
         sent: &mut Sent,
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
@@ -185,10 +197,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let now = self.clock.now();
         let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
-        due.retain(|message| {
-            is_test(message)
-                || states.is_read(&message.told.alert) && ended.is_read(&message.told.alert.rule)
-        });
+        due.retain(|message| is_known(message, &states, ended));
         (choose(due, &storms.counted, &states.found, now), storms)
     }
 
@@ -198,17 +207,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         repeated: &[WaitingMessage],
         later: &[WaitingMessage],
-        ended: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        ended: &EndedRules,
         sent: &mut Sent,
         round: &Round<'_, S>,
     ) -> Chosen {
         let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
         let states = self.states(&needed, sent, round).await;
-        let is_read = |message: &WaitingMessage| {
-            is_test(message)
-                || states.is_read(&message.told.alert) && ended.is_read(&message.told.alert.rule)
-        };
-        if !repeated.iter().all(is_read) {
+        if !repeated.iter().all(|message| is_known(message, &states, ended)) {
             sent.is_cut = true;
             return Chosen::default();
         }
@@ -420,6 +425,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
         postponed.map(drop)
     }
+}
+
+/// Whether all was read that decides about a message.
+fn is_known(message: &WaitingMessage, states: &ReadStates, ended: &EndedRules) -> bool {
+    let alert = &message.told.alert;
+    is_test(message) || states.is_read(alert) && ended.is_read(&alert.rule)
 }
 
 /// Since when the oldest of some messages is due.

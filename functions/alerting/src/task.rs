@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{ChannelId, Timestamp};
 use table::{
-    Listing, Recheck, Rechecked, Session, StoreError, StoreResult, StoredAlertState,
+    ListPage, Listing, Recheck, Rechecked, Session, StoreError, StoreResult, StoredAlertState,
     UnreadableItem, WaitingKey, WaitingMessage,
 };
 
@@ -61,6 +61,15 @@ pub(crate) struct TaskPage<T: Task> {
     next: Option<T::Place>,
 }
 
+impl<T: Task> TaskPage<T> {
+    /// The tasks of a page; further ones begin behind the place of its last.
+    fn of(page: ListPage<T>, place: impl Fn(&T) -> T::Place) -> Self {
+        let Listing { found: tasks, unreadable, .. } = page.listing;
+        let last = tasks.last().filter(|_| page.has_more);
+        Self { next: last.map(place), tasks, unreadable }
+    }
+}
+
 /// The tasks that were read, in their order.
 pub(crate) struct ReadTasks<T> {
     pub(crate) tasks: Vec<T>,
@@ -104,9 +113,7 @@ impl Task for Recheck {
         after: Option<&Rechecked>,
     ) -> StoreResult<TaskPage<Self>> {
         let page = session.rechecks(after, RECHECKS).await?;
-        let Listing { found: tasks, unreadable, .. } = page.listing;
-        let last = tasks.last().filter(|_| page.has_more);
-        Ok(TaskPage { next: last.map(|recheck| recheck.what.clone()), tasks, unreadable })
+        Ok(TaskPage::of(page, |recheck| recheck.what.clone()))
     }
 }
 
@@ -123,9 +130,7 @@ impl Task for WaitingMessage {
         after: Option<&WaitingKey>,
     ) -> StoreResult<TaskPage<Self>> {
         let page = session.waiting_messages(channel, after, MESSAGES).await?;
-        let Listing { found: tasks, unreadable, .. } = page.listing;
-        let last = tasks.last().filter(|_| page.has_more);
-        Ok(TaskPage { next: last.map(Self::key), tasks, unreadable })
+        Ok(TaskPage::of(page, Self::key))
     }
 
     fn belongs_to(&self, place: &WaitingKey) -> bool {

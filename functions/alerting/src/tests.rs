@@ -26,7 +26,7 @@ use table::{
     StoredChannel, StoredRule, WaitingMessage,
 };
 
-use crate::{Alerting, Carrier, Event, NoEmail, NotDone, Settings};
+use crate::{Alerting, Carrier, Event, Failure, NoEmail, Settings};
 
 /// What a receiver does with a request.
 #[derive(Debug, Clone)]
@@ -167,22 +167,22 @@ impl World {
     }
 
     /// The function is invoked by its schedule: it judges and sends.
-    pub(crate) async fn scheduled(&self) -> Result<(), NotDone> {
+    pub(crate) async fn scheduled(&self) -> Result<(), Failure> {
         self.scheduled_within(Duration::from_secs(50)).await
     }
 
     /// The function is invoked by its schedule, with so much time.
-    pub(crate) async fn scheduled_within(&self, time: Duration) -> Result<(), NotDone> {
+    pub(crate) async fn scheduled_within(&self, time: Duration) -> Result<(), Failure> {
         self.alerting.handle(Event::Schedule, Deadline::after(time)).await
     }
 
     /// The function is invoked by a hint: it sends.
-    pub(crate) async fn minute(&self) -> Result<(), NotDone> {
+    pub(crate) async fn minute(&self) -> Result<(), Failure> {
         self.hinted_within(Duration::from_secs(50)).await
     }
 
     /// The function is invoked by a hint, with so much time.
-    pub(crate) async fn hinted_within(&self, time: Duration) -> Result<(), NotDone> {
+    pub(crate) async fn hinted_within(&self, time: Duration) -> Result<(), Failure> {
         self.alerting.handle(Event::Hint, Deadline::after(time)).await
     }
 

@@ -25,11 +25,6 @@ pub(crate) struct Done {
     failed: Vec<String>,
 }
 
-/// Devices that failed, each with the reason.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("; "))]
-struct FailedDevices(Vec<String>);
-
 /// The largest number of buckets, and of devices that failed, that a log event names. All buckets are counted.
 const MAX_NAMED: usize = 10;
 
@@ -61,9 +56,7 @@ impl Done {
         if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
         }
-        if !self.failed.is_empty() {
-            log.warn("rollup.failed_devices", &FailedDevices(self.failed));
-        }
+        log.warn_all("rollup.failed_devices", self.failed);
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);
         }

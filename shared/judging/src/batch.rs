@@ -126,8 +126,7 @@ impl<S: Store> JudgingSession<'_, S> {
                     || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
                 {
                     let subject = AlertSubject::Device((*id).clone());
-                    let key = AlertKey { rule: rule.id.clone(), subject };
-                    matches.insert(key, Match { rule, written });
+                    matches.insert(rule.on(subject), Match { rule, written });
                 }
             }
         }

@@ -55,7 +55,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let mut of_device: Vec<&StoredRule> = rules.of(id, device.as_ref()).collect();
         of_device.retain(|rule| !judged.contains(&rule.id));
         let tasks = of_device.iter().map(|rule| {
-            let key = AlertKey { rule: rule.id.clone(), subject: AlertSubject::Device(id.clone()) };
+            let key = rule.on(AlertSubject::Device(id.clone()));
             (key, JudgingTask::Rule { rule, touched: Some(recheck.since) })
         });
         let report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
@@ -87,8 +87,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let after = recheck.after.as_ref();
         let mut subjects = subjects_of(&rule.rule, devices.iter());
         subjects.retain(|subject| after.is_none() || device_of(subject) > after);
-        let keys = subjects.into_iter().map(|subject| AlertKey { rule: id.clone(), subject });
-        let keys: BTreeSet<AlertKey> = keys.collect();
+        let keys: BTreeSet<AlertKey> =
+            subjects.into_iter().map(|subject| rule.on(subject)).collect();
 
         let tasks = keys.iter().map(|key| (key.clone(), task));
         let mut report = self.judge_all(Tasks::of(Trigger::Saved, rules, tasks)).await;
@@ -138,10 +138,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let devices = self.devices_for(&rule.rule, self.table.now).await?;
         let subjects = subjects_of(&rule.rule, devices.iter());
         let has_more = subjects.len() > MAX_AT_ONCE;
-        let task = |subject| {
-            let key = AlertKey { rule: rule.id.clone(), subject };
-            (key, JudgingTask::Rule { rule, touched: None })
-        };
+        let task = |subject| (rule.on(subject), JudgingTask::Rule { rule, touched: None });
         let tasks = subjects.into_iter().take(MAX_AT_ONCE).map(task);
 
         let mut report = self.judge_all(Tasks::of(Trigger::Saved, &rules, tasks)).await;

@@ -54,8 +54,7 @@ impl Rules {
         let mut found = Vec::new();
         for rule in self.rules.iter().filter(|rule| is_wanted(rule)) {
             let subjects = subjects_of(&rule.rule, devices.iter()).into_iter();
-            let key = |subject| AlertKey { rule: rule.id.clone(), subject };
-            found.extend(subjects.map(|subject| (key(subject), rule)));
+            found.extend(subjects.map(|subject| (rule.on(subject), rule)));
         }
         found
     }

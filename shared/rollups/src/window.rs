@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{QuarterHour, Rollup, TimeRange};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{StoreResult, StoredReading, StoredRollup};
+use table::{StoreResult, StoredReading, StoredRollup, at_once};
 
 use crate::bounds::Bounds;
 use crate::fold::{Assumed, Fold, Folded, Step, Store};
@@ -103,10 +102,9 @@ impl<S: Store> Fold<'_, S> {
 
     async fn fold_window(&self, found: Window) -> StoreResult<FoldedWindow> {
         self.note(&named_by_readings(found.values().flat_map(|(_, readings)| readings))).await?;
-        let folding: Vec<_> =
-            found.iter().map(|(quarter, it)| self.in_window(*quarter, it)).collect();
+        let folding = found.iter().map(|(quarter, it)| self.in_window(*quarter, it));
         let folded: Vec<(QuarterHour, Folded, Option<Rollup>)> =
-            stream::iter(folding).buffered(PUT_CONCURRENCY).try_collect().await?;
+            at_once(PUT_CONCURRENCY, folding).await?;
         let mut window = FoldedWindow::default();
         for (quarter, folded, put) in folded {
             window.put.extend(put.map(|rollup| (quarter, rollup)));

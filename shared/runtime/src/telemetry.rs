@@ -17,6 +17,9 @@ use crate::config::{Config, LOCAL};
 /// An invocation that the table's throttling refused in the end; a metric of the stack, whichever the function.
 const THROTTLED: &str = "requests.throttled";
 
+/// The most failures of a kind that an event names.
+const MAX_NAMED: usize = 10;
+
 /// Where the events go, and which of them.
 #[derive(Clone)]
 pub struct Telemetry {
@@ -153,6 +156,15 @@ impl WideEvent {
     pub fn warn(&mut self, what: &str, error: &dyn std::error::Error) {
         self.level = self.level.max(Level::Warn);
         self.set(what, chain(error));
+    }
+
+    /// Notes what went wrong and was mended, if anything did: the first of it, in one text.
+    pub fn warn_all(&mut self, what: &str, failures: impl IntoIterator<Item = String>) {
+        let named: Vec<String> = failures.into_iter().take(MAX_NAMED).collect();
+        if !named.is_empty() {
+            self.level = self.level.max(Level::Warn);
+            self.set(what, named.join("; "));
+        }
     }
 
     /// Notes something that somebody must look at.

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, MetricName};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Session;
+use table::{Session, at_once};
 
 use crate::density::Densities;
 use crate::error::SeriesError;
@@ -93,10 +92,8 @@ impl<'a> Budget<'a> {
         if self.devices.len() == 1 && new == rows.len() {
             return Ok(());
         }
-        let costs = rows.iter().map(|device| Box::pin(cost(session, device, self.densities)));
-        let costs: Vec<_> = costs.collect();
-        let costs: Vec<f64> =
-            stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+        let costs = rows.iter().map(|device| cost(session, device, self.densities));
+        let costs: Vec<f64> = at_once(DEVICE_CONCURRENCY, costs).await?;
         let spent = self.spend(costs.iter().sum());
         spent.map_err(|why| SeriesError::OutOfReach(self.too_dear(&first.question, why)))
     }

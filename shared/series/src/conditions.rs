@@ -14,8 +14,7 @@ mod tests;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Episode, Order, QuarterHour, TimeRange, episodes};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Session;
+use table::{Session, at_once};
 
 use crate::error::SeriesError;
 use crate::gather::DeviceQuestion;
@@ -72,16 +71,15 @@ async fn by_rollups(
 ) -> Result<Vec<Matching>, SeriesError> {
     let asked = questions.iter().map(|question| {
         let parts = parts(question);
-        Box::pin(async move {
+        async move {
             let mut matching = Matching::new();
             for part in parts {
                 matching.extend(plain::matching(session, question, part, search).await?);
             }
             Ok::<_, SeriesError>(matching)
-        })
+        }
     });
-    let asked: Vec<_> = asked.collect();
-    stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await
+    at_once(DEVICE_CONCURRENCY, asked).await
 }
 
 /// What matches, by the index, and by rollups where it may not be complete; else why it is not used.

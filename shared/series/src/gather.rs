@@ -12,10 +12,9 @@ use domain::{
     CalendarUnit, Device, FoldRules, MetricName, MetricRule, Order, QuarterHour, Reading, Rollup,
     RoomId, TimeRange, Timestamp,
 };
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rollups::is_closing;
 use table::sizes::ItemSizes;
-use table::{NearestReading, RangeQuery, ReadingKey, Session, StoredRollup};
+use table::{NearestReading, RangeQuery, ReadingKey, Session, StoredRollup, at_once};
 
 use super::error::SeriesError;
 use super::grid::{Grid, joined, uncovered};
@@ -359,8 +358,7 @@ impl<'a> Gathering<'a> {
             let asked = parts.map(|part| async move {
                 session.quarters(self.question.device.id(), part, false).await
             });
-            let asked: Vec<_> = asked.collect();
-            let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
+            let found: Vec<_> = at_once(GAP_CONCURRENCY, asked).await?;
             quarters.extend(found.into_iter().flatten());
             if let Some(quarter) = quarters.get(MAX_ROLLUPS) {
                 return Err(SeriesError::OutOfReach(self.too_many(quarter.range.from(), days)));

@@ -18,6 +18,7 @@ pub mod sizes;
 mod alert;
 mod alert_ports;
 mod annotations;
+mod at_once;
 mod companion;
 mod deadline;
 mod deletion_ports;
@@ -56,6 +57,7 @@ pub use alert_ports::{
     ReadWaitingMessages, SendWaitingMessages,
 };
 pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};
+pub use at_once::{AtOnce, at_once};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use deletion_ports::{

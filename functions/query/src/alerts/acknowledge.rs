@@ -40,7 +40,7 @@ pub(crate) async fn by_token(
 
     let is_any = match &subject {
         Some(subject) => {
-            let key = AlertKey { rule: rule.id.clone(), subject: subject.clone() };
+            let key = rule.on(subject.clone());
             let state = states::one(&key, call).await?;
             acknowledge(state, call).await?
         }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
-use table::{RangeQuery, ReadingKey, Session};
+use table::{RangeQuery, ReadingKey, Session, at_once};
 
 use super::failure::Failure;
 use crate::ports::Store;
@@ -49,15 +48,12 @@ pub(super) async fn read(
     budget: &mut Budget<'_>,
 ) -> Result<Vec<Found>, Failure> {
     let densities = budget.densities;
-    let levels = wanted.iter().map(|device| Box::pin(reads.level(session, device, densities)));
-    let levels: Vec<_> = levels.collect();
-    let levels: Vec<(Level, f64)> =
-        stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+    let levels = wanted.iter().map(|device| reads.level(session, device, densities));
+    let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
     budget.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
-    let found = found.map(|(device, (level, _))| Box::pin(reads.found(session, device, level)));
-    let found: Vec<_> = found.collect();
-    stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
+    let found = found.map(|(device, (level, _))| reads.found(session, device, level));
+    at_once(DEVICE_CONCURRENCY, found).await
 }
 
 fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {

@@ -1,10 +1,9 @@
 //! Finds the newest values of devices, by the readings' own time. Caches none.
 
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::RollupStateCache;
 use table::sizes::{of_largest_reading, of_reading};
-use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup};
+use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup, at_once};
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
@@ -56,8 +55,7 @@ impl<S: Store> NewestReader<'_, S> {
         devices: Vec<(&Device, Vec<&MetricName>)>,
     ) -> StoreResult<Vec<Option<LatestValues>>> {
         let questions = devices.iter().map(|(device, wanted)| self.newest(device, wanted));
-        let questions: Vec<_> = questions.collect();
-        stream::iter(questions).buffered(LATEST_CONCURRENCY).try_collect().await
+        at_once(LATEST_CONCURRENCY, questions).await
     }
 
     /// The newest value of each metric among the newest readings. A wanted metric that these lack is searched further back,

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::chain;
-use table::{ListPage, Listing, MAX_CACHED_ENTRIES};
+use table::{ListPage, Listing, MAX_CACHED_ENTRIES, at_once};
 
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::ports::Store;
@@ -221,10 +220,8 @@ pub(crate) async fn indexed_devices_of_rooms(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Option<ListPage<Device>>, Problem> {
     let session = call.session;
-    let asked: Vec<_> =
-        rooms.iter().map(|room| Box::pin(session.room_device_page(room, after, limit))).collect();
-    let pages: Result<Vec<_>, _> =
-        stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
+    let asked = rooms.iter().map(|room| session.room_device_page(room, after, limit));
+    let pages: Result<Vec<_>, _> = at_once(ROOM_CONCURRENCY, asked).await;
     let mut all = ListPage { listing: Listing::default(), has_more: false };
     for page in pages? {
         let Some(page) = page else { return Ok(None) };

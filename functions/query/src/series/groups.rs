@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
     BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
     MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
 };
+use table::at_once;
 
 use super::columns::MetricColumns;
 use super::plan::RowPlan;
@@ -173,9 +173,8 @@ pub(super) async fn read_rows<'a, S: Store>(
     let found = devices
         .iter()
         .zip(&rows)
-        .map(|((_, names), row)| Box::pin(device_values(session, &row.question, names, spans)));
-    let found: Vec<_> = found.collect();
-    stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
+        .map(|((_, names), row)| device_values(session, &row.question, names, spans));
+    at_once(DEVICE_CONCURRENCY, found).await
 }
 
 /// The rooms of an answer by rooms, for the readings that are in none of its rows.

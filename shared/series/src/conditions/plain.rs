@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{Condition, MetricMeans, MetricName, QuarterHour, TimeRange};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Session;
+use table::{Session, at_once};
 
 use super::matching::{Matching, is_of, months};
 use super::search::EpisodeSearch;
@@ -24,7 +23,7 @@ pub(crate) async fn matching(
     search: &EpisodeSearch,
 ) -> Result<Matching, SeriesError> {
     let asked = months(part).into_iter().map(|month| {
-        Box::pin(async move {
+        async move {
             let grid = Grid::quarters(month);
             // A quarter in which the device was in several rooms counts for each, as a whole.
             let whole = DeviceQuestion { grid: &grid, rooms: None, ..*question };
@@ -32,11 +31,9 @@ pub(crate) async fn matching(
             let matching =
                 pieces.iter().filter_map(|piece| matching_piece(piece, question, search));
             Ok::<Matching, SeriesError>(matching.collect())
-        })
+        }
     });
-    let asked: Vec<_> = asked.collect();
-    let found: Vec<Matching> =
-        stream::iter(asked).buffered(MONTH_CONCURRENCY).try_collect().await?;
+    let found: Vec<Matching> = at_once(MONTH_CONCURRENCY, asked).await?;
     Ok(found.into_iter().flatten().collect())
 }
 

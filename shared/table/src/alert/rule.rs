@@ -1,9 +1,9 @@
 //! A rule of alerts as the table keeps it. Judges nothing.
 
-use alerts::Rule;
+use alerts::{AlertSubject, Rule};
 use domain::RuleId;
 
-use crate::Expected;
+use crate::{AlertKey, Expected};
 
 /// A rule of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,12 @@ pub struct StoredRule {
 }
 
 impl StoredRule {
+    /// The key of its state on a subject.
+    #[must_use]
+    pub fn on(&self, subject: AlertSubject) -> AlertKey {
+        AlertKey { rule: self.id.clone(), subject }
+    }
+
     /// What a put of it expects in its place: the version before.
     #[must_use]
     pub const fn expected(&self) -> Expected {
