@@ -99,8 +99,6 @@ pub(crate) struct EpisodeChange {
     pub(crate) episode: Fired,
     /// When it ended; `None` where it fires.
     pub(crate) ended: Option<Timestamp>,
-    /// The newest value at that instant.
-    pub(crate) value: Option<Decimal>,
 }
 
 impl EpisodeChange {
@@ -203,7 +201,7 @@ impl Fold {
             }
             Phase::Normal { .. } | Phase::Firing { .. } => return,
         };
-        changes.push(EpisodeChange { episode, ended, value: self.value.clone() });
+        changes.push(EpisodeChange { episode, ended });
     }
 
     fn fall_silent(&mut self, rule: &Rule, at: Timestamp) {

@@ -2,15 +2,14 @@
 //! text of the answer. Has no store, no HTTP and no clock.
 //!
 //! `parser` makes statements of the text (`lexer`, `ast`, `parameters`), `compile` checks a `SELECT` against the fields
-//! and tags that there are (`series`, `room_tag`), `plan` joins it with those around it, and `selection` says what is read for it
-//! (`wanted`). Of what was read, `group` groups points by tags, `aggregate`, `fill`, `transform` and `math` make values
+//! and tags that there are (`series`, `room_tag`), `plan` joins it with those around it, and `selection` says what is read
+//! for it. Of what was read, `group` groups points by tags, `aggregate`, `fill`, `transform` and `math` make values
 //! of them, and `table` makes `rows`: these are points for a statement around, or `answer` writes them. `show` lists
 //! names, values and series.
 
 mod aggregate;
 mod answer;
 mod ast;
-mod bounds;
 mod compile;
 mod condition;
 mod duration;
@@ -33,7 +32,6 @@ mod show;
 mod table;
 mod transform;
 mod value;
-mod wanted;
 mod windows;
 
 pub use answer::{Epoch, Form, OutSeries, Outcome};
@@ -46,6 +44,5 @@ pub use parser::parse;
 pub use plan::{Plan, Statements};
 pub use room_tag::RoomTexts;
 pub use rows::Rows;
-pub use selection::{Answer, OutGroup, Selection};
+pub use selection::{Answer, OutGroup, Selection, Wanted, Way};
 pub use show::{show, show_databases, show_retention_policies};
-pub use wanted::{Wanted, Way};

@@ -3,25 +3,57 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, MetricName, Order, Reading, RoomId, TimeRange, Timestamp};
 
-use crate::bounds::{MAX_SERIES, MAX_VALUES, too_many_series, too_many_values};
 use crate::compile::{Query, Shown};
 use crate::condition::{add_compared, nanoseconds};
 use crate::duration::{MILLISECOND, SECOND};
-use crate::error::QueryError;
+use crate::error::{MAX_SERIES, MAX_VALUES, QueryError, too_many_series, too_many_values};
 use crate::extreme::{Extreme, extremes};
 use crate::function::{Call, PointAggregate};
-use crate::group::{Found, Group, Grouping, may_hold, may_hold_in};
+use crate::group::{Found, Group, Grouping, counts, may_hold, may_hold_in};
 use crate::room_tag::{ROOM, RoomTexts, room_of};
 use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::table::{Frame, Span, rows};
-use crate::wanted::{Wanted, Way};
 use crate::windows::InstantRange;
 
 /// The shortest windows that rollups tell: a quarter of an hour.
 const MIN_ROLLED_UP: i64 = 900 * SECOND;
+
+/// The way in which the data of a `SELECT` are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// All readings of the range.
+    Readings,
+    /// Rollups of the rows of a grid, and readings where there are none.
+    Rollups,
+    /// The newest readings, or the oldest, until each metric has so many.
+    Some(Order, usize),
+}
+
+/// A device, and the metrics of it that are wanted.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The device.
+    pub device: &'a Device,
+    pub(crate) metrics: BTreeSet<&'a MetricName>,
+}
+
+impl<'a> Wanted<'a> {
+    /// The metrics that have fewer than `number` values among the readings that are found.
+    #[must_use]
+    pub fn lacking(&self, found: &[Reading], number: usize) -> Vec<&'a MetricName> {
+        let has = |reading: &&Reading, metric: &MetricName| {
+            let value = reading.metrics().get(metric);
+            value.is_some_and(|value| counts(self.device, metric, value))
+        };
+        let metrics = self.metrics.iter().copied();
+        metrics
+            .filter(|metric| found.iter().filter(|reading| has(reading, metric)).count() < number)
+            .collect()
+    }
+}
 
 /// A `SELECT` that is checked, with the series that it is about.
 #[derive(Debug)]

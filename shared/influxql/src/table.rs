@@ -2,9 +2,8 @@
 
 use crate::aggregate::{Sample, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
-use crate::bounds::{most_windows, too_many_windows};
 use crate::compile::{Query, Shown};
-use crate::error::QueryError;
+use crate::error::{QueryError, most_windows, too_many_windows};
 use crate::fill::{are_whole, filled, of_kind};
 use crate::function::{AggregateCall, Call, PointAggregate};
 use crate::group::{Group, Row};

@@ -215,10 +215,6 @@ impl<S: Store> Look<'_, S> {
         let value =
             |sample: &Sample| Some(Value { timestamp: sample.at, value: sample.value.clone() });
         self.found.push(Event {
-            timestamp: to.at,
-            device_id: device.id().clone(),
-            metric: self.name.clone(),
-            events: vec![flag],
             amount: Some(step.amount),
             size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
             amount_if_wrapped: rule.if_wrapped(from, to).filter(|_| flag == Flag::Ambiguous),
@@ -226,17 +222,23 @@ impl<S: Store> Look<'_, S> {
             verdicts: rule.verdicts(from, to),
             from: value(from),
             to: value(to),
-            until: None,
+            ..self.event(device, to.at, vec![flag])
         });
     }
 
     /// Notes a bucket whose events cannot be found any more.
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
-        self.found.push(Event {
-            timestamp: range.from(),
+        let event = self.event(device, range.from(), flags.iter().collect());
+        self.found.push(Event { until: Some(range.to()), ..event });
+    }
+
+    /// An event of which nothing more is known.
+    fn event(&self, device: &Device, timestamp: Timestamp, events: Vec<Flag>) -> Event {
+        Event {
+            timestamp,
             device_id: device.id().clone(),
             metric: self.name.clone(),
-            events: flags.iter().collect(),
+            events,
             amount: None,
             size: None,
             amount_if_wrapped: None,
@@ -244,7 +246,7 @@ impl<S: Store> Look<'_, S> {
             verdicts: Vec::new(),
             from: None,
             to: None,
-            until: Some(range.to()),
-        });
+            until: None,
+        }
     }
 }

@@ -20,7 +20,6 @@ mod grid;
 mod horizon;
 mod left_out;
 mod neighbours;
-mod not_combined;
 mod ports;
 mod presence;
 #[cfg(test)]
@@ -41,8 +40,10 @@ pub use gather::{
 };
 pub use grid::{Grid, MAX_ROWS};
 pub use horizon::{Horizon, RollupStateCache, ceiling};
-pub use left_out::{BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, too_many};
-pub use not_combined::{NotCombined, OutOfMeans};
+pub use left_out::{
+    BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, NotCombined, OutOfMeans,
+    too_many,
+};
 pub use ports::{ConditionsStore, Store};
 pub use presence::{Presence, presences};
 pub use unfolded::{RollupLag, UnfoldedChanges};

@@ -10,8 +10,7 @@ use table::{
     ConditionsPage, ConditionsQuery, IndexedQuarter, QueryConditions, Session, StoreResult,
 };
 
-use super::matching::{Matching, is_of, months};
-use super::search::EpisodeSearch;
+use super::{EpisodeSearch, Matching, is_of, months};
 use crate::gather::DeviceQuestion;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader

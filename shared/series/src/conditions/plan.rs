@@ -10,8 +10,7 @@ use table::sizes::{INDEXED, ItemSizes, units_of};
 use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
-use super::matching::months;
-use super::search::EpisodeSearch;
+use super::{EpisodeSearch, months};
 use crate::gather::DeviceQuestion;
 
 /// Shorter ranges are read whole.

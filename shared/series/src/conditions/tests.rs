@@ -21,8 +21,7 @@ use table::{
 };
 
 use super::plan::IndexPlan;
-use super::search::EpisodeSearch;
-use super::{find, matching};
+use super::{EpisodeSearch, find, months};
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, Level, MAX_READ};
 use crate::grid::Grid;
@@ -621,7 +620,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
 
 #[test]
 fn a_range_is_cut_at_months_of_utc() {
-    let months = matching::months(range(0, 40 * DAY));
+    let months = months(range(0, 40 * DAY));
     let february = Zone::UTC.day(given::date("2026-02-01")).expect("a day");
     assert_eq!((months.len(), months[1].from()), (3, february.from()));
     assert_eq!((months[0].from(), months[2].to()), (at(0), at(40 * DAY)));
