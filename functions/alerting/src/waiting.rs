@@ -205,10 +205,7 @@ pub(crate) fn choose(
     states: &Listing<StoredAlertState>,
     now: Timestamp,
 ) -> Chosen {
-    let damaged = states.damaged();
-    let states: BTreeMap<&AlertKey, &AlertState> =
-        states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
-
+    let (damaged, states) = (states.damaged(), by_key(states));
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -242,6 +239,10 @@ pub(crate) fn choose(
     chosen
 }
 
+fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState> {
+    states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
+}
+
 /// Whether a message is about nothing but the channel.
 pub(crate) fn is_test(message: &WaitingMessage) -> bool {
     message.told.message.news == alerts::News::Test
@@ -259,9 +260,7 @@ pub(crate) fn choose_repeated(
     later: &[WaitingMessage],
     states: &Listing<StoredAlertState>,
 ) -> Chosen {
-    let damaged = states.damaged();
-    let states: BTreeMap<&AlertKey, &AlertState> =
-        states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
+    let (damaged, states) = (states.damaged(), by_key(states));
     let mut newest: BTreeMap<AlertKey, WaitingMessage> = BTreeMap::new();
     for message in repeated.iter().chain(later) {
         let known = newest.entry(message.told.alert.clone()).or_insert_with(|| message.clone());

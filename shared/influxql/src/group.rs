@@ -12,7 +12,7 @@ use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::value::Value;
 
-/// A series among those that are grouped, and the room of its points.
+/// A series among those that are grouped, by its index, and the room of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InstanceKey<'a> {
     index: usize,
@@ -24,12 +24,6 @@ struct InstanceKey<'a> {
 struct IndexedSeries<'a> {
     index: usize,
     series: &'a Series<'a>,
-}
-
-impl<'a> IndexedSeries<'a> {
-    const fn key(self, room: Option<&'a RoomId>) -> InstanceKey<'a> {
-        InstanceKey { index: self.index, room }
-    }
 }
 
 /// The points of a series that have the same tags.
@@ -162,7 +156,7 @@ impl<'a> Instance<'a> {
         let is_of_counter = |field: &Field<'_>| is_counter(field.device, field.metric);
         let tags = series.keys().map(|key| (key, series.tag(key, room)));
         Self {
-            key: of.key(room),
+            key: InstanceKey { index: of.index, room },
             tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
             is_counter: metrics
                 .iter()
@@ -315,7 +309,7 @@ impl<'a> Grouping<'a> {
         let has_field = |name: &str| of.series.field(name).is_some();
         let tag = |name: &str| of.series.tag(name, room);
         let holds = self.holds(values, has_field, tag);
-        holds.then(|| self.place(groups, of.key(room), tag, make))
+        holds.then(|| self.place(groups, InstanceKey { index: of.index, room }, tag, make))
     }
 
     /// The group of an instance, and its place there.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{DeviceId, MetricName};
 use table::{Session, at_once};
 
-use crate::density::Densities;
+use crate::density::{Cost, Densities};
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, Level};
 use crate::left_out::DEVICE_CONCURRENCY;
@@ -74,30 +74,6 @@ impl<'a> Budget<'a> {
         if units > max_units { Err(TooDear { units, max_units }) } else { Ok(()) }
     }
 
-    /// Adds the rows of devices.
-    async fn spend_on_rows(
-        &mut self,
-        session: Session<'_, impl Store>,
-        rows: &[DeviceRows<'_>],
-    ) -> Result<(), SeriesError> {
-        let Some(first) = rows.first() else { return Ok(()) };
-        let is_new =
-            |rows: &&DeviceRows<'_>| self.devices.insert(rows.question.device.id().clone());
-        let new = rows.iter().filter(is_new).count();
-        self.values += rows.iter().map(DeviceRows::values).sum::<usize>();
-        if self.values > MAX_ROW_VALUES {
-            return Err(SeriesError::OutOfReach(self.too_many(&first.question)));
-        }
-        // A single device has bounds of its own, each time that it is read: what it is read for again counts.
-        if self.devices.len() == 1 && new == rows.len() {
-            return Ok(());
-        }
-        let costs = rows.iter().map(|device| cost(session, device, self.densities));
-        let costs: Vec<f64> = at_once(DEVICE_CONCURRENCY, costs).await?;
-        let spent = self.spend(costs.iter().sum());
-        spent.map_err(|why| SeriesError::OutOfReach(self.too_dear(&first.question, why)))
-    }
-
     /// The number of devices, in words.
     fn devices(&self) -> String {
         match self.devices.len() {
@@ -159,15 +135,24 @@ impl<'r, S: Store> RowReader<'r, S> {
     ///
     /// If they are too many or too dear together; the message says what to ask instead.
     pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
-        self.budget.spend_on_rows(self.session, rows).await
-    }
-}
+        let Some(first) = rows.first() else { return Ok(()) };
+        let (session, budget) = (self.session, &mut self.budget);
+        let is_new =
+            |rows: &&DeviceRows<'_>| budget.devices.insert(rows.question.device.id().clone());
+        let new = rows.iter().filter(is_new).count();
+        budget.values += rows.iter().map(DeviceRows::values).sum::<usize>();
+        if budget.values > MAX_ROW_VALUES {
+            return Err(SeriesError::OutOfReach(budget.too_many(&first.question)));
+        }
+        // A single device has bounds of its own, each time that it is read: what it is read for again counts.
+        if budget.devices.len() == 1 && new == rows.len() {
+            return Ok(());
+        }
 
-/// About how many read units the rows of a device take.
-async fn cost(
-    session: Session<'_, impl Store>,
-    rows: &DeviceRows<'_>,
-    densities: &Densities,
-) -> Result<f64, SeriesError> {
-    Ok(densities.cost(session, &rows.question).await?.of(rows.question.coarsest))
+        let costs = rows.iter().map(|rows| budget.densities.cost(session, &rows.question));
+        let costs: Vec<Cost> = at_once(DEVICE_CONCURRENCY, costs).await?;
+        let units = rows.iter().zip(costs).map(|(rows, cost)| cost.of(rows.question.coarsest));
+        let spent = budget.spend(units.sum());
+        spent.map_err(|why| SeriesError::OutOfReach(budget.too_dear(&first.question, why)))
+    }
 }
