@@ -19,7 +19,7 @@ pub(crate) struct Done {
     /// Why rechecks are missing, if the table refused their rules or the rechecks themselves.
     pub(crate) rechecks_refused: Option<StoreError>,
     /// Buckets that are left to the queue, with the reasons for the first of them.
-    queued: usize,
+    pub(crate) queued: u64,
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
     failed: Vec<String>,

@@ -179,10 +179,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// What waits in the queue now; `None` where the queue does not tell, which holds up no sweep.
+    /// What waits in the queue now, at least what this invocation has left there; `None` where the queue does not tell, which
+    /// holds up no sweep. SQS counts a new message within a minute:
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &Run<'_, S>) -> Option<QueueDepth> {
-        let messages = self.queue.depth(run.noting.invocation).await.ok()?;
-        Some(QueueDepth { messages, at: self.clock.now() })
+        let counted = self.queue.depth(run.noting.invocation).await.ok()?;
+        Some(QueueDepth { messages: counted.max(run.done.queued), at: self.clock.now() })
     }
 
     /// The devices that may have left quarters up to `target` to the sweep. Devices that are registered after the list

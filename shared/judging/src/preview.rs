@@ -136,11 +136,11 @@ impl<S: Store> JudgingSession<'_, S> {
         let devices = self.devices().await?;
         let mean = RoomMean::of(room, metric, &devices, horizon);
         let means = self.means_between(&mean, range.from(), range.to()).await?;
-        let overdue = mean.overdue(self.table.now);
+        let overdue = means.overdue(self.table.now);
 
         let silence = Patience { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
         let mut past = Past::begin(rule, silence, range.from(), begins_normal);
-        past.take(&means, range.to());
+        past.take(&means.values, range.to());
         Ok(preview_of(past, Vec::new()))
     }
 

@@ -30,9 +30,10 @@ impl<S: Store> JudgingSession<'_, S> {
                 let devices = self.devices().await?;
                 let horizon = self.horizon().await?;
                 let mean = RoomMean::of(room, metric, &devices, &horizon);
+                let means = self.means_since(&mean, start).await?;
                 // Nobody can tell yet whether the room was silent in this time.
-                pauses.extend(mean.overdue(self.table.now));
-                (self.means_since(&mean, start).await?, ROOM_SILENCE)
+                pauses.extend(means.overdue(self.table.now));
+                (means.values, ROOM_SILENCE)
             }
             (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
         };

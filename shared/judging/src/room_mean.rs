@@ -1,17 +1,19 @@
 //! The mean of a room by quarters of an hour, or the sum of what adds up, as a series has it. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::once;
 
 use alerts::{Observation, Start};
 use chrono::TimeDelta;
 use domain::{
-    Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
-    meter_of, meters_above,
+    Aggregate, Device, DeviceId, MetricName, MetricRule, Order, QuarterHour, RoomId, TimeRange,
+    Timestamp, meter_of, meters_above,
 };
 use series::{
     Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
     SeriesError, device_values, value_of,
 };
+use table::NearestReading;
 
 use crate::Result;
 use crate::devices::Devices;
@@ -23,6 +25,21 @@ pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 /// For how long a quarter is the newest sealed one, from its end on: a quarter of an hour, the eleven minutes before the
 /// next one may be sealed, a round of all groups, and the sweep itself.
 const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
+
+/// Means of a room, each at the end of its quarter.
+pub(crate) struct RoomMeans {
+    pub(crate) values: Vec<Observation>,
+    /// Up to when they are known; `None` if no device has a part in the mean.
+    until: Option<Timestamp>,
+}
+
+impl RoomMeans {
+    /// The time from when the next quarter should have been known until now; `None` if rollups are not behind, or no
+    /// device has a part in the mean. Nobody can tell yet whether the room was silent in it.
+    pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
+        TimeRange::new(self.until?.saturating_add(SEALED_WITHIN), now).ok()
+    }
+}
 
 /// The mean of a metric in a room, of the devices that are there now.
 pub(crate) struct RoomMean<'a> {
@@ -95,14 +112,6 @@ impl<'a> RoomMean<'a> {
         self.devices.get(id)?.behind()
     }
 
-    /// The time from when the next quarter should have been sealed until now; `None` if the sweep is not
-    /// behind, or no device has a part in the mean. Nobody can tell yet whether the room was silent after its
-    /// last sealed quarter.
-    pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
-        let sealed = self.sealed_until()?;
-        TimeRange::new(sealed.saturating_add(SEALED_WITHIN), now).ok()
-    }
-
     /// The end of the time that is sealed of all members; `None` without members.
     pub(crate) fn sealed_until(&self) -> Option<Timestamp> {
         let sealed = self.members.iter().map(|device| self.horizon.rolled_up(device.id()));
@@ -116,19 +125,19 @@ impl<S: Store> JudgingSession<'_, S> {
         &self,
         mean: &RoomMean<'_>,
         start: &Start,
-    ) -> Result<Vec<Observation>> {
+    ) -> Result<RoomMeans> {
         let quarter = QuarterHour::of(start.from()).start();
         let from = QuarterHour::of(quarter.saturating_add(-QuarterHour::LENGTH)).start();
         self.means_between(mean, from, Timestamp::MAX).await
     }
 
-    /// The means of a time: each at the end of its quarter, up to what is sealed of all the room's devices.
+    /// The means of a time, up to what is sealed of all the room's devices and does not wait in the queue of rollups.
     pub(crate) async fn means_between(
         &self,
         mean: &RoomMean<'_>,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<Observation>> {
+    ) -> Result<RoomMeans> {
         if mean.members.len() > MAX_DEVICES {
             let RoomMean { room, metric, members, .. } = mean;
             let number = members.len();
@@ -139,7 +148,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let sealed = mean.sealed_until();
         let Some(range) = sealed.and_then(|sealed| TimeRange::new(from, to.min(sealed)).ok())
         else {
-            return Ok(Vec::new());
+            return Ok(RoomMeans { values: Vec::new(), until: sealed });
         };
 
         let grid = Grid::quarters(range);
@@ -150,8 +159,34 @@ impl<S: Store> JudgingSession<'_, S> {
             let values = device_values(self.table, &ask, names, spans);
             found.push(values.await?);
         }
+        let mut until = range.to();
+        if mean.horizon.has_waiting_quarters() {
+            for values in &found {
+                until = until.min(self.folded_until(values, range).await?);
+            }
+        }
+
         let presences = self.presences(mean, &found, &grid).await?;
-        Ok(mean.combine(&found, &presences, &grid))
+        let mut values = mean.combine(&found, &presences, &grid);
+        values.retain(|value| value.at <= until);
+        Ok(RoomMeans { values, until: Some(until) })
+    }
+
+    /// The beginning of the first quarter in which a device has readings and no rollup, else the end of the range. A sweep
+    /// seals quarters of a device that the table throttles, and leaves them to the queue.
+    async fn folded_until(&self, values: &DeviceValues<'_>, range: TimeRange) -> Result<Timestamp> {
+        let (device, order) = (values.device.id(), Order::Ascending);
+        let ends = values.gathered.pieces.iter().map(|piece| piece.range.to());
+        let begins = values.gathered.pieces.iter().map(|piece| piece.range.from());
+
+        for (from, to) in once(range.from()).chain(ends).zip(begins.chain([range.to()])) {
+            let Ok(gap) = TimeRange::new(from.max(range.from()), to) else { continue };
+            let nearest = NearestReading { device, range: gap, order, consistent: true };
+            if let Some(reading) = nearest.find(self.table).await? {
+                return Ok(QuarterHour::of(reading.at).start());
+            }
+        }
+        Ok(range.to())
     }
 
     /// When the meters above devices of a sum were in the room.

@@ -35,6 +35,13 @@ impl Horizon {
         self.state.as_deref()
     }
 
+    /// Whether quarters that count as rolled up wait in the queue, because the table throttled their device.
+    #[must_use]
+    pub fn has_waiting_quarters(&self) -> bool {
+        let queue = self.state().and_then(|state| state.queue);
+        queue.is_some_and(|depth| depth.messages > 0)
+    }
+
     /// The rollups that were read so far although they are of older settings, and will be folded again.
     pub(crate) const fn outdated(&self) -> &Arc<AtomicUsize> {
         &self.outdated
