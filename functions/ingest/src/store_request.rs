@@ -40,7 +40,7 @@ impl StoreRequest<'_> {
     }
 
     /// All readings, those with a timestamp first.
-    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> {
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> + Clone {
         self.timed.readings.iter().chain(&self.arrivals.readings)
     }
 

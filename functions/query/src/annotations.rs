@@ -15,7 +15,6 @@ use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
-use crate::registry::lookup;
 
 /// The largest body: more than the longest text takes.
 const MAX_BODY: usize = 8 << 10;
@@ -37,8 +36,7 @@ pub(crate) async fn list(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let query = query(call)?;
-    let found = call.session.annotations(&query).await;
-    let AnnotationPage { annotations, has_more } = found?;
+    let AnnotationPage { annotations, has_more } = call.session.annotations(&query).await?;
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind = |annotation: &Annotation| {
@@ -86,17 +84,14 @@ pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let body: AnnotationBody = body::read(call.request, MAX_BODY)?;
     let annotation = body.annotation(annotation_id(call)?)?;
     match &annotation.about {
-        Annotated::Device(id) => drop(lookup::device_of(id, registry, call).await?),
-        Annotated::Room(id) => drop(lookup::room_of(id, registry, call).await?),
-        Annotated::Home(id) => drop(lookup::rooms_of_home(id, registry, call).await?),
+        Annotated::Device(id) => drop(handlers.device_of(id, call).await?),
+        Annotated::Room(id) => drop(handlers.room_of(id, call).await?),
+        Annotated::Home(id) => drop(handlers.rooms_of_home(id, call).await?),
     }
-    let put = call.session.put_annotation(&annotation).await;
-    put?;
+    call.session.put_annotation(&annotation).await?;
     Ok(Response::json(200, &AnnotationRow::from(&annotation)))
 }
 
@@ -106,8 +101,7 @@ pub(crate) async fn delete(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = annotation_id(call)?;
-    let deleted = call.session.delete_annotation(&id).await;
-    let deleted = usize::from(deleted?);
+    let deleted = usize::from(call.session.delete_annotation(&id).await?);
     Ok(Response::json(200, &json!({"deleted": deleted, "has_more": false, "left": 0})))
 }
 

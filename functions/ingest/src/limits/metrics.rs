@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{Device, MAX_KNOWN_METRICS, MetricName, Timestamp};
+use runtime::registry::FoundDevices;
 
 use super::new_names::NewNames;
-use crate::registry::found::FoundDevices;
 use crate::store_request::{StoreRequest, refusal};
 
 /// New metrics of the last minutes' merging writes. They count towards the limit until the registry has them.

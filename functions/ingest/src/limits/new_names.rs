@@ -1,11 +1,11 @@
 //! Names that devices introduced in the last minutes, such as metrics and rooms. They count towards a limit until the
 //! registry has noted them. Reads and writes no table.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Timestamp};
+use table::BoundedMemory;
 
 /// The number of devices whose names are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
@@ -14,19 +14,12 @@ const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
 
 /// Names that the registry may not have noted yet. Without them, overlapping requests would not see each other's names.
 #[derive(Debug)]
-pub(super) struct NewNames<N>(Mutex<HashMap<DeviceId, OfDevice<N>>>);
+pub(super) struct NewNames<N>(BoundedMemory<DeviceId, BTreeSet<N>>);
 
-impl<N> Default for NewNames<N> {
+impl<N: Clone> Default for NewNames<N> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(BoundedMemory::new(MAX_DEVICES, REMEMBERED))
     }
-}
-
-/// The names of a device, and when the last of them was introduced.
-#[derive(Debug)]
-struct OfDevice<N> {
-    names: BTreeSet<N>,
-    at: Timestamp,
 }
 
 impl<N: Ord + Clone> NewNames<N> {
@@ -45,25 +38,17 @@ impl<N: Ord + Clone> NewNames<N> {
             return Ok(());
         }
 
-        let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if devices.len() >= MAX_DEVICES && !devices.contains_key(id) {
-            devices.clear();
-        }
-        let device = devices.entry(id.clone());
-        let device = device.or_insert_with(|| OfDevice { names: BTreeSet::new(), at: now });
-        if now.since(device.at).abs() >= REMEMBERED {
-            device.names.clear();
-        }
-        device.names.retain(|name| !is_noted(name));
-
-        let is_new = |name: &&N| !device.names.contains(*name);
+        let mut remembered = self.0.get(id, now).unwrap_or_default();
+        remembered.retain(|name| !is_noted(name));
+        let is_new = |name: &&N| !remembered.contains(*name);
         let new: Vec<&N> = unknown.into_iter().filter(is_new).collect();
-        if let Some(beyond) = new.get(free.saturating_sub(device.names.len())) {
+        if let Some(beyond) = new.get(free.saturating_sub(remembered.len())) {
             return Err(beyond);
         }
+
         if !new.is_empty() {
-            device.names.extend(new.into_iter().cloned());
-            device.at = now;
+            remembered.extend(new.into_iter().cloned());
+            self.0.keep(id.clone(), remembered, now);
         }
         Ok(())
     }

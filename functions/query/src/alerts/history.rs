@@ -18,26 +18,23 @@ use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
-use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
 pub(crate) async fn history(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
     let now = call.session.now;
 
     let query = query(call)?;
-    let page = call.session.told_messages(&query).await;
-    let ListPage { listing, has_more } = page?;
+    let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
     let told = readable(listing, call);
     if told.is_empty() {
         // Of a rule that never was.
         rules::known(call).await?;
     }
-    let horizon = known_state.horizon(call.session).await?;
-    let snapshot = lookup::snapshot(registry, call).await?;
+    let horizon = handlers.known_state.horizon(call.session).await?;
+    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();
 

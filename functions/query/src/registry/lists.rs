@@ -22,17 +22,9 @@ pub(crate) async fn devices(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
     let search = Search::of(&call.params, call.session.now)?;
-    let snapshot = lookup::snapshot_for_list(registry, call).await?;
-    if search.is_unconditional() && !snapshot.has_all_devices {
-        let rooms = search.room().map(|room| [room.clone()].into());
-        let page = lookup::device_page(&list, rooms.as_ref(), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_devices(handlers, call, &list, devices, page.has_more).await;
-    }
+    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     let Found { devices, mut rest, plan, is_of_readings } =
         search::find(&search, &snapshot, &handlers.newest_reader(call), &list, call).await?;
     let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
@@ -55,12 +47,9 @@ pub(crate) async fn devices_of_room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_room(registry, &list, call).await?;
-    let (devices, has_more) = members.devices();
-    page_of_devices(handlers, call, &list, devices, has_more).await
+    let members = handlers.members_of_room(&list, call).await?;
+    page_of_members(handlers, call, &list, &members).await
 }
 
 /// `GET /homes/{id}/devices`
@@ -68,24 +57,21 @@ pub(crate) async fn devices_of_home(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_home(registry, &list, call).await?;
-    let (devices, has_more) = members.devices();
-    page_of_devices(handlers, call, &list, devices, has_more).await
+    let members = handlers.members_of_home(&list, call).await?;
+    page_of_members(handlers, call, &list, &members).await
 }
 
-/// A page of devices, by id. The table may have more devices.
-async fn page_of_devices(
+/// A page of the devices of rooms.
+async fn page_of_members(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
     list: &ListRequest,
-    devices: Vec<&Device>,
-    has_more: bool,
+    members: &Members,
 ) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
-    let (devices, rest) = list.devices(devices, has_more, with_latest);
+    let (devices, rest) =
+        list.devices(members.devices().collect(), members.has_more(), with_latest);
     let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id().to_string());
     let places: Vec<&str> = devices.iter().map(|device| device.id().as_str()).collect();
     let page = DevicePage { devices, rest, plan: None };
@@ -141,14 +127,12 @@ pub(crate) async fn rooms(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = lookup::snapshot_for_list(registry, call).await?;
+    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let page = call.session.room_page(after.as_ref(), list.limit()).await;
-        let page = lookup::readable(page?, call);
+        let page =
+            lookup::readable(call.session.room_page(after.as_ref(), list.limit()).await?, call);
         let rooms = page.listing.found.iter().collect();
         return Ok(page_of_rooms(call, &list, rooms, page.has_more));
     }
@@ -176,9 +160,7 @@ pub(crate) async fn device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let device = lookup::device(registry, call).await?;
+    let device = handlers.device(call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
@@ -187,8 +169,6 @@ pub(crate) async fn room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let (room, _) = lookup::room(registry, call).await?;
+    let (room, _) = handlers.room(call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
 }

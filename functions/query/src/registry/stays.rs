@@ -13,17 +13,14 @@ use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
-use crate::registry::lookup;
 
 /// `GET /devices/{id}/stays`
 pub(crate) async fn of_device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let query = query(call)?;
-    let device: DeviceId = lookup::device(registry, call).await?.id().clone();
+    let device: DeviceId = handlers.device(call).await?.id().clone();
     let page = call.session.stays_of(&device, &query).await?;
     Ok(respond(call, &query, &page))
 }
@@ -33,10 +30,8 @@ pub(crate) async fn in_room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let query = query(call)?;
-    let room: RoomId = lookup::room(registry, call).await?.0.id;
+    let room: RoomId = handlers.room(call).await?.0.id;
     let page = call.session.stays_in(&room, &query).await?;
     Ok(respond(call, &query, &page))
 }

@@ -80,11 +80,6 @@ impl Search {
         })
     }
 
-    /// The room in which the devices are.
-    pub(crate) const fn room(&self) -> Option<&RoomId> {
-        self.room.as_ref()
-    }
-
     /// Whether no device is left out but for its room.
     pub(crate) fn is_unconditional(&self) -> bool {
         self.conditions.is_empty() && self.silent_since.is_none()
