@@ -9,7 +9,7 @@ use domain::{
 };
 use runtime::registry::FoundDevices;
 
-use crate::limits::rooms::RoomLimit;
+use crate::limits::new_names::RoomLimit;
 use crate::store_request::StoreRequest;
 
 /// Fills in the rooms of readings that name none: the room that the device named last in the same request,

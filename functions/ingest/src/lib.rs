@@ -31,9 +31,9 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, Session, StoreResult};
 
 use formats::Format;
-use intake::options::ReplyDialect;
 use intake::submission::Submission;
 use limits::counted_sender::CountedSender;
+use limits::counted_sender::ReplyDialect;
 use pipeline::Pipeline;
 use readings::{Assembled, assemble};
 use replies::{StoreReport, native};

@@ -11,8 +11,7 @@ use table::{
 
 use crate::intake::home_zone::HomeZone;
 use crate::limits::introductions::IntroductionCounts;
-use crate::limits::metrics::MetricLimit;
-use crate::limits::rooms::RoomLimit;
+use crate::limits::new_names::{MetricLimit, RoomLimit};
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 

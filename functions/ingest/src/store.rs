@@ -7,12 +7,12 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
-use runtime::registry::{FoundDevices, Need};
+use runtime::registry::{DeviceDetail, FoundDevices};
 use runtime::telemetry::WideEvent;
 use table::{Added, PutOutcome, Session, StoreError, StoreResult};
 
 use crate::completion::{attach_about, fill_in_rooms};
-use crate::intake::options::StoreOptions;
+use crate::intake::submission::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
 use crate::replies::{StoreReport, WriteAttempt};
@@ -86,7 +86,7 @@ impl<C: Clock> Pipeline<C> {
     ) -> StoreResult<Prepared> {
         let options = request.options;
         // A merging write may add metrics to a device, and their number is limited.
-        let need = if options.merge { Need::Items } else { Need::Places };
+        let need = if options.merge { DeviceDetail::Items } else { DeviceDetail::Places };
         let found = self.registry.find(request.readings(), need, session, log).await?;
         if found.lacks_some() {
             if options.all_or_nothing {

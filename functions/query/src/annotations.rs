@@ -8,10 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 use table::{AnnotationPage, AnnotationQuery};
 
-use crate::answer::cursor;
-use crate::answer::page::RowPage;
+use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
-use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
@@ -37,17 +35,9 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let query = query(call)?;
     let AnnotationPage { annotations, has_more } = call.session.annotations(&query).await?;
-    let Call { request, params, .. } = call;
-    let query_fingerprint = params.query_fingerprint(request);
-    let behind = |annotation: &Annotation| {
-        cursor::encode_annotations(&query_fingerprint, query.range, &annotation.id)
-    };
-    let rest = annotations.last().filter(|_| has_more).map(behind);
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
-    let columns = || Columns { own: &ANNOTATION_COLUMNS, known: Vec::new() };
-    let format = params.format(request);
-    let behind = |row: usize| behind(&annotations[row]);
-    Ok(RowPage::of(format, request, params).write(&rows, columns, rest, behind))
+    let page = RangeListPage { range: query.range, own: &ANNOTATION_COLUMNS, has_more };
+    Ok(page.write(call, &rows, |row| annotations[row].id.clone()))
 }
 
 /// The page that a request asks for.
@@ -57,16 +47,9 @@ fn query(call: &Call<'_, impl Store>) -> Result<AnnotationQuery, Problem> {
     let room = params.parse::<RoomId>("room")?.map(Annotated::Room);
     let home = params.parse::<HomeId>("home")?.map(Annotated::Home);
     let about = one_of([("device", device), ("room", room), ("home", home)])?;
-    let limit = params.limit();
-    let (range, after) = match params.get("cursor") {
-        Some(cursor) => {
-            let fingerprint = params.query_fingerprint(request);
-            let (range, after) = cursor::decode_annotations(&fingerprint, cursor)?;
-            (range, Some(after))
-        }
-        None => (open_range(params, call.session.now)?, None),
-    };
-    Ok(AnnotationQuery { range, about, after, limit })
+    let (range, after) =
+        range_page::begin(request, params, || open_range(params, call.session.now))?;
+    Ok(AnnotationQuery { range, about, after, limit: params.limit() })
 }
 
 /// The one that is named of a device, a room and a home. Two are refused.

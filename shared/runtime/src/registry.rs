@@ -15,7 +15,7 @@ pub use cache::CachedRegistry;
 pub use devices::Devices;
 pub use found::{FoundDevices, PageStart, RoomMembers};
 pub use gone::{has_readings, is_gone};
-pub use look_up::Need;
+pub use look_up::DeviceDetail;
 pub use shared_map::SharedMap;
 pub use snapshot::Snapshot;
 

@@ -7,7 +7,6 @@ use domain::RuleId;
 use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{ListPage, StoredAlertState, StoredRule};
@@ -82,8 +81,7 @@ pub(crate) async fn silent_after(
         Some(after) => *after,
         None => {
             let session = judging.session(call.session);
-            let limit = session.silence_limit(device).await;
-            limit?
+            session.silence_limit(device).await?
         }
     };
     Ok(Some(limit.num_seconds()))
@@ -104,9 +102,7 @@ pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, .. } = handlers;
     let now = call.session.now;
-
     let id = rule_id(call)?;
     let body: RuleBody = body::read(call.request, MAX_BODY)?;
     let wanted = body.rule(now).map_err(wrong)?;
@@ -120,23 +116,19 @@ pub(crate) async fn put(
     if before.is_none() {
         make_room(&rule, call).await?;
     }
-    let unjudged = judge(judging, &rule, call).await;
-    Ok(Response::json(
-        200,
-        &Box::pin(shown_saved(&handlers.registry, judging, &rule, unjudged, call))
-            .await
-            .map_err(after_saving)?,
-    ))
+    let unjudged = judge(&handlers.judging, &rule, call).await;
+    let shown = Box::pin(shown_saved(handlers, &rule, unjudged, call)).await;
+    Ok(Response::json(200, &shown.map_err(after_saving)?))
 }
 
 /// A saved rule, with its states and warnings.
 async fn shown_saved(
-    registry: &CachedRegistry<impl Clock>,
-    judging: &Judging,
+    handlers: &Handlers<impl Clock>,
     rule: &StoredRule,
     unjudged: Option<String>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
+    let Handlers { registry, judging, .. } = handlers;
     let mut shown = shown_now(rule, call).await?;
     let mut warnings = warnings::of(&rule.rule, registry, call).await?;
     warnings.extend(unjudged);

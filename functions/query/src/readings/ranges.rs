@@ -11,6 +11,7 @@ use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
+use crate::answer::range_page;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
@@ -160,14 +161,7 @@ impl RangeRequest {
     fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
         let metrics = params.metrics("metrics")?;
         let query_fingerprint = params.query_fingerprint(request);
-        // A page after the first takes its range from its cursor, so that it stays the same.
-        let (range, after) = match params.get("cursor") {
-            Some(cursor) => {
-                let (range, after) = cursor::decode_range(&query_fingerprint, cursor)?;
-                (range, Some(after))
-            }
-            None => (time_range(params, now)?, None),
-        };
+        let (range, after) = range_page::begin(request, params, || time_range(params, now))?;
         let (order, limit) = (params.order(), params.limit());
         let query = RangeQuery { range, order, after, limit, consistent: false };
         Ok(Self { format: params.format(request), metrics, query_fingerprint, query })
@@ -194,7 +188,7 @@ impl RangeRequest {
             page.readings.iter().filter_map(|reading| self.row(reading)).collect();
         let behind = |reading: &Reading| {
             let key = ReadingKey::of(reading);
-            cursor::encode_range(&self.query_fingerprint, self.query.range, &key)
+            cursor::encode_in(&self.query_fingerprint, self.query.range, &key)
         };
         let rest = page.readings.last().filter(|_| page.has_more).map(behind);
         let columns = || self.columns(of);

@@ -33,7 +33,7 @@ pub(crate) async fn homes(
     }
     let homes: Vec<HomeRow<'_>> =
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
-    let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id(), |_| 0);
+    let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
     let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rows[row].id());

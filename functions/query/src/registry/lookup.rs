@@ -15,6 +15,7 @@ use table::{ListPage, MAX_CACHED_ENTRIES};
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::search::Found;
 
 impl<C: Clock> Handlers<C> {
     /// The device of the path.
@@ -145,14 +146,12 @@ impl Members {
         Ok(Self { found, members })
     }
 
-    /// The devices by id.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
-        self.members.ids.iter().filter_map(|id| self.found.device(id))
-    }
-
-    /// Whether the table has more.
-    pub(crate) const fn has_more(&self) -> bool {
-        self.members.has_more
+    /// The page of the list.
+    pub(crate) fn into_page(self, list: &ListRequest) -> Found<'static> {
+        let RoomMembers { ids, has_more } = self.members;
+        let has_more = has_more || ids.len() > list.limit();
+        let devices = ids.iter().take(list.limit()).filter_map(|id| self.found.device(id));
+        Found::by_id(devices.cloned().collect(), has_more)
     }
 }
 

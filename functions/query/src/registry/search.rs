@@ -10,7 +10,6 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 use crate::registry::lookup::{Members, readable};
-pub(crate) use question::{Found, Plan, Search};
+pub(crate) use question::{Found, Search};
 
 /// The time limit for what is noted of the index at cold start.
 const COLD_START: Duration = Duration::from_secs(5);
@@ -53,29 +52,14 @@ async fn page<'a>(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
-    let (devices, has_more): (Vec<Device>, bool) = match &search.room {
-        None => {
-            let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
-            let page = readable(page, call);
-            (page.listing.found, page.has_more)
-        }
-        Some(room) => {
-            let rooms = [room.clone()].into();
-            let members = Members::find(&rooms, Arc::clone(snapshot), list, call).await?;
-            (members.devices().cloned().collect(), members.has_more())
-        }
-    };
-    let place = |device: &Device| device.id().to_string();
-    Ok(Found {
-        rest: devices.last().filter(|_| has_more).map(place),
-        devices: devices
-            .into_iter()
-            .map(|device| (place(&device), device))
-            .map(|(place, device)| (Cow::Owned(device), place))
-            .collect(),
-        plan: None,
-        is_of_readings: false,
-    })
+    if let Some(room) = &search.room {
+        let rooms = [room.clone()].into();
+        let members = Members::find(&rooms, Arc::clone(snapshot), list, call).await?;
+        return Ok(members.into_page(list));
+    }
+    let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
+    let page = readable(page, call);
+    Ok(Found::by_id(page.listing.found, page.has_more))
 }
 
 /// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that

@@ -59,8 +59,8 @@ struct State {
     /// What this process has read or written itself since the registry was last asked for: an answer
     /// that was under way must not put the old back.
     kept: Kept,
-    /// How many reads have begun, and which of them was the last to succeed: whoever asked before that read began
-    /// needs no other.
+    /// The number of reads that have begun, and the number of the last read that succeeded. Whoever asked before that
+    /// read began uses its result.
     begun: u64,
     succeeded: u64,
     /// When there were found to be more devices and more rooms than memory holds.
@@ -325,8 +325,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// The time without anything of a deleted device after which its deletion ends: an instance that stores readings may
-    /// remember for so long that the device is registered.
+    /// The time without anything of a deleted device after which its deletion ends. An instance that stores readings may
+    /// remember the device for so long.
     #[must_use]
     pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
@@ -415,8 +415,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(snapshot)
     }
 
-    /// Takes over a device that this process has just read or written; of a registry that memory does not hold, its
-    /// place.
+    /// Takes over a device that this process has just read or written. If memory does not hold the registry, only the
+    /// device's place is remembered.
     pub fn keep_device(&self, device: Device) {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
@@ -452,8 +452,8 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Takes over a room that this process has just read or written; of rooms that memory does not hold, that it is
-    /// registered.
+    /// Takes over a room that this process has just read or written. If memory does not hold the rooms, only its id is
+    /// remembered.
     pub fn keep_room(&self, room: Room) {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;

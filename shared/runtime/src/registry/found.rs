@@ -32,12 +32,12 @@ pub struct FoundDevices {
     pub(super) not_looked_up: BTreeSet<DeviceId>,
 }
 
-/// Where a page of devices begins, and how many it has at most.
+/// Where a page of devices begins, and how many are read.
 #[derive(Debug, Clone, Copy)]
 pub struct PageStart<'a> {
     /// The last device of the page before.
     pub after: Option<&'a DeviceId>,
-    /// The most devices.
+    /// The most devices that are read of the table. Memory has all at once.
     pub limit: usize,
 }
 
@@ -46,7 +46,7 @@ pub struct PageStart<'a> {
 pub struct RoomMembers {
     /// The devices.
     pub ids: Vec<DeviceId>,
-    /// Whether there are more behind the page.
+    /// Whether the table has more.
     pub has_more: bool,
 }
 
@@ -97,7 +97,7 @@ impl FoundDevices {
         self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
     }
 
-    /// How many devices a sender has introduced; `None` of a registry that memory does not hold.
+    /// The number of devices that a sender has introduced. Returns `None` if memory does not hold the registry.
     #[must_use]
     pub fn introduced_by(&self, sender: &str) -> Option<usize> {
         self.snapshot.all_devices().map(|devices| devices.introduced_by(sender))
@@ -139,12 +139,8 @@ impl FoundDevices {
         let is_there =
             |device: &&Device| device.place().room().is_some_and(|room| rooms.contains(room));
         let there = all.values().filter(is_there).map(Device::id);
-        let behind = there.filter(|id| page.after.is_none_or(|after| *id > after));
-        let mut ids: Vec<DeviceId> = behind.take(page.limit + 1).cloned().collect();
-
-        let has_more = ids.len() > page.limit;
-        ids.truncate(page.limit);
-        Ok(Some(RoomMembers { ids, has_more }))
+        let ids = there.filter(|id| page.after.is_none_or(|after| *id > after)).cloned().collect();
+        Ok(Some(RoomMembers { ids, has_more: false }))
     }
 
     /// The devices that are in rooms now, by the index by room alone.

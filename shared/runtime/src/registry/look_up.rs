@@ -15,7 +15,7 @@ const MAX_ROOMS_LOOKED_UP: usize = 100;
 
 /// What has to be known of the devices that readings name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum DeviceDetail {
     /// Where they are: of a registry that memory does not hold, a remembered place is enough.
     Places,
     /// What they have, such as their metrics.
@@ -31,7 +31,7 @@ impl<C: Clock> CachedRegistry<C> {
     pub async fn find<'a>(
         &self,
         readings: impl Iterator<Item = &'a Reading> + Clone,
-        need: Need,
+        need: DeviceDetail,
         session: Session<'_, impl ReadRegistry + FindRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<FoundDevices> {
@@ -83,7 +83,7 @@ impl<C: Clock> CachedRegistry<C> {
     async fn look_up_devices(
         &self,
         readings: impl Iterator<Item = &Reading>,
-        need: Need,
+        need: DeviceDetail,
         session: Session<'_, impl FindRegistry>,
         found: &mut FoundDevices,
     ) -> StoreResult<()> {
@@ -98,8 +98,9 @@ impl<C: Clock> CachedRegistry<C> {
             }
 
             let place = found.places.remove(id).or_else(|| self.places.get(id));
-            let is_enough =
-                |place: &CachedPlace| need == Need::Places && suffices(place, reading, found);
+            let is_enough = |place: &CachedPlace| {
+                need == DeviceDetail::Places && suffices(place, reading, found)
+            };
             if let Some(place) = place.filter(is_enough) {
                 found.places.insert(id.clone(), place);
             } else {

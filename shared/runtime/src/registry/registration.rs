@@ -18,7 +18,7 @@ const CONCURRENCY: usize = 8;
 const MAX_REGISTERED: usize = 500;
 
 /// What stored readings name for the first time.
-struct NewNames<'a> {
+struct FirstNames<'a> {
     /// The readings of devices that are new, and those that introduce a room, by device.
     observations: BTreeMap<&'a DeviceId, DeviceObservation>,
     introduced_rooms: BTreeSet<&'a RoomId>,
@@ -35,7 +35,7 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl RegisterDevices>,
         log: &mut WideEvent,
     ) {
-        let new = NewNames::of(stored, found);
+        let new = FirstNames::of(stored, found);
         if new.observations.is_empty() {
             return;
         }
@@ -153,7 +153,7 @@ fn with_observation(
     Some(device)
 }
 
-impl<'a> NewNames<'a> {
+impl<'a> FirstNames<'a> {
     fn of(stored: &'a [Reading], found: &FoundDevices) -> Self {
         let introduces_room =
             |reading: &Reading| reading.about.as_ref().is_some_and(|about| about.introduces_room);
