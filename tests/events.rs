@@ -189,7 +189,7 @@ async fn check_by_code(file: &str, home: &Home<MemoryDb>, answer: &Value) -> Opt
         // It asks the table for nothing.
         "registry/own-writes" => home.store.calls() == Calls::default(),
         "registry/poison" => {
-            let letters = home.letters.letters();
+            let letters = home.letters.messages();
             let keys = letters.iter().map(|letter| (letter.pk.as_str(), letter.sk.as_str()));
             let poison = BTreeSet::from([
                 ("ROOM", "TS#2026-01-11T16:00:00.000Z"),
@@ -201,7 +201,7 @@ async fn check_by_code(file: &str, home: &Home<MemoryDb>, answer: &Value) -> Opt
         }
         other => panic!("there is no code for {other}"),
     };
-    let shown = || format!("{answer}, {:?}, {:?}", home.letters.letters(), home.store.calls());
+    let shown = || format!("{answer}, {:?}, {:?}", home.letters.messages(), home.store.calls());
     (!is_so).then(shown)
 }
 

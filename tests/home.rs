@@ -14,9 +14,9 @@ use registry::Registry;
 use rollup::{Retention, Rollup};
 use runtime::auth::Auth;
 use runtime::clock::{Deadline, TestClock};
-use runtime::dead_letters::MemoryQueue;
+use runtime::dead_letters::{DeadLetter, MemoryQueue};
 use runtime::telemetry::Telemetry;
-use runtime::work_queue::{FoldRequest, MemoryWorkQueue};
+use runtime::work_queue::FoldRequest;
 use sending::{SendRequest, Unanswered};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ pub(crate) struct Options {
     pub(crate) retention: Retention,
     /// How long an invocation may take.
     pub(crate) deadline: fn() -> Deadline,
-    pub(crate) work: MemoryWorkQueue,
-    pub(crate) letters: MemoryQueue,
+    pub(crate) work: MemoryQueue<FoldRequest>,
+    pub(crate) letters: MemoryQueue<DeadLetter>,
 }
 
 impl Options {
@@ -59,7 +59,7 @@ impl Options {
             zone: Zone::UTC,
             retention: Retention::default(),
             deadline: minute,
-            work: MemoryWorkQueue::default(),
+            work: MemoryQueue::default(),
             letters: MemoryQueue::default(),
         }
     }
@@ -122,16 +122,16 @@ pub(crate) struct Home<S> {
     pub(crate) clock: TestClock,
     pub(crate) log: Log,
     pub(crate) receiver: Receiver,
-    pub(crate) work: MemoryWorkQueue,
-    pub(crate) letters: MemoryQueue,
+    pub(crate) work: MemoryQueue<FoldRequest>,
+    pub(crate) letters: MemoryQueue<DeadLetter>,
     registry_max_age: Duration,
     zone: Zone,
     retention: Retention,
     deadline: fn() -> Deadline,
     ingest: OnceLock<Ingest<S, TestClock>>,
     query: OnceLock<Query<S, TestClock>>,
-    registry: OnceLock<Registry<S, MemoryQueue, TestClock>>,
-    rollup: OnceLock<Rollup<S, MemoryWorkQueue, MemoryQueue, TestClock>>,
+    registry: OnceLock<Registry<S, MemoryQueue<DeadLetter>, TestClock>>,
+    rollup: OnceLock<Rollup<S, MemoryQueue<FoldRequest>, MemoryQueue<DeadLetter>, TestClock>>,
     alerting: OnceLock<Alerting<S, TestClock>>,
 }
 
@@ -189,14 +189,14 @@ impl<S: Store> Home<S> {
         })
     }
 
-    fn registry(&self) -> &Registry<S, MemoryQueue, TestClock> {
+    fn registry(&self) -> &Registry<S, MemoryQueue<DeadLetter>, TestClock> {
         self.registry.get_or_init(|| {
             let (letters, telemetry) = (self.letters.clone(), self.log.telemetry());
             Registry::new(self.store.clone(), letters, self.clock.clone(), telemetry)
         })
     }
 
-    fn rollup(&self) -> &Rollup<S, MemoryWorkQueue, MemoryQueue, TestClock> {
+    fn rollup(&self) -> &Rollup<S, MemoryQueue<FoldRequest>, MemoryQueue<DeadLetter>, TestClock> {
         self.rollup.get_or_init(|| {
             let settings = rollup::Settings {
                 zone: self.zone,

@@ -30,25 +30,34 @@ const TYPES: [(&str, &str); 6] = [
     ("webmanifest", "application/manifest+json"),
 ];
 
-fn main() {
+/// A file of the page, as it is before it has a version.
+type PageFile = (String, &'static str, Vec<u8>);
+
+/// The files of the page, each with its name and its type.
+fn files_of_page() -> Vec<PageFile> {
     let mut files = Vec::new();
     for folder in FOLDERS {
         println!("cargo::rerun-if-changed={folder}");
         let entries = fs::read_dir(folder).expect("the folder web is beside the functions");
         for path in entries.map(|entry| entry.expect("it can be read").path()) {
-            let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+            let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
             let known = TYPES.iter().find(|(known, _)| *known == extension);
-            if let Some((_, content_type)) = known {
-                let mut bytes = fs::read(&path).expect("a file of the page can be read");
-                // Those of others keep theirs, which have their licences.
-                if extension == "js" && folder != VENDOR {
-                    let text = String::from_utf8(bytes).expect("a script is text");
-                    bytes = without_comments(&text).into_bytes();
-                }
-                files.push((name_of(&path), *content_type, bytes));
+            let Some((_, content_type)) = known else { continue };
+
+            let mut bytes = fs::read(&path).expect("a file of the page can be read");
+            // Those of others keep theirs, which have their licences.
+            if extension == "js" && folder != VENDOR {
+                let text = String::from_utf8(bytes).expect("a script is text");
+                bytes = without_comments(&text).into_bytes();
             }
+            files.push((name_of(&path), *content_type, bytes));
         }
     }
+    files
+}
+
+fn main() {
+    let mut files = files_of_page();
     files.sort();
     let is_twice = files.windows(2).any(|two| two[0].0 == two[1].0);
     assert!(!is_twice, "two files of the page have one name, and they are served from one folder");

@@ -118,7 +118,7 @@ impl Bench {
     async fn deliver(&self, records: &[Value]) {
         let home = &self.writers[0];
         home.deliver(records).await;
-        assert!(home.work.take().is_empty() && home.letters.letters().is_empty());
+        assert!(home.work.take().is_empty() && home.letters.messages().is_empty());
     }
 
     async fn deliver_all(&self) {

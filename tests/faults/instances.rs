@@ -209,7 +209,7 @@ async fn run(seed: u64, engine: Engine) {
             None => assert!(expected.is_empty(), "seed {seed}: {id} {expected:?}"),
         }
     }
-    assert!(fleet.homes[0].letters.letters().is_empty());
+    assert!(fleet.homes[0].letters.messages().is_empty());
 }
 
 #[tokio::test]
@@ -341,7 +341,7 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
         fleet.deliver(0, &fleet.records).await;
     }
     assert_eq!(fleet.room("d1").await.as_deref(), Some("kitchen"));
-    let letters = fleet.homes[0].letters.letters();
+    let letters = fleet.homes[0].letters.messages();
     let keys: Vec<_> = letters.iter().map(|it| (it.pk.as_str(), it.sk.as_str())).collect();
     assert_eq!(keys, [("DEVICE", "d0"), ("ROOM", "kitchen")], "each once");
 
@@ -354,7 +354,7 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
         }))
         .await;
     fleet.deliver(1, &fleet.records).await;
-    let letters = fleet.homes[0].letters.letters();
+    let letters = fleet.homes[0].letters.messages();
     let metrics = letters.iter().find(|it| it.sk == "d0" && it.reason.contains("cannot apply"));
     assert!(metrics.is_some(), "{letters:?}");
 }
@@ -381,7 +381,7 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
     let healthy =
         store.device(&device(&ids[1]), &invocation()).await.expect("read").expect("there");
     assert_eq!(healthy.metrics().len(), 2);
-    let letters = fleet.homes[0].letters.letters();
+    let letters = fleet.homes[0].letters.messages();
     assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
 }
 

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
+use runtime::dead_letters::MemoryQueue;
+use runtime::work_queue::{FoldRequest, WorkQueue as _};
 use table::Invocation;
 use table::memory_db::MemoryDb;
 
@@ -64,7 +65,7 @@ pub(crate) struct Crew<R, E> {
     pub(crate) rng: Rng,
     pub(crate) memory: MemoryDb,
     pub(crate) stream: Stream,
-    pub(crate) queue: MemoryWorkQueue,
+    pub(crate) queue: MemoryQueue<FoldRequest>,
     /// Of each consumer: everything before is delivered.
     pub(crate) positions: BTreeMap<Consumer, usize>,
     pub(crate) instances: Vec<Instance<R, E>>,
@@ -80,7 +81,7 @@ impl<R: Rules + Clone + 'static, E: Clone> Crew<R, E> {
             rng: Rng::with_seed(seed),
             memory: MemoryDb::default(),
             stream: Stream::default(),
-            queue: MemoryWorkQueue::default(),
+            queue: MemoryQueue::default(),
             positions: BTreeMap::new(),
             instances: Vec::new(),
             invocation: Invocation::until(deadline()),

@@ -2,8 +2,6 @@
 //! registry.
 
 pub(crate) mod home_zone;
-pub(crate) mod options;
-mod request;
 pub(crate) mod sender;
 pub(crate) mod submission;
 pub(crate) mod times;

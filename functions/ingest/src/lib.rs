@@ -1,10 +1,11 @@
 //! Stores readings: `POST /readings`, line protocol and IoT Core rule messages. Queries no reading.
 //!
 //! The way of a reading: `intake` says who sends it and in which format. `formats` reads drafts. `readings` makes readings
-//! of the good drafts and names the bad ones. `store` completes the readings from the `registry`, refuses what exceeds the
-//! `limits`, writes the rest, and registers new devices and rooms. `replies` answers. The registry function registers from
+//! of the good drafts and names the bad ones. `store` looks up their devices, refuses what exceeds the `limits`, completes
+//! the readings (`completion`), writes them, and registers new devices and rooms. `replies` answers. The registry function registers from
 //! the stream what could not be registered here.
 
+mod completion;
 mod event;
 mod first_questions;
 mod formats;
@@ -12,7 +13,6 @@ mod intake;
 mod limits;
 mod pipeline;
 mod readings;
-mod registry;
 mod replies;
 mod retry_memory;
 mod settings;
@@ -31,9 +31,9 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, Session, StoreResult};
 
 use formats::Format;
-use intake::options::ReplyDialect;
 use intake::submission::Submission;
 use limits::counted_sender::CountedSender;
+use limits::counted_sender::ReplyDialect;
 use pipeline::Pipeline;
 use readings::{Assembled, assemble};
 use replies::{StoreReport, native};
@@ -66,8 +66,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
-        let cache = &self.pipeline.registry.cache;
-        cache.load(&self.store, "ingest.load", &self.telemetry).await;
+        self.pipeline.registry.load(&self.store, "ingest.load", &self.telemetry).await;
     }
 
     /// Stores the readings of an event.

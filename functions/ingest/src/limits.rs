@@ -3,6 +3,4 @@
 
 pub(crate) mod counted_sender;
 pub(crate) mod introductions;
-pub(crate) mod metrics;
-mod new_names;
-pub(crate) mod rooms;
+pub(crate) mod new_names;

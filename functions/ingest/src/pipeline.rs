@@ -3,6 +3,7 @@
 
 use rollups::LateMarking;
 use runtime::clock::Clock;
+use runtime::registry::CachedRegistry;
 use table::{
     AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
     PutReadings, ReadRegistry, ReadRollupState, RegisterDevices,
@@ -10,16 +11,14 @@ use table::{
 
 use crate::intake::home_zone::HomeZone;
 use crate::limits::introductions::IntroductionCounts;
-use crate::limits::metrics::MetricLimit;
-use crate::limits::rooms::RoomLimit;
-use crate::registry::remembered::Registry;
+use crate::limits::new_names::{MetricLimit, RoomLimit};
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 
 /// The way of readings into the table.
 #[derive(Debug)]
 pub(crate) struct Pipeline<C> {
-    pub(crate) registry: Registry<C>,
+    pub(crate) registry: CachedRegistry<C>,
     pub(crate) metric_limit: MetricLimit,
     pub(crate) room_limit: RoomLimit,
     pub(crate) introductions: IntroductionCounts,
@@ -40,7 +39,7 @@ table::store! {
 impl<C: Clock> Pipeline<C> {
     pub(crate) fn new(clock: C, settings: Settings) -> Self {
         Self {
-            registry: Registry::new(settings.registry_max_age, clock.clone()),
+            registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
             metric_limit: MetricLimit::default(),
             room_limit: RoomLimit::default(),
             introductions: IntroductionCounts::default(),

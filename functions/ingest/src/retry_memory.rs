@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{Reading, Timestamp};
 
-use crate::intake::options::StoreOptions;
+use crate::intake::submission::StoreOptions;
 
 /// How long a sender may wait before it sends a request again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);

@@ -7,16 +7,17 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
+use runtime::registry::{DeviceDetail, FoundDevices};
 use runtime::telemetry::WideEvent;
 use table::{Added, PutOutcome, Session, StoreError, StoreResult};
 
-use crate::intake::options::StoreOptions;
+use crate::completion::{attach_about, fill_in_rooms};
+use crate::intake::submission::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
-use crate::registry::found::FoundDevices;
 use crate::replies::{StoreReport, WriteAttempt};
 use crate::retry_memory::RequestHash;
-use crate::store_request::StoreRequest;
+use crate::store_request::{StoreRequest, refusal};
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
@@ -67,7 +68,7 @@ impl<C: Clock> Pipeline<C> {
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
         let registry = &self.registry;
-        registry.register_new(session, &stored, &prepared.found, log).await;
+        registry.register_new(&stored, &prepared.found, session, log).await;
         registry.remember(&stored, &prepared.found);
         request.report.finished(log)
     }
@@ -84,7 +85,9 @@ impl<C: Clock> Pipeline<C> {
         log: &mut WideEvent,
     ) -> StoreResult<Prepared> {
         let options = request.options;
-        let found = self.registry.find(session, request, log).await?;
+        // A merging write may add metrics to a device, and their number is limited.
+        let need = if options.merge { DeviceDetail::Items } else { DeviceDetail::Places };
+        let found = self.registry.find(request.readings(), need, session, log).await?;
         if found.lacks_some() {
             if options.all_or_nothing {
                 return Err(not_looked_up());
@@ -92,7 +95,7 @@ impl<C: Clock> Pipeline<C> {
             self.postpone_not_looked_up(request, &found, retry);
         }
 
-        found.refuse_deleted(request);
+        refuse_deleted(request, &found);
         let introductions = &self.introductions;
         let introduced = introductions.refuse_beyond_limit(session, request, &found).await?;
         if options.merge {
@@ -104,9 +107,9 @@ impl<C: Clock> Pipeline<C> {
         }
 
         if !options.keeps_rooms {
-            found.fill_in_rooms(request);
+            fill_in_rooms(request, &found);
         }
-        found.attach_about(request, &introduced, &self.room_limit, session.now);
+        attach_about(request, &found, &introduced, &self.room_limit, session.now);
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();
@@ -285,6 +288,17 @@ impl<C: Clock> Pipeline<C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
+}
+
+/// Refuses the readings of devices that are being deleted.
+fn refuse_deleted(request: &mut StoreRequest<'_>, found: &FoundDevices) {
+    let before = request.report.rejected.len();
+    request.refuse(|reading| {
+        let message = "is of a device that is being deleted; a reading is taken again when the \
+                       deletion is over";
+        found.is_being_deleted(&reading.device).then(|| refusal("device_id", message))
+    });
+    request.report.of_deleted += request.report.rejected.len() - before;
 }
 
 fn not_looked_up() -> StoreError {

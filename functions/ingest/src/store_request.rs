@@ -5,7 +5,7 @@ use domain::{DeviceId, Reading, Timestamp};
 use runtime::telemetry::WideEvent;
 use table::StoreError;
 
-use crate::intake::options::StoreOptions;
+use crate::intake::submission::StoreOptions;
 use crate::limits::counted_sender::CountedSender;
 use crate::readings::{Assembled, PlacedReadings};
 use crate::replies::StoreReport;
@@ -40,7 +40,7 @@ impl StoreRequest<'_> {
     }
 
     /// All readings, those with a timestamp first.
-    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> {
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> + Clone {
         self.timed.readings.iter().chain(&self.arrivals.readings)
     }
 

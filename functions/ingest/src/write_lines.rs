@@ -9,10 +9,11 @@ use runtime::http::Call;
 
 use crate::formats::line_protocol::Precision;
 use crate::formats::line_protocol::mapping::Rules;
-use crate::intake::options::{ReplyDialect, StoreOptions};
 use crate::intake::sender::Sender;
+use crate::intake::submission::StoreOptions;
 use crate::intake::times::Times;
 use crate::limits::counted_sender::CountedSender;
+use crate::limits::counted_sender::ReplyDialect;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
 use crate::readings::line_points::Reader;

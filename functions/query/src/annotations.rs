@@ -8,14 +8,11 @@ use serde::Deserialize;
 use serde_json::json;
 use table::{AnnotationPage, AnnotationQuery};
 
-use crate::answer::cursor;
-use crate::answer::page::RowPage;
+use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
-use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
-use crate::registry::lookup;
 
 /// The largest body: more than the longest text takes.
 const MAX_BODY: usize = 8 << 10;
@@ -37,19 +34,10 @@ pub(crate) async fn list(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let query = query(call)?;
-    let found = call.session.annotations(&query).await;
-    let AnnotationPage { annotations, has_more } = found?;
-    let Call { request, params, .. } = call;
-    let query_fingerprint = params.query_fingerprint(request);
-    let behind = |annotation: &Annotation| {
-        cursor::encode_annotations(&query_fingerprint, query.range, &annotation.id)
-    };
-    let rest = annotations.last().filter(|_| has_more).map(behind);
+    let AnnotationPage { annotations, has_more } = call.session.annotations(&query).await?;
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
-    let columns = || Columns { own: &ANNOTATION_COLUMNS, known: Vec::new() };
-    let format = params.format(request);
-    let behind = |row: usize| behind(&annotations[row]);
-    Ok(RowPage::of(format, request, params).write(&rows, columns, rest, behind))
+    let page = RangeListPage { range: query.range, own: &ANNOTATION_COLUMNS, has_more };
+    Ok(page.write(call, &rows, |row| annotations[row].id.clone()))
 }
 
 /// The page that a request asks for.
@@ -59,16 +47,9 @@ fn query(call: &Call<'_, impl Store>) -> Result<AnnotationQuery, Problem> {
     let room = params.parse::<RoomId>("room")?.map(Annotated::Room);
     let home = params.parse::<HomeId>("home")?.map(Annotated::Home);
     let about = one_of([("device", device), ("room", room), ("home", home)])?;
-    let limit = params.limit();
-    let (range, after) = match params.get("cursor") {
-        Some(cursor) => {
-            let fingerprint = params.query_fingerprint(request);
-            let (range, after) = cursor::decode_annotations(&fingerprint, cursor)?;
-            (range, Some(after))
-        }
-        None => (open_range(params, call.session.now)?, None),
-    };
-    Ok(AnnotationQuery { range, about, after, limit })
+    let (range, after) =
+        range_page::begin(request, params, || open_range(params, call.session.now))?;
+    Ok(AnnotationQuery { range, about, after, limit: params.limit() })
 }
 
 /// The one that is named of a device, a room and a home. Two are refused.
@@ -86,17 +67,14 @@ pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let body: AnnotationBody = body::read(call.request, MAX_BODY)?;
     let annotation = body.annotation(annotation_id(call)?)?;
     match &annotation.about {
-        Annotated::Device(id) => drop(lookup::device_of(id, registry, call).await?),
-        Annotated::Room(id) => drop(lookup::room_of(id, registry, call).await?),
-        Annotated::Home(id) => drop(lookup::rooms_of_home(id, registry, call).await?),
+        Annotated::Device(id) => drop(handlers.device_of(id, call).await?),
+        Annotated::Room(id) => drop(handlers.room_of(id, call).await?),
+        Annotated::Home(id) => drop(handlers.rooms_of_home(id, call).await?),
     }
-    let put = call.session.put_annotation(&annotation).await;
-    put?;
+    call.session.put_annotation(&annotation).await?;
     Ok(Response::json(200, &AnnotationRow::from(&annotation)))
 }
 
@@ -106,8 +84,7 @@ pub(crate) async fn delete(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = annotation_id(call)?;
-    let deleted = call.session.delete_annotation(&id).await;
-    let deleted = usize::from(deleted?);
+    let deleted = usize::from(call.session.delete_annotation(&id).await?);
     Ok(Response::json(200, &json!({"deleted": deleted, "has_more": false, "left": 0})))
 }
 

@@ -15,13 +15,12 @@ pub(crate) async fn health(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { known_state, .. } = handlers;
     let now = call.session.now;
 
     if !call.params.flag("details") {
         return Ok(influxdb::health());
     }
-    let horizon = known_state.read(call.session).await?;
+    let horizon = handlers.known_state.read(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));

@@ -79,7 +79,7 @@ async fn run(
     }
 
     let snapshot = snapshot_for(statement, handlers, call).await?;
-    if !snapshot.has_all_devices {
+    if snapshot.all_devices().is_none() {
         let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
@@ -99,7 +99,9 @@ async fn snapshot_for(
     };
 
     let snapshot = registry.snapshot(call.session, call.log).await?;
-    if !snapshot.has_all_devices || select::names_a_device(select, &snapshot, call.session.now)? {
+    if snapshot.all_devices().is_none()
+        || select::names_a_device(select, &snapshot, call.session.now)?
+    {
         return Ok(snapshot);
     }
     Ok(registry.refresh_for_missing(call.session, call.log).await?)
@@ -113,11 +115,10 @@ async fn run_on(
     handlers: &Handlers<impl Clock>,
     session: Session<'_, impl Store>,
 ) -> Result<Outcome, Failure> {
-    let Handlers { known_state, densities, .. } = handlers;
     let now = session.now;
-    let horizon = &known_state.horizon(session).await?;
+    let horizon = &handlers.known_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
-    let context = Context { snapshot, rooms, horizon, densities, epoch, now };
+    let context = Context { snapshot, rooms, horizon, densities: &handlers.densities, epoch, now };
     match statement {
         Statement::Select(select) => Box::pin(select::select(session, &context, select)).await,
         Statement::Show(show) => {

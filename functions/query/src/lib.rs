@@ -41,7 +41,7 @@ use runtime::telemetry::Telemetry;
 
 use crate::series::QueryScope;
 use ::series::{Densities, RollupStateCache};
-use handlers::{Handlers, Quiet};
+use handlers::Handlers;
 use judging::Judging;
 
 pub use ports::Store;
@@ -129,25 +129,17 @@ impl<S: Store, C: Clock> Query<S, C> {
             reach,
             alert_topic,
         } = settings;
-        let registry = CachedRegistry::new(registry_max_age, clock.clone());
-        let known_state = RollupStateCache::new(following);
-        let late = LateMarking::new(MARKED_AHEAD);
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone())
             .with_max_units(max_units);
-        let densities = Densities::default();
-        let quiet = Quiet::of(registry_max_age);
-        let page = web::Page::new(ingest_url.as_deref(), &frame_ancestors);
-        let judging = Judging::new();
         let handlers = Handlers {
-            registry,
-            known_state,
-            late,
-            densities,
-            quiet,
-            page,
+            registry: CachedRegistry::new(registry_max_age, clock.clone()),
+            known_state: RollupStateCache::new(following),
+            late: LateMarking::new(MARKED_AHEAD),
+            densities: Densities::default(),
+            page: web::Page::new(ingest_url.as_deref(), &frame_ancestors),
             reach,
             alert_topic,
-            judging,
+            judging: Judging::new(),
             clock,
         };
         Self { http, store, handlers, telemetry }

@@ -160,14 +160,12 @@ async fn called(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Map<String, Value> {
-    let Handlers { known_state, .. } = handlers;
     let now = call.session.now;
 
     let found = async {
         let asked = tool.asked(&given)?;
         let answer = answers::answer(tool.answer, handlers, asked, call).await?;
-        let horizon = known_state.horizon(call.session).await;
-        let home = horizon?.zone();
+        let home = handlers.known_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };
     let content = |text: &str| json!([{"type": "text", "text": text}]);

@@ -46,10 +46,9 @@ pub(crate) async fn series(
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, .. } = handlers;
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let plan = RowPlan::of(&request, scope, known_state, call).await?;
+    let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
     // Where this does not hold, the search may read the registry once more.
     let has_all = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
 
@@ -57,7 +56,7 @@ pub(crate) async fn series(
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = AskedDevices::find(search, registry, has_all, call).await?;
+    let asked = AskedDevices::find(search, handlers, has_all, call).await?;
     let devices = asked.devices()?;
     let names = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
@@ -70,14 +69,14 @@ pub(crate) async fn series(
     let names = columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
-    let mut reader = RowReader::of(call.session, densities);
+    let mut reader = RowReader::of(call.session, &handlers.densities);
 
     let mut answer = SeriesAnswer::new(&request, &plan, columns, asked.is_shared());
     for group in &groups {
         let columns = group.columns(&request, &names)?;
         let spans = |rule: &MetricRule| columns.spans(rule);
-        let values = Box::pin(group.read(&mut reader, &names, spans, &plan)).await;
-        let mut values = values.map_err(problem)?;
+        let mut values =
+            Box::pin(group.read(&mut reader, &names, spans, &plan)).await.map_err(problem)?;
         answer.note_read(&values);
         if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
             answer.note_without_room(group, &rooms, &mut values);

@@ -11,7 +11,7 @@ use domain::{
     Stay, Timestamp,
 };
 use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
+use runtime::dead_letters::{DeadLetter, MemoryQueue};
 use serde_json::{Value, json};
 use table::given;
 use table::memory_db::{MemoryDb, on};
@@ -25,8 +25,8 @@ use table::RegisterDevices as _;
 
 struct Bench {
     store: MemoryDb,
-    registry: Registry<MemoryDb, MemoryQueue, TestClock>,
-    queue: MemoryQueue,
+    registry: Registry<MemoryDb, MemoryQueue<DeadLetter>, TestClock>,
+    queue: MemoryQueue<DeadLetter>,
     invocation: Invocation,
 }
 
@@ -83,7 +83,7 @@ impl Bench {
 
     /// Asserts that one record was given up: its key, and a part of the reason.
     fn assert_one_letter(&self, (pk, sk): (&str, &str), reason: &str) {
-        let letters = self.queue.letters();
+        let letters = self.queue.messages();
         let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
         assert_eq!((letter.pk.as_str(), letter.sk.as_str()), (pk, sk));
         assert!(!letter.reason.is_empty() && letter.reason.contains(reason), "{letter:?}");
@@ -311,7 +311,7 @@ async fn poison_is_given_up_and_comes_again_only_while_the_queue_fails() {
     bench.queue.fail(true);
     let failures = deliver().await.batch_item_failures;
     assert_eq!(failures[0].item_identifier.as_deref(), Some("1"));
-    assert!(bench.queue.letters().is_empty());
+    assert!(bench.queue.messages().is_empty());
     let learned = bench.store.devices(&bench.invocation).await.expect("memory").found;
     assert_eq!(learned.len(), 2, "the others do not wait for it");
 

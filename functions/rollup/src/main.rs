@@ -6,13 +6,13 @@ use rollup::{Event, Rollup, Settings};
 use runtime::clock::{SystemClock, end_of_invocation};
 use runtime::config::Config;
 use runtime::dead_letters::SqsQueue;
-use runtime::{telemetry::Telemetry, work_queue::SqsWorkQueue};
+use runtime::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store, config.layout);
-    let work = SqsWorkQueue::connect(config.work().map_err(|error| error.to_string())?);
+    let work = SqsQueue::connect(config.work().map_err(|error| error.to_string())?);
     let letters = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
     let settings = Settings::from(&config);
     let rollup =

@@ -15,8 +15,8 @@ use domain::{
     Zone, sweep_group,
 };
 use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
-use runtime::work_queue::MemoryWorkQueue;
+use runtime::dead_letters::{DeadLetter, MemoryQueue};
+use runtime::work_queue::FoldRequest;
 use serde_json::{Value, json};
 use table::given::{self, minute, number};
 use table::memory_db::MemoryDb;
@@ -32,9 +32,10 @@ use table::ReadRollupState as _;
 pub(super) struct Bench {
     pub(super) store: MemoryDb,
     pub(super) clock: TestClock,
-    pub(super) work: MemoryWorkQueue,
-    pub(super) dead_letters: MemoryQueue,
-    pub(super) rollup: Rollup<MemoryDb, MemoryWorkQueue, MemoryQueue, TestClock>,
+    pub(super) work: MemoryQueue<FoldRequest>,
+    pub(super) dead_letters: MemoryQueue<DeadLetter>,
+    pub(super) rollup:
+        Rollup<MemoryDb, MemoryQueue<FoldRequest>, MemoryQueue<DeadLetter>, TestClock>,
     pub(super) invocation: Invocation,
     line: Arc<Mutex<Value>>,
 }
@@ -61,7 +62,7 @@ impl Bench {
     /// At the start, on a table that may consume so many units of each kind a second.
     pub(super) fn with(store: MemoryDb, zone: &str, max_units: u32) -> Self {
         let clock = TestClock::at(at_minute(0));
-        let (work, dead_letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
+        let (work, dead_letters) = (MemoryQueue::default(), MemoryQueue::default());
         let line = Arc::new(Mutex::new(Value::Null));
         let sink = Arc::clone(&line);
         let telemetry = Telemetry::to(Arc::new(move |line| {

@@ -8,109 +8,66 @@ use super::Response;
 use super::response::carried_bytes;
 use table::StoreError;
 
-/// The kinds of failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProblemKind {
-    /// The request cannot be understood.
-    BadRequest,
-    /// No token, or none that is valid.
-    Unauthorized,
-    /// A valid token that does not permit this.
-    Forbidden,
-    /// There is no such thing.
-    NotFound,
-    /// It is answered at another address.
-    Elsewhere,
-    /// There is no form of it that the client takes.
-    NotAcceptable,
-    /// The path exists, the method on it does not.
-    MethodNotAllowed,
-    /// What is there does not permit it.
-    Conflict,
-    /// It was there, and is being deleted.
-    Gone,
-    /// Too many bytes or readings.
-    TooLarge,
-    /// A body of a type that cannot be what is expected.
-    UnsupportedType,
-    /// A body in a content coding that is not understood.
-    UnsupportedCoding,
-    /// The request is understood, but the answer is out of reach.
-    Unanswerable,
-    /// The table is asked for too much.
-    Throttled,
-    /// Others change the same at the same moment.
-    Contended,
-    /// The table cannot be reached, or time ran out.
-    Unavailable,
-    /// Our own fault.
-    Internal,
+/// Makes the kinds of failures: each with its status, the end of its type's name, and its title.
+macro_rules! problem_kinds {
+    ($($(#[$doc:meta])* $kind:ident $status:literal $slug:literal $title:literal,)*) => {
+        /// The kinds of failures.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ProblemKind { $($(#[$doc])* $kind,)* }
+
+        impl ProblemKind {
+            /// The status code.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$kind => $status,)* }
+            }
+
+            const fn slug(self) -> &'static str {
+                match self { $(Self::$kind => $slug,)* }
+            }
+
+            const fn title(self) -> &'static str {
+                match self { $(Self::$kind => $title,)* }
+            }
+        }
+    };
 }
 
-impl ProblemKind {
-    /// The status code.
-    #[must_use]
-    pub const fn status(self) -> u16 {
-        match self {
-            Self::BadRequest => 400,
-            Self::Unauthorized => 401,
-            Self::Forbidden => 403,
-            Self::NotFound | Self::Elsewhere => 404,
-            Self::MethodNotAllowed => 405,
-            Self::NotAcceptable => 406,
-            Self::Conflict => 409,
-            Self::Gone => 410,
-            Self::TooLarge => 413,
-            Self::UnsupportedType | Self::UnsupportedCoding => 415,
-            Self::Unanswerable => 422,
-            Self::Throttled | Self::Contended | Self::Unavailable => 503,
-            Self::Internal => 500,
-        }
-    }
-
-    const fn title(self) -> &'static str {
-        match self {
-            Self::BadRequest => "The request is not valid",
-            Self::Unauthorized => "A valid token is needed",
-            Self::Forbidden => "The token does not permit this",
-            Self::NotFound => "Not found",
-            Self::Elsewhere => "Not found at this address",
-            Self::NotAcceptable => "There is no form that the client takes",
-            Self::MethodNotAllowed => "Method not allowed",
-            Self::Conflict => "What is there does not permit this",
-            Self::Gone => "It is being deleted",
-            Self::TooLarge => "The request is too large",
-            Self::UnsupportedType => "The body's type is not supported",
-            Self::UnsupportedCoding => "The body's coding is not supported",
-            Self::Unanswerable => "The request cannot be answered",
-            Self::Throttled => "The table is busy",
-            Self::Contended => "Others change the same now",
-            Self::Unavailable => "The table is unavailable",
-            Self::Internal => "Something went wrong",
-        }
-    }
-
-    const fn slug(self) -> &'static str {
-        match self {
-            Self::BadRequest => "bad-request",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not-found",
-            Self::Elsewhere => "elsewhere",
-            Self::NotAcceptable => "not-acceptable",
-            Self::MethodNotAllowed => "method-not-allowed",
-            Self::Conflict => "conflict",
-            Self::Gone => "gone",
-            Self::TooLarge => "too-large",
-            Self::UnsupportedType => "unsupported-type",
-            Self::UnsupportedCoding => "unsupported-coding",
-            Self::Unanswerable => "unanswerable",
-            Self::Throttled => "throttled",
-            Self::Contended => "contended",
-            Self::Unavailable => "unavailable",
-            Self::Internal => "internal",
-        }
-    }
+problem_kinds! {
+    /// The request cannot be understood.
+    BadRequest 400 "bad-request" "The request is not valid",
+    /// No token, or none that is valid.
+    Unauthorized 401 "unauthorized" "A valid token is needed",
+    /// A valid token that does not permit this.
+    Forbidden 403 "forbidden" "The token does not permit this",
+    /// There is no such thing.
+    NotFound 404 "not-found" "Not found",
+    /// It is answered at another address.
+    Elsewhere 404 "elsewhere" "Not found at this address",
+    /// There is no form of it that the client takes.
+    NotAcceptable 406 "not-acceptable" "There is no form that the client takes",
+    /// The path exists, the method on it does not.
+    MethodNotAllowed 405 "method-not-allowed" "Method not allowed",
+    /// What is there does not permit it.
+    Conflict 409 "conflict" "What is there does not permit this",
+    /// It was there, and is being deleted.
+    Gone 410 "gone" "It is being deleted",
+    /// Too many bytes or readings.
+    TooLarge 413 "too-large" "The request is too large",
+    /// A body of a type that cannot be what is expected.
+    UnsupportedType 415 "unsupported-type" "The body's type is not supported",
+    /// A body in a content coding that is not understood.
+    UnsupportedCoding 415 "unsupported-coding" "The body's coding is not supported",
+    /// The request is understood, but the answer is out of reach.
+    Unanswerable 422 "unanswerable" "The request cannot be answered",
+    /// The table is asked for too much.
+    Throttled 503 "throttled" "The table is busy",
+    /// Others change the same at the same moment.
+    Contended 503 "contended" "Others change the same now",
+    /// The table cannot be reached, or time ran out.
+    Unavailable 503 "unavailable" "The table is unavailable",
+    /// Our own fault.
+    Internal 500 "internal" "Something went wrong",
 }
 
 /// One thing that is wrong with one part of a request.

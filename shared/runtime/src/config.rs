@@ -1,5 +1,6 @@
 //! The only door to the environment: read once, at cold start. Has no defaults of other modules.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,30 +20,20 @@ pub fn called_as() -> Option<String> {
 }
 
 /// The credentials and the region of the environment, for a command line.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {
-    let lookup = |name| std::env::var(name).ok();
-    let region = |name| lookup(name).filter(|value| !value.is_empty());
-    let region = region("AWS_REGION").or_else(|| region("AWS_DEFAULT_REGION"));
-    Ok((read_credentials(lookup)?, region))
+    let variables = Variables(environment);
+    let region = variables.text("AWS_REGION").or_else(|| variables.text("AWS_DEFAULT_REGION"));
+    Ok((variables.credentials()?, region))
 }
 
 /// The root certificates that the environment names, for a command line.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
-    read_ca_bundle(std::env::var("AWS_CA_BUNDLE").ok().filter(|path| !path.is_empty()))
+    Variables(environment).ca_bundle()
 }
 
-fn read_credentials(
-    lookup: impl Fn(&'static str) -> Option<String>,
-) -> Result<Credentials, ConfigError> {
-    let optional = |name| lookup(name).filter(|value| !value.is_empty());
-    let required = |name| optional(name).ok_or(ConfigError::Missing(name));
-    Ok(Credentials {
-        access_key_id: required("AWS_ACCESS_KEY_ID")?,
-        secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
-        session_token: optional("AWS_SESSION_TOKEN"),
-    })
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+fn environment(name: &'static str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The largest numbers of units a second that a table may consume.
@@ -152,9 +143,8 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the process's environment.
-    #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub fn from_env() -> Result<Self, ConfigError> {
-        Self::read(|name| std::env::var(name).ok())
+        Self::read(environment)
     }
 
     /// The queue of the rollup function's work.
@@ -168,196 +158,194 @@ impl Config {
     }
 
     fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
-        let optional = |name| lookup(name).filter(|value| !value.is_empty());
-        let required = |name| optional(name).ok_or(ConfigError::Missing(name));
-        let (region, credentials) = (required("AWS_REGION")?, read_credentials(&lookup)?);
-        let endpoint = |service| optional(service).or_else(|| optional("AWS_ENDPOINT_URL"));
-        let ca_bundle = read_ca_bundle(optional("AWS_CA_BUNDLE"))?;
-        let [retention_days, quarter_retention_days, day_retention_days] = retentions(
-            ["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"],
-            optional,
-        )?;
+        let variables = Variables(lookup);
+        let aws = variables.service("AWS_ENDPOINT_URL")?;
+        let service = |endpoint| ServiceConfig {
+            endpoint: variables.text(endpoint).or_else(|| aws.endpoint.clone()),
+            ..aws.clone()
+        };
         let queue = |name| {
-            optional(name).map(|url| QueueConfig {
-                url,
-                region: region.clone(),
-                endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
-                credentials: credentials.clone(),
-                ca_bundle: ca_bundle.clone(),
-            })
+            let ServiceConfig { region, endpoint, credentials, ca_bundle } =
+                service("AWS_ENDPOINT_URL_SQS");
+            let url = variables.text(name)?;
+            Some(QueueConfig { url, region, endpoint, credentials, ca_bundle })
         };
-        let service = |name| ServiceConfig {
-            region: region.clone(),
-            endpoint: endpoint(name),
-            credentials: credentials.clone(),
-            ca_bundle: ca_bundle.clone(),
-        };
-        let number_of = |name, default: u32| number(name, optional(name), default);
-        let age = number("REGISTRY_MAX_AGE_SECONDS", optional("REGISTRY_MAX_AGE_SECONDS"), 60)?;
+        let [retention_days, quarter_retention_days, day_retention_days] = variables
+            .retentions(["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"])?;
+
         Ok(Self {
-            store: StoreConfig {
-                table: required("TABLE_NAME")?,
-                region: region.clone(),
-                endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
-                credentials: credentials.clone(),
-                ca_bundle: ca_bundle.clone(),
-                attempt_timeout: aws::ATTEMPT_TIMEOUT,
-            },
-            layout: Layout {
-                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
-                conditions_index: switched_on(
-                    "CONDITIONS_INDEX",
-                    optional("CONDITIONS_INDEX").as_deref(),
-                )?,
-                attribute_index: switched_on(
-                    "ATTRIBUTE_INDEX",
-                    optional("ATTRIBUTE_INDEX").as_deref(),
-                )?,
-                shards: shards("DEVICE_SHARDS", optional("DEVICE_SHARDS"))?,
-            },
+            store: variables.store(service("AWS_ENDPOINT_URL_DYNAMODB"))?,
+            layout: variables.layout()?,
             failures: queue("DEAD_LETTER_QUEUE_URL"),
             work: queue("ROLLUP_QUEUE_URL"),
-            auth: if switch("AUTH", optional("AUTH").as_deref())? { Auth::On } else { Auth::Off },
-            stack: optional("STACK_NAME").unwrap_or_else(|| LOCAL.to_owned()),
-            log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
-            ingest_url: optional("INGEST_URL").map(origin).transpose()?,
-            frame_ancestors: frame_ancestors("FRAME_ANCESTORS", optional("FRAME_ANCESTORS"))?,
-            alert_topic: optional("ALERT_TOPIC"),
-            page_url: optional("PAGE_URL"),
-            heartbeat_url: optional("HEARTBEAT_URL"),
-            alerting_function: optional("ALERTING_FUNCTION"),
+            auth: variables.auth()?,
+            stack: variables.text("STACK_NAME").unwrap_or_else(|| LOCAL.to_owned()),
+            log_every: variables.read("LOG_EVERY", "a whole number from 1", NonZeroU32::MIN)?.get(),
+            ingest_url: variables
+                .parsed("INGEST_URL", HOST, None, |text| origin(text).map(Some))?,
+            frame_ancestors: variables.read(
+                "FRAME_ANCESTORS",
+                "origins such as https://home.example.org:8123, separated by spaces",
+                FrameAncestors::default(),
+            )?,
+            alert_topic: variables.text("ALERT_TOPIC"),
+            page_url: variables.text("PAGE_URL"),
+            heartbeat_url: variables.text("HEARTBEAT_URL"),
+            alerting_function: variables.text("ALERTING_FUNCTION"),
             sns: service("AWS_ENDPOINT_URL_SNS"),
             lambda: service("AWS_ENDPOINT_URL_LAMBDA"),
-            earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
-            max_devices_per_token: number_of("MAX_DEVICES_PER_TOKEN", 1_000)?,
-            registry_max_age: Duration::from_secs(age),
+            earliest_timestamp: variables.earliest_timestamp()?,
+            max_devices_per_token: variables.number("MAX_DEVICES_PER_TOKEN", 1_000)?,
+            registry_max_age: variables.duration("REGISTRY_MAX_AGE_SECONDS", 60)?,
             retention_days,
             quarter_retention_days,
             day_retention_days,
-            time_zone: zone("TIME_ZONE", optional("TIME_ZONE"))?,
-            rollup_window: Duration::from_secs(number(
-                "ROLLUP_WINDOW_SECONDS",
-                optional("ROLLUP_WINDOW_SECONDS"),
-                60,
-            )?),
+            time_zone: variables.read(
+                "TIME_ZONE",
+                "a time zone of the IANA database such as Europe/Berlin",
+                Zone::UTC,
+            )?,
+            rollup_window: variables.duration("ROLLUP_WINDOW_SECONDS", 60)?,
             max_units: MaxUnits {
-                read: number_of("MAX_READ_UNITS", 500)?,
-                write: number_of("MAX_WRITE_UNITS", 500)?,
+                read: variables.number("MAX_READ_UNITS", 500)?,
+                write: variables.number("MAX_WRITE_UNITS", 500)?,
             },
         })
     }
 }
 
-/// On unless it is off.
-fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> {
-    match value {
-        None | Some("on") => Ok(true),
-        Some("off") => Ok(false),
-        Some(value) => {
-            Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
+/// The variables of an environment. An empty one counts as absent.
+struct Variables<L>(L);
+
+impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
+    fn text(&self, name: &'static str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    fn required(&self, name: &'static str) -> Result<String, ConfigError> {
+        self.text(name).ok_or(ConfigError::Missing(name))
+    }
+
+    /// The value of a variable as `parse` reads it; the default of an absent one.
+    fn parsed<T>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        default: T,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        let Some(value) = self.text(name) else { return Ok(default) };
+        parse(&value).ok_or(ConfigError::Unreadable { name, value, expected })
+    }
+
+    fn read<T: FromStr>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        default: T,
+    ) -> Result<T, ConfigError> {
+        self.parsed(name, expected, default, |text| text.parse().ok())
+    }
+
+    fn number<T: FromStr>(&self, name: &'static str, default: T) -> Result<T, ConfigError> {
+        self.read(name, "a whole number", default)
+    }
+
+    fn duration(&self, name: &'static str, default: u64) -> Result<Duration, ConfigError> {
+        self.number(name, default).map(Duration::from_secs)
+    }
+
+    fn switch(&self, name: &'static str, is_on: bool) -> Result<bool, ConfigError> {
+        self.parsed(name, "on or off", is_on, |text| match text {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        })
+    }
+
+    fn auth(&self) -> Result<Auth, ConfigError> {
+        Ok(if self.switch("AUTH", true)? { Auth::On } else { Auth::Off })
+    }
+
+    fn layout(&self) -> Result<Layout, ConfigError> {
+        let shards = "a whole number from 1 to 64";
+        Ok(Layout {
+            room_index: self.switch("ROOM_INDEX", true)?,
+            conditions_index: self.switch("CONDITIONS_INDEX", false)?,
+            attribute_index: self.switch("ATTRIBUTE_INDEX", false)?,
+            shards: self.read("DEVICE_SHARDS", shards, Shards::ONE)?,
+        })
+    }
+
+    fn earliest_timestamp(&self) -> Result<Timestamp, ConfigError> {
+        let expected = "a timestamp such as 2000-01-01T00:00:00Z";
+        let default = Timestamp::parse_absolute(EARLIEST_TIMESTAMP).expect("a timestamp");
+        self.parsed("EARLIEST_TIMESTAMP", expected, default, |text| {
+            Timestamp::parse_absolute(text).ok()
+        })
+    }
+
+    fn credentials(&self) -> Result<Credentials, ConfigError> {
+        Ok(Credentials {
+            access_key_id: self.required("AWS_ACCESS_KEY_ID")?,
+            secret_access_key: self.required("AWS_SECRET_ACCESS_KEY")?,
+            session_token: self.text("AWS_SESSION_TOKEN"),
+        })
+    }
+
+    /// The root certificates of a file, if one is named.
+    fn ca_bundle(&self) -> Result<Option<CaBundle>, ConfigError> {
+        self.parsed("AWS_CA_BUNDLE", "a file of PEM certificates", None, |path| {
+            CaBundle::read(Path::new(path)).ok().map(Some)
+        })
+    }
+
+    /// A service of AWS at the address that a variable names.
+    fn service(&self, endpoint: &'static str) -> Result<ServiceConfig, ConfigError> {
+        Ok(ServiceConfig {
+            region: self.required("AWS_REGION")?,
+            endpoint: self.text(endpoint),
+            credentials: self.credentials()?,
+            ca_bundle: self.ca_bundle()?,
+        })
+    }
+
+    fn store(&self, service: ServiceConfig) -> Result<StoreConfig, ConfigError> {
+        let ServiceConfig { region, endpoint, credentials, ca_bundle } = service;
+        let (table, attempt_timeout) = (self.required("TABLE_NAME")?, aws::ATTEMPT_TIMEOUT);
+        Ok(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout })
+    }
+
+    /// The days of retentions; each is at least as long as the one before it. `None` is for ever.
+    fn retentions<const N: usize>(
+        &self,
+        names: [&'static str; N],
+    ) -> Result<[Option<u32>; N], ConfigError> {
+        let mut retentions = [None; N];
+        for (at, name) in names.into_iter().enumerate() {
+            let days: u32 = self.number(name, 0)?;
+            retentions[at] = (days > 0).then_some(days);
+            let finer_days = at.checked_sub(1).and_then(|before| retentions[before]);
+            if at > 0 && days > 0 && finer_days.is_none_or(|finer_days| days < finer_days) {
+                let (finer, finer_days) = (names[at - 1], finer_days.unwrap_or(0));
+                return Err(ConfigError::Shorter { name, days, finer, finer_days });
+            }
         }
+        Ok(retentions)
     }
 }
 
-/// Off unless it is on.
-fn switched_on(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> {
-    switch(name, Some(value.unwrap_or("off")))
-}
+/// The form of `INGEST_URL`.
+const HOST: &str = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
 
 /// The address of a host without a path; the slash at its end is taken away. It becomes a part of the page and of
 /// its policy, so nothing else is taken.
-fn origin(value: String) -> Result<String, ConfigError> {
-    let name = "INGEST_URL";
+fn origin(value: &str) -> Option<String> {
     let origin = value.trim_end_matches('/');
-    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"))?;
     let is_of_host =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    if host.is_some_and(|host| !host.is_empty() && host.chars().all(is_of_host)) {
-        return Ok(origin.to_owned());
-    }
-    let expected = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
-    Err(ConfigError::Unreadable { name, value, expected })
-}
-
-fn frame_ancestors(
-    name: &'static str,
-    value: Option<String>,
-) -> Result<FrameAncestors, ConfigError> {
-    let Some(value) = value else { return Ok(FrameAncestors::default()) };
-    let expected = "origins such as https://home.example.org:8123, separated by spaces";
-    value.parse().map_err(|_| ConfigError::Unreadable { name, value, expected })
-}
-
-fn log_every(name: &'static str, value: Option<String>) -> Result<u32, ConfigError> {
-    let Some(value) = value else { return Ok(1) };
-    let every = value.parse().ok().filter(|every| *every > 0);
-    let expected = "a whole number from 1";
-    every.ok_or(ConfigError::Unreadable { name, value, expected })
-}
-
-fn shards(name: &'static str, value: Option<String>) -> Result<Shards, ConfigError> {
-    let Some(value) = value else { return Ok(Shards::ONE) };
-    value.parse().map_err(|_| ConfigError::Unreadable {
-        name,
-        value,
-        expected: "a whole number from 1 to 64",
-    })
-}
-
-/// The certificates of a file, if one is named.
-fn read_ca_bundle(path: Option<String>) -> Result<Option<CaBundle>, ConfigError> {
-    let Some(path) = path else { return Ok(None) };
-    let bundle = CaBundle::read(Path::new(&path)).map_err(|_| ConfigError::Unreadable {
-        name: "AWS_CA_BUNDLE",
-        value: path,
-        expected: "a file of PEM certificates",
-    })?;
-    Ok(Some(bundle))
-}
-
-fn timestamp(name: &'static str, value: Option<String>) -> Result<Timestamp, ConfigError> {
-    let value = value.unwrap_or_else(|| EARLIEST_TIMESTAMP.to_owned());
-    Timestamp::parse_absolute(&value).map_err(|_| ConfigError::Unreadable {
-        name,
-        value,
-        expected: "a timestamp such as 2000-01-01T00:00:00Z",
-    })
-}
-
-/// The days of retentions; each is at least as long as the one before it. `None` is for ever.
-fn retentions<const N: usize>(
-    names: [&'static str; N],
-    lookup: impl Fn(&'static str) -> Option<String>,
-) -> Result<[Option<u32>; N], ConfigError> {
-    let mut retentions = [None; N];
-    for (at, name) in names.into_iter().enumerate() {
-        let days: u32 = number(name, lookup(name), 0)?;
-        retentions[at] = (days > 0).then_some(days);
-        let finer_days = at.checked_sub(1).and_then(|before| retentions[before]);
-        if at > 0 && days > 0 && finer_days.is_none_or(|finer_days| days < finer_days) {
-            let (finer, finer_days) = (names[at - 1], finer_days.unwrap_or(0));
-            return Err(ConfigError::Shorter { name, days, finer, finer_days });
-        }
-    }
-    Ok(retentions)
-}
-
-fn zone(name: &'static str, value: Option<String>) -> Result<Zone, ConfigError> {
-    let Some(value) = value else { return Ok(Zone::UTC) };
-    value.parse().map_err(|_| ConfigError::Unreadable {
-        name,
-        value,
-        expected: "a time zone of the IANA database such as Europe/Berlin",
-    })
-}
-
-fn number<T: FromStr>(
-    name: &'static str,
-    value: Option<String>,
-    default: T,
-) -> Result<T, ConfigError> {
-    let Some(value) = value else { return Ok(default) };
-    value.parse().map_err(|_| ConfigError::Unreadable { name, value, expected: "a whole number" })
+    (!host.is_empty() && host.chars().all(is_of_host)).then(|| origin.to_owned())
 }
 
 #[cfg(test)]

@@ -1,18 +1,13 @@
 //! The dead-letter queue: the port by which a stream consumer sends what it can never apply. Reads no message.
 
-#[cfg(any(test, feature = "fake"))]
-mod memory;
-#[cfg(feature = "sqs")]
-mod sqs;
-
 use serde::Serialize;
 use table::Invocation;
 
-pub use crate::not_sent::NotSent;
 #[cfg(any(test, feature = "fake"))]
-pub use memory::MemoryQueue;
+pub use crate::memory_queue::MemoryQueue;
+pub use crate::not_sent::NotSent;
 #[cfg(feature = "sqs")]
-pub use sqs::SqsQueue;
+pub use crate::sqs::SqsQueue;
 
 /// An item that can never be applied. It stays in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

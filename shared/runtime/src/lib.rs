@@ -17,6 +17,8 @@ pub mod stream;
 pub mod telemetry;
 pub mod work_queue;
 
+#[cfg(any(test, feature = "fake"))]
+mod memory_queue;
 mod not_sent;
 #[cfg(feature = "sqs")]
 mod sqs;

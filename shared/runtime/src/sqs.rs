@@ -1,4 +1,5 @@
-//! Sends JSON messages to a queue of Amazon SQS and counts them: the only door to its SDK. Receives none; Lambda does.
+//! Both queues on Amazon SQS, one JSON message for each letter or request: the only door to its SDK. Receives no message;
+//! Lambda does.
 
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
@@ -6,8 +7,10 @@ use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use serde::Serialize;
 use table::Invocation;
 
+use crate::dead_letters::{DeadLetter, DeadLetterQueue};
 use crate::not_sent::NotSent;
 use crate::telemetry::chain;
+use crate::work_queue::{FoldRequest, WorkQueue};
 
 /// The largest number of messages that SQS takes with one request.
 const MAX_BATCH: usize = 10;
@@ -19,16 +22,17 @@ const COUNTS: [QueueAttributeName; 3] = [
     QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
 ];
 
-/// A client of one queue.
+/// A client of one queue, which may also take the records that Lambda gave up.
 #[derive(Debug, Clone)]
-pub(crate) struct SqsSender {
+pub struct SqsQueue {
     client: Client,
     url: String,
 }
 
-impl SqsSender {
+impl SqsQueue {
     /// A client of the queue; nothing is sent yet.
-    pub(crate) fn connect(config: &QueueConfig) -> Self {
+    #[must_use]
+    pub fn connect(config: &QueueConfig) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();
         let settings = aws::settings(
@@ -42,7 +46,7 @@ impl SqsSender {
     }
 
     /// Sends all messages, or fails; then some may have been sent.
-    pub(crate) async fn send<T: Serialize>(
+    async fn send_all<T: Serialize>(
         &self,
         messages: &[T],
         invocation: &Invocation,
@@ -65,9 +69,20 @@ impl SqsSender {
         }
         Ok(())
     }
+}
 
-    /// Counts the messages of the queue: those that wait, are delayed or are being worked on.
-    pub(crate) async fn depth(&self, invocation: &Invocation) -> Result<u64, NotSent> {
+impl DeadLetterQueue for SqsQueue {
+    async fn send(&self, letters: &[DeadLetter], invocation: &Invocation) -> Result<(), NotSent> {
+        self.send_all(letters, invocation).await
+    }
+}
+
+impl WorkQueue for SqsQueue {
+    async fn send(&self, messages: &[FoldRequest], invocation: &Invocation) -> Result<(), NotSent> {
+        self.send_all(messages, invocation).await
+    }
+
+    async fn depth(&self, invocation: &Invocation) -> Result<u64, NotSent> {
         let request = self.client.get_queue_attributes().queue_url(&self.url);
         let request = request.set_attribute_names(Some(COUNTS.to_vec()));
         let answer = invocation.within(request.send()).await?;
@@ -93,7 +108,7 @@ mod tests {
     use crate::clock::Deadline;
 
     /// A queue whose every request is answered with `status` and `answer`, and the requests' bodies.
-    fn answering(status: u16, answer: &'static str) -> (SqsSender, mpsc::Receiver<Value>) {
+    fn answering(status: u16, answer: &'static str) -> (SqsQueue, mpsc::Receiver<Value>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let (bodies, received) = mpsc::channel();
@@ -120,7 +135,7 @@ mod tests {
             }
         });
         let key = || "test".to_owned();
-        let queue = SqsSender::connect(&QueueConfig {
+        let queue = SqsQueue::connect(&QueueConfig {
             url: format!("{address}/000000000000/failures"),
             region: "us-east-1".to_owned(),
             endpoint: Some(address),
@@ -134,9 +149,9 @@ mod tests {
         (queue, received)
     }
 
-    async fn send(queue: &SqsSender, number: u32) -> Result<(), NotSent> {
+    async fn send(queue: &SqsQueue, number: u32) -> Result<(), NotSent> {
         let messages: Vec<Value> = (0..number).map(|n| json!({"n": n})).collect();
-        queue.send(&messages, &Invocation::until(Deadline::after(Duration::from_secs(5)))).await
+        queue.send_all(&messages, &Invocation::until(Deadline::after(Duration::from_secs(5)))).await
     }
 
     #[tokio::test]

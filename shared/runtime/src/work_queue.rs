@@ -1,19 +1,10 @@
 //! The work queue: the port by which a function leaves for later what it cannot do now. Does no work.
 
-#[cfg(any(test, feature = "fake"))]
-mod memory;
-#[cfg(feature = "sqs")]
-mod sqs;
-
 use domain::{DeviceId, IdError, QuarterHour, Timestamp, TimestampError};
 use serde::{Deserialize, Serialize};
 use table::Invocation;
 
 pub use crate::not_sent::NotSent;
-#[cfg(any(test, feature = "fake"))]
-pub use memory::MemoryWorkQueue;
-#[cfg(feature = "sqs")]
-pub use sqs::SqsWorkQueue;
 
 /// A message that asks for the readings of a device in a quarter of an hour to be folded again.
 ///

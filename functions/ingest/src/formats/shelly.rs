@@ -188,26 +188,9 @@ const COMPONENTS: &[(&str, &str, &[Row])] = &[
 ];
 
 /// The components that measure only.
-const SENSORS: [&str; 18] = [
-    "thermostat",
-    "temperature",
-    "humidity",
-    "illuminance",
-    "devicepower",
-    "voltmeter",
-    "smoke",
-    "flood",
-    "gas",
-    "co",
-    "presence",
-    "presencezone",
-    "input",
-    "blutrv",
-    "bthomedevice",
-    "bthomesensor",
-    "number",
-    "boolean",
-];
+const SENSORS: &str = "\
+    thermostat temperature humidity illuminance devicepower voltmeter smoke flood gas co presence presencezone input \
+    blutrv bthomedevice bthomesensor number boolean";
 
 /// Components that count as one of several, whatever their number: a thermostat stands beside the thermometer that it
 /// reads.
@@ -290,6 +273,25 @@ const GEN1_THERMOSTAT: &[Row] = &[
     // 100 is open: <https://shelly-api-docs.shelly.cloud/gen1/#shelly-trv-status>
     ("pos", "position", SENSED),
     ("window_open", "window_open", SWITCH),
+];
+
+/// A list of Gen1's `/status`, the name of the parts that its elements are, and their table.
+struct Gen1List {
+    key: &'static str,
+    part: &'static str,
+    rows: &'static [Row],
+}
+
+const GEN1_LISTS: &[Gen1List] = &[
+    Gen1List { key: "inputs", part: "input", rows: GEN1_INPUT },
+    Gen1List { key: "adcs", part: "adc", rows: GEN1_ANALOGUE },
+    Gen1List { key: "relays", part: "relay", rows: GEN1_OUTPUT },
+    Gen1List { key: "lights", part: "light", rows: GEN1_OUTPUT },
+    Gen1List { key: "rollers", part: "roller", rows: GEN1_OUTPUT },
+    Gen1List { key: "meters", part: "meter", rows: GEN1_METER },
+    Gen1List { key: "emeters", part: "emeter", rows: GEN1_ENERGY_METER },
+    Gen1List { key: "thermostats", part: "thermostat", rows: GEN1_THERMOSTAT },
+    Gen1List { key: "valves", part: "valve", rows: GEN1_VALVE },
 ];
 
 /// Members of Gen1's `/status` that say something of the device itself.
@@ -390,7 +392,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let listed = components.map(status_of);
     let status = listed.as_ref().unwrap_or(told);
     let members = status.as_object()?;
-    if members.keys().any(|key| is_gen1(key)) {
+    if members.keys().any(|key| has_name(GEN1_SIGNS, key)) {
         return Some(vec![read_gen1(status)]);
     }
     let time = status.get("ts").or_else(|| status.pointer("/sys/unixtime"));
@@ -501,78 +503,28 @@ fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -
     }
     let works = |component: &str| {
         let kind = component.split_once(':').map_or("", |(kind, _)| kind);
-        !SENSORS.contains(&kind) && COMPONENTS.iter().any(|(known, ..)| *known == kind)
+        !has_name(SENSORS, kind) && COMPONENTS.iter().any(|(known, ..)| *known == kind)
     };
     model.starts_with("shellypro")
         || model.contains("em")
         || members.keys().any(|component| works(component))
 }
 
-fn is_gen1(key: &str) -> bool {
-    matches!(
-        key,
-        "meters"
-            | "emeters"
-            | "relays"
-            | "lights"
-            | "rollers"
-            | "thermostats"
-            | "tmp"
-            | "hum"
-            | "bat"
-            | "wifi_sta"
-    )
+/// Members by which Gen1's `/status` is known.
+const GEN1_SIGNS: &str = "meters emeters relays lights rollers thermostats tmp hum bat wifi_sta";
+
+/// Whether a text of names has a name.
+fn has_name(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
 }
 
 fn read_gen1(status: &Value) -> Payload {
     let mut read = Payload::new(text(status, "mac"), moment(status.get("unixtime")));
     read.take("", status, GEN1);
-    for (list, name, rows) in [
-        ("inputs", "input", GEN1_INPUT),
-        ("adcs", "adc", GEN1_ANALOGUE),
-        ("relays", "relay", GEN1_OUTPUT),
-        ("lights", "light", GEN1_OUTPUT),
-        ("rollers", "roller", GEN1_OUTPUT),
-        ("meters", "meter", GEN1_METER),
-        ("emeters", "emeter", GEN1_ENERGY_METER),
-        ("thermostats", "thermostat", GEN1_THERMOSTAT),
-        ("valves", "valve", GEN1_VALVE),
-    ] {
-        let elements: &[Value] =
-            status.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice);
-        let is_phases = list == "emeters" && elements.len() == 3;
-        for (number, element) in elements.iter().enumerate().filter(|(_, it)| is_valid(it)) {
-            // A meter and the relay that it meters are one part.
-            let name = if list == "meters" { metered(status) } else { name };
-            if is_phases {
-                for (key, metric, scale) in rows {
-                    let metric = vocabulary::of_phase(metric, number).expect("one of three");
-                    let value = element.get(*key).unwrap_or(&Value::Null);
-                    read.put("", key, &metric, value, *scale);
-                }
-                continue;
-            }
-            let part = if number == 0 { String::new() } else { format!("{name}:{number}") };
-            let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|unit| unit == "F");
-            for row in rows {
-                let is_degrees = is_fahrenheit && row.1.ends_with("temperature");
-                let scale = if is_degrees { FAHRENHEIT } else { row.2 };
-                read.take(&part, element, &[(row.0, row.1, scale)]);
-            }
-            let Value::Object(members) = element else { continue };
-            let is_read = |key: &str| has_row(rows, key);
-            let place = format!("{list}/{number}/");
-            read.rest(
-                Rest {
-                    part: &part,
-                    place: &place,
-                    is_read: &is_read,
-                    ignored: &[IGNORED, GEN1_IGNORED],
-                },
-                members,
-            );
-        }
+    for list in GEN1_LISTS {
+        read_gen1_list(&mut read, status, list);
     }
+
     if let Some(sensor) = status.get("tmp")
         && status.get("temperature").is_none()
         && is_valid(sensor)
@@ -592,14 +544,48 @@ fn read_gen1(status: &Value) -> Payload {
             read.take(&format!("ext:{number}"), sensor, &[row]);
         }
     }
-    if let Value::Object(members) = status {
-        let is_read = |key: &str| has_row(GEN1, key);
-        read.rest(
-            Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED, GEN1_IGNORED] },
-            members,
-        );
-    }
+    rest_of_gen1(&mut read, "", "", status, GEN1);
     read
+}
+
+/// Reads the valid elements of a list as parts of the device. Three meters of energy are the phases of one.
+fn read_gen1_list(read: &mut Payload, status: &Value, list: &Gen1List) {
+    let Gen1List { key, part, rows } = *list;
+    let elements: &[Value] = status.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice);
+    // A meter and the relay that it meters are one part.
+    let name = if key == "meters" { metered(status) } else { part };
+    let is_phases = key == "emeters" && elements.len() == 3;
+
+    for (number, element) in elements.iter().enumerate().filter(|(_, element)| is_valid(element)) {
+        if is_phases {
+            for (key, metric, scale) in rows {
+                let metric = vocabulary::of_phase(metric, number).expect("one of three");
+                let value = element.get(*key).unwrap_or(&Value::Null);
+                read.put("", key, &metric, value, *scale);
+            }
+            continue;
+        }
+
+        let part = if number == 0 { String::new() } else { format!("{name}:{number}") };
+        let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|unit| unit == "F");
+        for (key, metric, scale) in rows {
+            let is_degrees = is_fahrenheit && metric.ends_with("temperature");
+            read.take(
+                &part,
+                element,
+                &[(key, metric, if is_degrees { FAHRENHEIT } else { *scale })],
+            );
+        }
+        rest_of_gen1(read, &part, &format!("{key}/{number}/"), element, rows);
+    }
+}
+
+/// Takes what no table has of a status or of one of its elements.
+fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, rows: &[Row]) {
+    let Value::Object(members) = object else { return };
+    let is_read = |key: &str| has_row(rows, key);
+    let ignored = &[IGNORED, GEN1_IGNORED];
+    read.rest(Rest { part, place, is_read: &is_read, ignored }, members);
 }
 
 fn is_valid(sensor: &Value) -> bool {

@@ -1,13 +1,18 @@
-//! Readings on their way in, unread: who sends them, in which format, and what the address says of them. Is made by
-//! `request`.
+//! Readings on their way in, unread: made of a request or of a message, by its sender, its size and its format.
 
 use std::borrow::Cow;
 
-use domain::{DeviceId, Label, RoomId, Timestamp};
+use api::endpoints::Endpoint;
+use api::{Params, Problem, Request, inflate};
+use domain::text_id::id_of;
+use domain::{DeviceId, IdError, Label, RoomId, Timestamp};
+use runtime::authentication::Grant;
+use sha2::{Digest as _, Sha256};
 
-use crate::formats::Format;
-use crate::intake::options::StoreOptions;
+use crate::event::{Message, TopicMessage};
+use crate::formats::{Format, PayloadReader};
 use crate::intake::sender::Sender;
+use crate::intake::topic::{self, Topic};
 
 /// Readings on their way in, unread.
 #[derive(Debug)]
@@ -34,4 +39,105 @@ pub(crate) struct AddressHints {
     pub(crate) name: Option<Label>,
     pub(crate) room: Option<RoomId>,
     pub(crate) time: Option<Timestamp>,
+}
+
+/// How the readings of a request are written.
+#[derive(Debug, Clone, Copy, Default, Hash)]
+pub(crate) struct StoreOptions {
+    /// Whether a reading with a timestamp sets its metrics and leaves the stored ones of the same device and
+    /// timestamp.
+    pub(crate) merge: bool,
+    /// Whether rooms stay as they are sent: they are history that the registry does not know.
+    pub(crate) keeps_rooms: bool,
+    /// Whether nothing is stored where anything is refused.
+    pub(crate) all_or_nothing: bool,
+}
+
+impl<'a> Submission<'a> {
+    /// The submission of an HTTP request; `now` is its arrival where the event does not say.
+    pub(crate) fn of_request(
+        endpoint: &'static Endpoint,
+        request: &'a Request,
+        params: &Params,
+        grant: &'a Grant,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let random = || format!("{:032x}", fastrand::u128(..));
+        let payload = PayloadReader::of(endpoint);
+        let time = params.get("time").map(Timestamp::parse_absolute).transpose();
+        let named = params.get("device").map(named_device).transpose();
+        let (device, name) =
+            named.map_err(|why| Problem::field("device", why.to_string()))?.unzip();
+
+        Ok(Self {
+            sender: Sender::of(grant),
+            format: match payload {
+                Some(payload) => Format::Payload(payload),
+                None => Format::of(request.header("content-type").unwrap_or_default()),
+            },
+            body: match payload {
+                Some(payload) if payload.is_address() => request.raw_query.as_bytes().into(),
+                _ => request.json_body()?,
+            },
+            arrived: request.arrived.unwrap_or(now),
+            arrival_id: request.arrival.clone().unwrap_or_else(random),
+            options: StoreOptions {
+                // A payload tells what has changed, and another of the same second the rest.
+                merge: payload.is_some() || params.flag("merge"),
+                keeps_rooms: params.get("rooms") == Some("given"),
+                all_or_nothing: false,
+            },
+            hints: AddressHints {
+                device,
+                name: name.flatten(),
+                room: params.parse("room")?,
+                time: time.map_err(|why| Problem::field("time", why.to_string()))?,
+            },
+        })
+    }
+
+    /// The submission of an MQTT message in JSON, for which the rule of IoT Core names the device.
+    pub(crate) fn of_message(message: &'a Message) -> Result<Self, Problem> {
+        let device: Result<DeviceId, _> = message.device_id.parse();
+        let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
+        let arrived = Timestamp::from_millis(message.timestamp);
+        Ok(Self {
+            sender: Sender::Topic(device),
+            format: Format::Json,
+            body: inflate(&message.payload)?,
+            arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
+            arrival_id: digest(&message.payload),
+            options: StoreOptions::default(),
+            hints: AddressHints::default(),
+        })
+    }
+
+    /// The submission of an MQTT message whose topic names its format, or `None` if the topic carries no
+    /// readings.
+    pub(crate) fn of_topic_message(message: &'a TopicMessage) -> Result<Option<Self>, Problem> {
+        let Some(Topic { reader, device, name }) = topic::read(&message.topic)? else {
+            return Ok(None);
+        };
+        let arrived = Timestamp::from_millis(message.timestamp);
+        Ok(Some(Self {
+            sender: Sender::Topic(device.clone()),
+            format: Format::Payload(reader),
+            body: inflate(&message.payload)?,
+            arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
+            arrival_id: digest(&message.payload),
+            options: StoreOptions { merge: true, ..StoreOptions::default() },
+            hints: AddressHints { device: Some(device), name, ..AddressHints::default() },
+        }))
+    }
+}
+
+/// The device of an address, by its id or by a name. A name becomes an id as in a topic.
+fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
+    text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
+}
+
+/// The hash of a payload, as text. Equal payloads have the same one.
+fn digest(payload: &[u8]) -> String {
+    let digest = Sha256::digest(payload);
+    digest[..16].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }

@@ -3,7 +3,6 @@
 use domain::{DeviceId, TokenHash};
 use runtime::authentication::Grant;
 
-use crate::intake::options::ReplyDialect;
 use crate::intake::sender::Sender;
 use crate::settings::Settings;
 
@@ -11,6 +10,15 @@ use crate::settings::Settings;
 pub(crate) const MAX_PARTS: usize = 32;
 /// What stands before the device of a topic, where a token has the beginning of its hash.
 const TOPIC: &str = "mqtt:";
+
+/// In whose words a refusal is said.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum ReplyDialect {
+    #[default]
+    Native,
+    /// A client of `InfluxDB` knows by these words that it need not send again.
+    InfluxDb,
+}
 
 /// A sender whose new devices are counted.
 #[derive(Debug)]

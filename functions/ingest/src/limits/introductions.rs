@@ -4,11 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::DeviceId;
+use domain::{Device, DeviceId};
+use runtime::registry::FoundDevices;
 use table::{CountIntroduced, Session, StoreResult};
 
 use crate::limits::counted_sender::CountedSender;
-use crate::registry::found::FoundDevices;
 use crate::store_request::{StoreRequest, refusal};
 
 /// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
@@ -46,11 +46,11 @@ impl IntroductionCounts {
             return Ok(counted);
         }
 
-        let free = if found.has_all_devices() {
-            let introduced = found.introduced_by(&sender.name) + self.not_registered_of(sender);
-            sender.limit.saturating_sub(introduced)
-        } else {
-            count(session, sender, not_counted.len()).await?
+        let free = match found.introduced_by(&sender.name) {
+            Some(registered) => {
+                sender.limit.saturating_sub(registered + self.not_registered_of(sender))
+            }
+            None => count(session, sender, not_counted.len()).await?,
         };
 
         // In the order of the request: those that come first are introduced.
@@ -94,7 +94,9 @@ impl IntroductionCounts {
         }
 
         let mut all_counted = self.lock();
-        all_counted.retain(|id, sender| !found.is_introduced_by(id, sender));
+        let introduced_by = |device: &Device| device.source().introduced_by.clone();
+        all_counted
+            .retain(|id, sender| found.device(id).and_then(introduced_by).as_ref() != Some(sender));
         for id in devices {
             match all_counted.get(id) {
                 None => new.not_counted.insert(id.clone()),

@@ -1,11 +1,65 @@
-//! Names that devices introduced in the last minutes, such as metrics and rooms. They count towards a limit until the
-//! registry has noted them. Reads and writes no table.
+//! Limits how many metrics merging writes give a device, and how many rooms it introduces. Names of the last minutes count
+//! until the registry has noted them. Reads and writes no table.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Timestamp};
+use domain::{
+    Device, DeviceId, MAX_INTRODUCED_ROOMS, MAX_KNOWN_METRICS, MetricName, RoomId, Timestamp,
+};
+use runtime::registry::FoundDevices;
+use table::BoundedMemory;
+
+use crate::store_request::{StoreRequest, refusal};
+
+/// New metrics of the last minutes' merging writes. They count towards the limit until the registry has them.
+#[derive(Debug, Default)]
+pub(crate) struct MetricLimit(NewNames<MetricName>);
+
+impl MetricLimit {
+    /// Refuses readings that would give a device more metrics than it may have.
+    pub(crate) fn refuse_beyond_limit(
+        &self,
+        request: &mut StoreRequest<'_>,
+        found: &FoundDevices,
+        now: Timestamp,
+    ) {
+        request.refuse_timed(|reading| {
+            let known = found.device(&reading.device).map(Device::metrics);
+            let is_known = |name: &MetricName| known.is_some_and(|known| known.contains_key(name));
+            let free = MAX_KNOWN_METRICS.saturating_sub(known.map_or(0, BTreeMap::len));
+            let names = reading.metrics().keys();
+
+            let beyond = self.0.introduce(&reading.device, names, is_known, free, now).err()?;
+            let message = format!(
+                "is not among the metrics that are known of the device, and there may be \
+                 {MAX_KNOWN_METRICS}; a merging write can add no more"
+            );
+            Some(refusal(beyond.to_string(), message))
+        });
+    }
+}
+
+/// Rooms that devices introduced in the last minutes. They count towards the limit until the registry has noted them.
+#[derive(Debug, Default)]
+pub(crate) struct RoomLimit(NewNames<RoomId>);
+
+impl RoomLimit {
+    /// Returns whether a device may introduce a room, and remembers that it did. `known` is the device as the registry has
+    /// it.
+    pub(crate) fn introduce(
+        &self,
+        id: &DeviceId,
+        room: &RoomId,
+        known: Option<&Device>,
+        now: Timestamp,
+    ) -> bool {
+        let noted = known.map(Device::introduced_rooms);
+        let is_noted = |room: &RoomId| noted.is_some_and(|noted| noted.contains(room));
+        let free = MAX_INTRODUCED_ROOMS.saturating_sub(noted.map_or(0, BTreeSet::len));
+        self.0.introduce(id, std::iter::once(room), is_noted, free, now).is_ok()
+    }
+}
 
 /// The number of devices whose names are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
@@ -14,25 +68,18 @@ const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
 
 /// Names that the registry may not have noted yet. Without them, overlapping requests would not see each other's names.
 #[derive(Debug)]
-pub(super) struct NewNames<N>(Mutex<HashMap<DeviceId, OfDevice<N>>>);
+struct NewNames<N>(BoundedMemory<DeviceId, BTreeSet<N>>);
 
-impl<N> Default for NewNames<N> {
+impl<N: Clone> Default for NewNames<N> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(BoundedMemory::new(MAX_DEVICES, REMEMBERED))
     }
-}
-
-/// The names of a device, and when the last of them was introduced.
-#[derive(Debug)]
-struct OfDevice<N> {
-    names: BTreeSet<N>,
-    at: Timestamp,
 }
 
 impl<N: Ord + Clone> NewNames<N> {
     /// Introduces names of a device, if there are then at most `free` beside those that the registry has noted. Else none is
     /// introduced, and the first beyond the limit is returned.
-    pub(super) fn introduce<'a>(
+    fn introduce<'a>(
         &self,
         id: &DeviceId,
         names: impl Iterator<Item = &'a N>,
@@ -45,26 +92,46 @@ impl<N: Ord + Clone> NewNames<N> {
             return Ok(());
         }
 
-        let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if devices.len() >= MAX_DEVICES && !devices.contains_key(id) {
-            devices.clear();
-        }
-        let device = devices.entry(id.clone());
-        let device = device.or_insert_with(|| OfDevice { names: BTreeSet::new(), at: now });
-        if now.since(device.at).abs() >= REMEMBERED {
-            device.names.clear();
-        }
-        device.names.retain(|name| !is_noted(name));
-
-        let is_new = |name: &&N| !device.names.contains(*name);
+        let mut remembered = self.0.get(id, now).unwrap_or_default();
+        remembered.retain(|name| !is_noted(name));
+        let is_new = |name: &&N| !remembered.contains(*name);
         let new: Vec<&N> = unknown.into_iter().filter(is_new).collect();
-        if let Some(beyond) = new.get(free.saturating_sub(device.names.len())) {
+        if let Some(beyond) = new.get(free.saturating_sub(remembered.len())) {
             return Err(beyond);
         }
+
         if !new.is_empty() {
-            device.names.extend(new.into_iter().cloned());
-            device.at = now;
+            remembered.extend(new.into_iter().cloned());
+            self.0.keep(id.clone(), remembered, now);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use domain::given;
+
+    use super::*;
+
+    #[test]
+    fn rooms_count_until_they_are_noted_or_forgotten() {
+        let limit = RoomLimit::default();
+        let id = given::device("d");
+        let now = Timestamp::from_millis(1_000_000).unwrap();
+        let introduce =
+            |n: usize, now| limit.introduce(&id, &given::room(&format!("r{n}")), None, now);
+        for n in 0..MAX_INTRODUCED_ROOMS {
+            assert!(introduce(n, now));
+        }
+        assert!(!introduce(MAX_INTRODUCED_ROOMS, now), "one more");
+        assert!(introduce(0, now), "the same room again");
+
+        let later = now.saturating_add(TimeDelta::minutes(3));
+        assert!(
+            introduce(MAX_INTRODUCED_ROOMS, later),
+            "what was not noted until now was not stored"
+        );
     }
 }

@@ -73,13 +73,12 @@ pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { reach, alert_topic, .. } = handlers;
     let now = call.session.now;
 
     let id = channel_id(call)?;
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
-    let (wanted, secret) = body.channel(*reach).map_err(wrong)?;
-    ensure_own_topic(secret.as_ref(), alert_topic.as_deref())?;
+    let (wanted, secret) = body.channel(handlers.reach).map_err(wrong)?;
+    ensure_own_topic(secret.as_ref(), handlers.alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
@@ -98,16 +97,14 @@ pub(crate) async fn put(
     }
     let channel = StoredChannel::new(id, before, &wanted, now);
     let secret = secret.as_ref().map(ChannelSecret::of);
-    let put = call.session.put_channel(&channel, secret.as_ref()).await;
-    if !put? {
+    if !call.session.put_channel(&channel, secret.as_ref()).await? {
         let detail =
             "The channel was saved or deleted at the same moment; read it, and send this again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
     // Others may have been saved at the same moment.
     if before.is_none() && all(call).await?.len() > MAX_CHANNELS {
-        let deleted = call.session.delete_channel(&channel.id).await;
-        deleted?;
+        call.session.delete_channel(&channel.id).await?;
         return Err(too_many());
     }
     Ok(Response::json(200, &shown_now(&channel, call).await?))
@@ -143,8 +140,7 @@ pub(crate) async fn delete(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let channel = known(call).await?;
-    let deleted = call.session.delete_channel(&channel.id).await;
-    deleted?;
+    call.session.delete_channel(&channel.id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
@@ -159,15 +155,13 @@ pub(crate) async fn test(
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    let put = call.session.put_test_message(&message).await;
     // One that was asked for at the same instant is as good.
-    put?;
+    call.session.put_test_message(&message).await?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }
 
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Problem> {
-    let channels = call.session.channels().await;
-    Ok(readable(channels?, call))
+    Ok(readable(call.session.channels().await?, call))
 }
 
 /// The channel of the path.

@@ -2,86 +2,51 @@
 
 use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
-use domain::{Decimal, Device, Label, RuleId, TimeRange, Timestamp, Unit, Zone};
+use domain::{Decimal, Device, Label, RuleId, Timestamp, Unit, Zone};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
+use table::{ListPage, ToldMessage, ToldQuery};
 
 use super::rules;
 use super::states::readable;
-use crate::answer::cursor;
-use crate::answer::page::RowPage;
+use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::row::Row;
-use crate::answer::sheet::Columns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
-use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
 pub(crate) async fn history(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
     let now = call.session.now;
 
     let query = query(call)?;
-    let page = call.session.told_messages(&query).await;
-    let ListPage { listing, has_more } = page?;
+    let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
     let told = readable(listing, call);
     if told.is_empty() {
         // Of a rule that never was.
         rules::known(call).await?;
     }
-    let horizon = known_state.horizon(call.session).await?;
-    let snapshot = lookup::snapshot(registry, call).await?;
+    let horizon = handlers.known_state.horizon(call.session).await?;
+    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();
 
-    let Call { request, params, .. } = call;
-    let query_fingerprint = params.query_fingerprint(request);
-    let behind = |of: &ToldMessage| encode(&query_fingerprint, query.range, &of.key());
-    let rest = told.last().filter(|_| has_more).map(behind);
-    let columns = || Columns { own: &TOLD_COLUMNS, known: Vec::new() };
-    let format = params.format(request);
-    Ok(RowPage::of(format, request, params).write(&rows, columns, rest, |row| behind(&told[row])))
+    let page = RangeListPage { range: query.range, own: &TOLD_COLUMNS, has_more };
+    Ok(page.write(call, &rows, |row| told[row].key()))
 }
 
 /// The page that a request asks for. Without `from` or `to` the range has no such end.
 fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
     let rule = Some(rules::rule_id(call)?);
     let Call { request, params, .. } = call;
-    let limit = params.limit();
-    if let Some(cursor) = params.get("cursor") {
-        let (range, after) = decode(&params.query_fingerprint(request), cursor)?;
-        return Ok(ToldQuery { range, rule, after: Some(after), limit });
-    }
-    let range = open_range(params, call.session.now)?;
-    Ok(ToldQuery { range, rule, after: None, limit })
-}
-
-fn encode(query_fingerprint: &str, range: TimeRange, after: &ToldKey) -> String {
-    let [from, to, at] = [range.from(), range.to(), after.at].map(Timestamp::as_millis);
-    let ToldKey { alert, number, .. } = after;
-    let place = format!("{from} {to} {at} {} {} {number}", alert.rule, alert.subject);
-    cursor::encode(query_fingerprint, &place)
-}
-
-fn decode(query_fingerprint: &str, cursor: &str) -> Result<(TimeRange, ToldKey), Problem> {
-    let place = cursor::decode(query_fingerprint, cursor)?;
-    let parse = || {
-        let mut parts = place.split(' ');
-        let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
-        let (from, to, at) = (timestamp()?, timestamp()?, timestamp()?);
-        let (rule, subject) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let number = parts.next()?.parse().ok()?;
-        let alert = table::AlertKey { rule, subject };
-        Some((TimeRange::new(from, to).ok()?, ToldKey { at, alert, number }))
-    };
-    parse().ok_or_else(cursor::foreign)
+    let (range, after) =
+        range_page::begin(request, params, || open_range(params, call.session.now))?;
+    Ok(ToldQuery { range, rule, after, limit: params.limit() })
 }
 
 /// A message that was told.

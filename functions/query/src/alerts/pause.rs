@@ -26,7 +26,6 @@ pub(crate) async fn pause(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, .. } = handlers;
     let now = call.session.now;
 
     let PauseBody { until } = body::read(call.request, MAX_BODY)?;
@@ -40,8 +39,8 @@ pub(crate) async fn pause(
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
         // What is true is told now; what fails here is told by the minute.
-        rules::judge(judging, &rule, call).await;
+        rules::judge(&handlers.judging, &rule, call).await;
     }
-    let shown = rules::shown_now(&rule, call).await;
-    Ok(Response::json(200, &shown.map_err(rules::after_saving)?))
+    let shown = rules::shown_now(&rule, call).await.map_err(rules::after_saving)?;
+    Ok(Response::json(200, &shown))
 }

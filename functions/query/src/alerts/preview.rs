@@ -42,7 +42,7 @@ pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, known_state, .. } = handlers;
+    let Handlers { judging, .. } = handlers;
     let now = call.session.now;
 
     let body: PreviewBody = body::read(call.request, MAX_BODY)?;
@@ -66,7 +66,7 @@ pub(crate) async fn preview(
         }
         subjects = vec![asked];
     }
-    let horizon = known_state.horizon(call.session).await?;
+    let horizon = handlers.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {

@@ -7,7 +7,6 @@ use domain::RuleId;
 use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{ListPage, StoredAlertState, StoredRule};
@@ -61,11 +60,9 @@ pub(crate) async fn show(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, .. } = handlers;
-
     let rule = known(call).await?;
     let mut shown = shown_now(&rule, call).await?;
-    if let Some(seconds) = silent_after(judging, &rule.rule, call).await? {
+    if let Some(seconds) = silent_after(&handlers.judging, &rule.rule, call).await? {
         shown["silent_after"] = seconds.into();
     }
     Ok(Response::json(200, &shown))
@@ -99,9 +96,7 @@ pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, judging, .. } = handlers;
     let now = call.session.now;
-
     let id = rule_id(call)?;
     let body: RuleBody = body::read(call.request, MAX_BODY)?;
     let wanted = body.rule(now).map_err(wrong)?;
@@ -115,19 +110,19 @@ pub(crate) async fn put(
     if before.is_none() {
         make_room(&rule, call).await?;
     }
-    let unjudged = judge(judging, &rule, call).await;
-    let shown = Box::pin(shown_saved(registry, judging, &rule, unjudged, call)).await;
+    let unjudged = judge(&handlers.judging, &rule, call).await;
+    let shown = Box::pin(shown_saved(handlers, &rule, unjudged, call)).await;
     Ok(Response::json(200, &shown.map_err(after_saving)?))
 }
 
 /// A saved rule, with its states and warnings.
 async fn shown_saved(
-    registry: &CachedRegistry<impl Clock>,
-    judging: &Judging,
+    handlers: &Handlers<impl Clock>,
     rule: &StoredRule,
     unjudged: Option<String>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
+    let Handlers { registry, judging, .. } = handlers;
     let mut shown = shown_now(rule, call).await?;
     let mut warnings = warnings::of(&rule.rule, registry, call).await?;
     warnings.extend(unjudged);
@@ -232,13 +227,11 @@ async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
 /// Deletes a rule that was saved a moment ago, if others were saved at the same moment and there are too many now. Of
 /// several that are saved at once the last one to look sees all that stay, so there are never too many for long.
 async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
-    let rules = call.session.alert_rules().await;
-    let rules = rules.map_err(|error| after_saving(error.into()))?;
+    let rules = call.session.alert_rules().await.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
         return Ok(());
     }
-    let deleted = call.session.delete_alert_rule(&rule.id).await;
-    deleted.map_err(|error| after_saving(error.into()))?;
+    call.session.delete_alert_rule(&rule.id).await.map_err(|error| after_saving(error.into()))?;
     Err(too_many())
 }
 

@@ -46,8 +46,7 @@ pub(crate) async fn one(
     key: &AlertKey,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Option<StoredAlertState>, Problem> {
-    let found = call.session.alert_states(std::slice::from_ref(key)).await;
-    Ok(found?.found.pop())
+    Ok(call.session.alert_states(std::slice::from_ref(key)).await?.found.pop())
 }
 
 /// Applies `edit` to a state and stores the result. `edit` returns false if the state does not permit it. A state that

@@ -10,7 +10,6 @@ use runtime::registry::CachedRegistry;
 use table::MAX_CACHED_ENTRIES;
 
 use crate::ports::Store;
-use crate::registry::lookup;
 
 /// Each as `member: what is odd`.
 pub(crate) async fn of(
@@ -20,35 +19,25 @@ pub(crate) async fn of(
 ) -> Result<Vec<String>, Problem> {
     let mut warnings = Vec::new();
     match &rule.scope {
-        Scope::Device(id) => {
-            let device = registry.device(id, call.session, call.log).await;
-            match device? {
-                Some(device) => warnings.extend(of_device(rule, &device)),
-                None => warnings.push(format!("device: nothing of {id} has arrived yet")),
-            }
-        }
-        Scope::Each(Group::Room(id)) => {
-            let room = registry.room(id, call.session, call.log).await;
-            if room?.is_none() {
-                warnings.push(format!("room: there is no room {id} yet"));
-            }
-        }
-        Scope::RoomMean(id) => {
-            let room = registry.room(id, call.session, call.log).await;
-            if room?.is_none() {
-                warnings.push(format!("mean_of_room: there is no room {id} yet"));
+        Scope::Device(id) => match registry.device(id, call.session, call.log).await? {
+            Some(device) => warnings.extend(of_device(rule, &device)),
+            None => warnings.push(format!("device: nothing of {id} has arrived yet")),
+        },
+        Scope::Each(Group::Room(id)) | Scope::RoomMean(id) => {
+            if registry.room(id, call.session, call.log).await?.is_none() {
+                let is_mean = matches!(rule.scope, Scope::RoomMean(_));
+                let member = if is_mean { "mean_of_room" } else { "room" };
+                warnings.push(format!("{member}: there is no room {id} yet"));
             }
         }
         Scope::Each(Group::Kind(_) | Group::Tag(_)) => {}
     }
     if !matches!(rule.scope, Scope::Device(_)) {
-        let snapshot = lookup::snapshot_for_list(registry, call).await?;
-        if snapshot.has_all_devices {
-            let devices: Vec<&Device> = devices_of(rule, snapshot.devices.values()).collect();
-            warnings.extend(of_devices(rule, &devices));
-        } else {
-            warnings.extend(of_unknown_devices(rule));
-        }
+        let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
+        warnings.extend(match snapshot.all_devices() {
+            Some(all) => of_devices(rule, &devices_of(rule, all.values()).collect::<Vec<_>>()),
+            None => of_unknown_devices(rule),
+        });
     }
 
     let channels = call.session.channels().await?;

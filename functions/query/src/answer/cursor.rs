@@ -5,12 +5,14 @@
 //! reaches only another place of a query that they may ask anyway, because a cursor names no
 //! partition.
 
+use std::str::Split;
+
 use api::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::{AnnotationId, DeviceId, TimeRange, Timestamp};
+use domain::{AnnotationId, TimeRange, Timestamp};
 use sha2::{Digest as _, Sha256};
-use table::{ReadingKey, StayKey};
+use table::{AlertKey, ReadingKey, StayKey, ToldKey};
 
 const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
@@ -48,86 +50,88 @@ fn checksum(query_fingerprint: &str, place: &[u8]) -> [u8; CHECKSUM] {
     std::array::from_fn(|n| digest[n])
 }
 
-/// A place in a range. The range is in it: a relative one such as `-24h` must not move from page to page.
-pub(crate) fn encode_range(
-    query_fingerprint: &str,
-    range: TimeRange,
-    after: &ReadingKey,
-) -> String {
-    encode_in(query_fingerprint, range, after.at, &after.device)
+/// A place in a list of a range, which the words of a cursor say.
+pub(crate) trait Place: Sized {
+    fn words(&self) -> String;
+
+    fn parse(words: &mut Split<'_, char>) -> Option<Self>;
+
+    /// Whether the list of a range may have the place. What overlaps a range need not begin in it.
+    fn may_be_in(&self, _range: TimeRange) -> bool {
+        true
+    }
 }
 
-/// A place among the stays that overlap a range, in which the stay need not have begun.
-pub(crate) fn encode_stays(query_fingerprint: &str, range: TimeRange, after: &StayKey) -> String {
-    encode_in(query_fingerprint, range, after.since, &after.device)
-}
-
-/// A place among the annotations that overlap a range, in which the annotation need not begin.
-pub(crate) fn encode_annotations(
-    query_fingerprint: &str,
-    range: TimeRange,
-    after: &AnnotationId,
-) -> String {
+/// The cursor of a place in a range. The range is in it: a relative one such as `-24h` must not move from page to page.
+pub(crate) fn encode_in(query_fingerprint: &str, range: TimeRange, after: &impl Place) -> String {
     let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
-    encode(query_fingerprint, &format!("{from} {to} {after}"))
+    encode(query_fingerprint, &format!("{from} {to} {}", after.words()))
 }
 
-/// The range and the place that [`encode_annotations`] put in.
-pub(crate) fn decode_annotations(
+/// The range and the place that [`encode_in`] put in.
+pub(crate) fn decode_in<P: Place>(
     query_fingerprint: &str,
     cursor: &str,
-) -> Result<(TimeRange, AnnotationId), Problem> {
+) -> Result<(TimeRange, P), Problem> {
     let place = decode(query_fingerprint, cursor)?;
     let parse = || {
-        let mut parts = place.split(' ');
-        let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
-        let (from, to) = (timestamp()?, timestamp()?);
-        Some((TimeRange::new(from, to).ok()?, parts.next()?.parse().ok()?))
+        let mut words = place.split(' ');
+        let range = TimeRange::new(timestamp(&mut words)?, timestamp(&mut words)?).ok()?;
+        Some((range, P::parse(&mut words).filter(|place| place.may_be_in(range))?))
     };
     parse().ok_or_else(foreign)
 }
 
-fn encode_in(
-    query_fingerprint: &str,
-    range: TimeRange,
-    at: Timestamp,
-    device: &DeviceId,
-) -> String {
-    let [from, to, at] = [range.from(), range.to(), at].map(Timestamp::as_millis);
-    encode(query_fingerprint, &format!("{from} {to} {at} {device}"))
+fn timestamp(words: &mut Split<'_, char>) -> Option<Timestamp> {
+    Timestamp::from_millis(words.next()?.parse().ok()?).ok()
 }
 
-/// The range and the place that [`encode_range`] put in.
-pub(crate) fn decode_range(
-    query_fingerprint: &str,
-    cursor: &str,
-) -> Result<(TimeRange, ReadingKey), Problem> {
-    let (range, at, device) = decode_in(query_fingerprint, cursor)?;
-    if range.contains(at) { Ok((range, ReadingKey { at, device })) } else { Err(foreign()) }
+impl Place for ReadingKey {
+    fn words(&self) -> String {
+        format!("{} {}", self.at.as_millis(), self.device)
+    }
+
+    fn parse(words: &mut Split<'_, char>) -> Option<Self> {
+        Some(Self { at: timestamp(words)?, device: words.next()?.parse().ok()? })
+    }
+
+    fn may_be_in(&self, range: TimeRange) -> bool {
+        range.contains(self.at)
+    }
 }
 
-/// The range and the place that [`encode_stays`] put in.
-pub(crate) fn decode_stays(
-    query_fingerprint: &str,
-    cursor: &str,
-) -> Result<(TimeRange, StayKey), Problem> {
-    let (range, since, device) = decode_in(query_fingerprint, cursor)?;
-    Ok((range, StayKey { since, device }))
+impl Place for StayKey {
+    fn words(&self) -> String {
+        format!("{} {}", self.since.as_millis(), self.device)
+    }
+
+    fn parse(words: &mut Split<'_, char>) -> Option<Self> {
+        Some(Self { since: timestamp(words)?, device: words.next()?.parse().ok()? })
+    }
 }
 
-fn decode_in(
-    query_fingerprint: &str,
-    cursor: &str,
-) -> Result<(TimeRange, Timestamp, DeviceId), Problem> {
-    let place = decode(query_fingerprint, cursor)?;
-    let parse = || {
-        let mut parts = place.split(' ');
-        let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
-        let (from, to, at) = (timestamp()?, timestamp()?, timestamp()?);
-        let device = parts.next()?.parse().ok()?;
-        Some((TimeRange::new(from, to).ok()?, at, device))
-    };
-    parse().ok_or_else(foreign)
+impl Place for AnnotationId {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(words: &mut Split<'_, char>) -> Option<Self> {
+        words.next()?.parse().ok()
+    }
+}
+
+impl Place for ToldKey {
+    fn words(&self) -> String {
+        let Self { at, alert: AlertKey { rule, subject }, number } = self;
+        format!("{} {rule} {subject} {number}", at.as_millis())
+    }
+
+    fn parse(words: &mut Split<'_, char>) -> Option<Self> {
+        let at = timestamp(words)?;
+        let (rule, subject) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let alert = AlertKey { rule, subject };
+        Some(Self { at, alert, number: words.next()?.parse().ok()? })
+    }
 }
 
 #[cfg(test)]
@@ -140,10 +144,13 @@ mod tests {
         let timestamp = |millis| Timestamp::from_millis(millis).expect("a timestamp");
         let range = given::range(timestamp(1), timestamp(9));
         let position = ReadingKey { at: timestamp(5), device: device("d") };
-        let cursor = encode_range("a", range, &position);
-        assert_eq!(decode_range("a", &cursor).expect("a place"), (range, position));
-        assert!(decode_range("b", &cursor).is_err());
-        assert!(decode_range("a", &encode("a", "1 9 50 d")).is_err(), "outside of its range");
+        let cursor = encode_in("a", range, &position);
+        assert_eq!(decode_in("a", &cursor).expect("a place"), (range, position));
+        assert!(decode_in::<ReadingKey>("b", &cursor).is_err());
+        assert!(
+            decode_in::<ReadingKey>("a", &encode("a", "1 9 50 d")).is_err(),
+            "outside of its range"
+        );
     }
 
     #[test]

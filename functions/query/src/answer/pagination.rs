@@ -50,39 +50,18 @@ impl ListRequest {
         self.limit
     }
 
-    /// The devices of the page, and the cursor behind them where there are more: because they do not fit, or
-    /// because the table `has_more`.
-    ///
-    /// Newest values are paid for, so none are asked for that would not fit into the answer.
-    pub(crate) fn devices<'a>(
-        &self,
-        all: Vec<&'a Device>,
-        has_more: bool,
-        with_latest: bool,
-    ) -> (Vec<&'a Device>, Option<String>) {
-        let bytes = |device: &Device| if with_latest { latest_bytes(device) } else { 0 };
-        self.paginate(all, has_more, |device| device.id().as_str(), bytes)
-    }
-
     /// The entries of the page, and the cursor behind them where there are more.
     pub(crate) fn paginate<'a, T>(
         &self,
         mut all: Vec<&'a T>,
         has_more: bool,
         id: impl Fn(&T) -> &str,
-        bytes: impl Fn(&T) -> usize,
     ) -> (Vec<&'a T>, Option<String>) {
         if let Some(after) = &self.after {
             all.retain(|entry| id(entry) > after.as_str());
         }
-        let mut sum = 0;
-        let fits = |entry: &&&T| {
-            sum += bytes(entry);
-            sum <= MAX_CARRIED
-        };
-        let fitting = all.iter().take(self.limit).take_while(fits).count();
-        let has_more = has_more || all.len() > fitting;
-        all.truncate(fitting);
+        let has_more = has_more || all.len() > self.limit;
+        all.truncate(self.limit);
         let last = all.last().filter(|_| has_more);
         let cursor = last.map(|last| self.cursor_behind(id(last)));
         (all, cursor)

@@ -8,16 +8,13 @@ use crate::answer::rows::LatestRow;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::newest::all_metrics;
-use crate::registry::lookup;
 
 /// `GET /devices/{id}/latest`
 pub(crate) async fn of_device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let device = lookup::device(registry, call).await?;
+    let device = handlers.device(call).await?;
     let latest = handlers.newest_reader(call).newest(&device, &all_metrics(&device)).await?;
     let values = latest.ok_or_else(|| {
         Problem::new(

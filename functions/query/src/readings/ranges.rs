@@ -2,14 +2,16 @@
 
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
-use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
+use runtime::registry::{FoundDevices, PageStart};
 use table::sizes::of_reading;
 use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
+use crate::answer::range_page;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
@@ -31,11 +33,10 @@ pub(crate) async fn of_device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let device = lookup::device(registry, call).await?;
+    let device = handlers.device(call).await?;
     answer(call, &range, &RangeOf::Device(&device)).await
 }
 
@@ -44,31 +45,28 @@ pub(crate) async fn of_room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let (room, snapshot) = lookup::room(registry, call).await?;
-    let (page, occupants);
-    let devices = if !call.session.has_room_index() {
-        let horizon = known_state.horizon(call.session).await?;
-        let (rooms, asked) = ([room.id.clone()].into(), range.query.range);
-        let found = presence::in_rooms(&horizon, &snapshot, &rooms, asked, call);
-        occupants = found.await?;
+    let (room, snapshot) = handlers.room(call).await?;
+    let rooms = [room.id.clone()].into();
+    let (found, ids): (FoundDevices, Vec<DeviceId>) = if call.session.has_room_index() {
+        // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
+        let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
+        let mut found = FoundDevices::of(snapshot);
+        let page = PageStart { after: None, limit };
+        let members = lookup::members_of(&mut found, &rooms, page, call).await?;
+        (found, members.ids)
+    } else {
+        let horizon = handlers.known_state.horizon(call.session).await?;
+        let asked = range.query.range;
+        let occupants = presence::in_rooms(&horizon, snapshot, &rooms, asked, call).await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }
-        let known = |id| snapshot.devices.get(id).or_else(|| occupants.read.get(id));
-        occupants.ids.iter().filter_map(known).collect()
-    } else if snapshot.has_all_devices {
-        snapshot.devices_in(&room.id).collect()
-    } else {
-        // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
-        let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
-        let rooms = [room.id.clone()].into();
-        page = lookup::devices_of_rooms(&rooms, None, limit, call).await?;
-        page.listing.found.iter().collect()
+        (occupants.found, occupants.ids.into_iter().collect())
     };
+    let devices = ids.iter().filter_map(|id| found.device(id)).collect();
     answer(call, &range, &RangeOf::Room(&room.id, devices)).await
 }
 
@@ -163,14 +161,7 @@ impl RangeRequest {
     fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
         let metrics = params.metrics("metrics")?;
         let query_fingerprint = params.query_fingerprint(request);
-        // A page after the first takes its range from its cursor, so that it stays the same.
-        let (range, after) = match params.get("cursor") {
-            Some(cursor) => {
-                let (range, after) = cursor::decode_range(&query_fingerprint, cursor)?;
-                (range, Some(after))
-            }
-            None => (time_range(params, now)?, None),
-        };
+        let (range, after) = range_page::begin(request, params, || time_range(params, now))?;
         let (order, limit) = (params.order(), params.limit());
         let query = RangeQuery { range, order, after, limit, consistent: false };
         Ok(Self { format: params.format(request), metrics, query_fingerprint, query })
@@ -197,7 +188,7 @@ impl RangeRequest {
             page.readings.iter().filter_map(|reading| self.row(reading)).collect();
         let behind = |reading: &Reading| {
             let key = ReadingKey::of(reading);
-            cursor::encode_range(&self.query_fingerprint, self.query.range, &key)
+            cursor::encode_in(&self.query_fingerprint, self.query.range, &key)
         };
         let rest = page.readings.last().filter(|_| page.has_more).map(behind);
         let columns = || self.columns(of);

@@ -10,7 +10,6 @@ use table::{RangeQuery, ReadingKey};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::time_range;
-use crate::registry::lookup;
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
@@ -23,7 +22,7 @@ pub(crate) async fn readings(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, late, clock, .. } = handlers;
+    let Handlers { clock, .. } = handlers;
 
     for name in ["from", "to"] {
         if call.params.get(name).is_none() {
@@ -34,7 +33,7 @@ pub(crate) async fn readings(
         }
     }
     let range = time_range(&call.params, clock.now())?;
-    let device = lookup::device(registry, call).await?;
+    let device = handlers.device(call).await?;
     // One more is told by `has_more`.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
@@ -44,7 +43,7 @@ pub(crate) async fn readings(
     // Before anything of the past is deleted, so that no answer about that time is silent.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
-        late.mark(call.session.at(clock.now()), changed).await
+        handlers.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
     let outcome = call.session.delete_readings(&keys).await;

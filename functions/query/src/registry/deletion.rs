@@ -11,14 +11,14 @@ use chrono::TimeDelta;
 use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
+use runtime::registry::{CachedRegistry, FoundDevices, PageStart};
 use serde_json::{Value, json};
 use table::{BegunDeletion, Belongings, StoreResult};
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::timestamp;
-use crate::registry::lookup::{self, not_found};
+use crate::registry::lookup::{self, members_of, not_found};
 
 /// The largest number of belongings that one request removes.
 const MAX_REMOVED: usize = 10_000;
@@ -39,11 +39,11 @@ pub(crate) async fn device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, clock, quiet, .. } = handlers;
+    let Handlers { registry, clock, .. } = handlers;
 
     let id = lookup::device_id(call)?;
-    let snapshot = lookup::snapshot(registry, call).await?;
-    let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
+    let snapshot = registry.snapshot(call.session, call.log).await?;
+    let quiet = registry.deletion_quiet(&snapshot);
     let deletion = match begun(call)? {
         None => begin(registry, clock, &id, call).await?,
         Some(begun) => begun_at(&id, begun, call).await?,
@@ -111,8 +111,7 @@ async fn begin(
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));
     }
-    let begun = call.session.begin_deletion(id, clock.now()).await;
-    match begun? {
+    match call.session.begin_deletion(id, clock.now()).await? {
         BegunDeletion::Deletion(deletion) => {
             registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
             Ok(deletion)
@@ -159,16 +158,15 @@ async fn end(
     device: DeletedDevice,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, clock, .. } = handlers;
     let DeletedDevice { id, deletion } = device;
 
     // A device that is gone is judged no longer: what fires on it would never end.
     judging::end_device(call.session, &id).await?;
-    let now = clock.now();
+    let now = handlers.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) && call.session.end_deletion(&id, &deletion, now).await? {
         let deletion = Deletion { ended: Some(now), ..deletion };
-        registry.keep_deleted(DeletedDevice { id, deletion });
+        handlers.registry.keep_deleted(DeletedDevice { id, deletion });
         return Ok(over());
     }
     Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
@@ -216,8 +214,7 @@ pub(crate) async fn room(
     registry.forget_room(&id);
     if let Err(problem) = ensure_empty(registry, &id, call).await {
         // A device has moved in meanwhile, so the room is put back as it was.
-        let back = call.session.put_back_room(&room).await;
-        back?;
+        call.session.put_back_room(&room).await?;
         registry.keep_room(room);
         return Err(problem);
     }
@@ -231,20 +228,14 @@ async fn ensure_empty(
     call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
     let now = registry.refresh(call.session, call.log).await?;
-    let page;
-    let devices: Vec<&DeviceId> = if now.has_all_devices {
-        now.devices_in(id).map(domain::Device::id).collect()
-    } else {
-        let rooms = [id.clone()].into();
-        page = lookup::devices_of_rooms(&rooms, None, MAX_NAMED + 1, call).await?;
-        page.listing.found.iter().map(domain::Device::id).collect()
-    };
-    if devices.is_empty() {
+    let page = PageStart { after: None, limit: MAX_NAMED + 1 };
+    let members = members_of(&mut FoundDevices::of(now), &[id.clone()].into(), page, call).await?;
+    if members.ids.is_empty() {
         return Ok(());
     }
     let detail = format!(
         "{} in the room {id}; PATCH the room of each, or DELETE it, first.",
-        named(&devices, "is", "are")
+        named(&members.ids.iter().collect::<Vec<_>>(), "is", "are")
     );
     Err(Problem::new(ProblemKind::Conflict, detail))
 }
@@ -268,7 +259,7 @@ pub(crate) async fn home(
 ) -> Result<Response, Problem> {
     let Handlers { registry, .. } = handlers;
 
-    let (home, _) = lookup::home(registry, call).await?;
+    let (home, _) = handlers.home(call).await?;
     let now = registry.refresh(call.session, call.log).await?;
     let mut rooms: Vec<_> = now.rooms_of(&home).cloned().collect();
     let mut taken = 0;

@@ -18,7 +18,7 @@ pub(crate) async fn device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
+    let Handlers { registry, .. } = handlers;
     let now = call.session.now;
 
     let id = lookup::device_id(call)?;
@@ -29,11 +29,10 @@ pub(crate) async fn device(
             // Whatever else is wrong is told by the edit itself.
             && patch.check(&device).is_ok()
         {
-            check_verdicts(known_state, &device, &patch, call).await?;
+            check_verdicts(&handlers.known_state, &device, &patch, call).await?;
         }
     }
-    let edited = call.session.edit_device(&id, &patch, now).await;
-    match edited? {
+    match call.session.edit_device(&id, &patch, now).await? {
         UpdateOutcome::Updated(Edited { device, room }) => {
             let response = Response::json(200, &DeviceRow::from(&device));
             registry.keep_device(device);
@@ -57,14 +56,11 @@ pub(crate) async fn room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let id = lookup::room_id(call)?;
     let patch = patch::of_room(call.request)?;
-    let edited = call.session.edit_room(&id, &patch).await;
-    match edited? {
+    match call.session.edit_room(&id, &patch).await? {
         UpdateOutcome::Updated(room) => {
-            registry.keep_room(room.clone());
+            handlers.registry.keep_room(room.clone());
             Ok(Response::json(200, &RoomRow::from(&room)))
         }
         UpdateOutcome::ConditionFailed(_) => Err(not_found("room", id.as_str())),

@@ -22,10 +22,8 @@ pub(crate) async fn homes(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = lookup::snapshot_for_list(registry, call).await?;
+    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     ensure_all_rooms(&snapshot)?;
     let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
     for room in snapshot.rooms.values() {
@@ -35,7 +33,7 @@ pub(crate) async fn homes(
     }
     let homes: Vec<HomeRow<'_>> =
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
-    let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id(), |_| 0);
+    let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
     let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rows[row].id());
@@ -49,9 +47,7 @@ pub(crate) async fn home(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let (home, snapshot) = lookup::home(registry, call).await?;
+    let (home, snapshot) = handlers.home(call).await?;
     let row = HomeRow::of(&home, snapshot.rooms_of(&home));
     let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
     Ok(with_cache_headers(call.request, Response::json(200, &row)))
@@ -62,10 +58,8 @@ pub(crate) async fn rooms(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let (home, snapshot) = lookup::home(registry, call).await?;
+    let (home, snapshot) = handlers.home(call).await?;
     let rooms = snapshot.rooms_of(&home).collect();
     Ok(page_of_rooms(call, &list, rooms, false))
 }

@@ -14,40 +14,20 @@ use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::lookup::{self, Members};
-use crate::registry::search::{self, Found, Plan, Search};
+use crate::registry::lookup;
+use crate::registry::search::{self, Found, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
     let search = Search::of(&call.params, call.session.now)?;
-    let snapshot = lookup::snapshot_for_list(registry, call).await?;
-    if search.is_unconditional() && !snapshot.has_all_devices {
-        let rooms = search.room().map(|room| [room.clone()].into());
-        let page = lookup::device_page(&list, rooms.as_ref(), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_devices(handlers, call, &list, devices, page.has_more).await;
-    }
-    let Found { devices, mut rest, plan, is_of_readings } =
-        search::find(&search, &snapshot, &handlers.newest_reader(call), &list, call).await?;
-    let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
-    if call.params.flag("latest") {
-        let fitting = pagination::fitting(page.iter().copied());
-        if fitting < page.len() {
-            rest = fitting.checked_sub(1).map(|last| devices[last].1.clone());
-            page.truncate(fitting);
-        }
-    }
-    let found = DevicePage { devices: page, rest, plan };
-    let response =
-        write_devices(handlers, call, &list, found, |row| devices[row].1.as_str()).await?;
-    let is_stable = !is_of_readings && !call.params.flag("latest");
-    Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
+    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
+    let reader = handlers.newest_reader(call);
+    let found = search::find(&search, &snapshot, &reader, &list, call).await?;
+    page_of_devices(handlers, call, &list, found).await
 }
 
 /// `GET /rooms/{id}/devices`
@@ -55,12 +35,9 @@ pub(crate) async fn devices_of_room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_room(registry, &list, call).await?;
-    let (devices, has_more) = members.devices();
-    page_of_devices(handlers, call, &list, devices, has_more).await
+    let members = handlers.members_of_room(&list, call).await?;
+    page_of_devices(handlers, call, &list, members.into_page(&list)).await
 }
 
 /// `GET /homes/{id}/devices`
@@ -68,72 +45,48 @@ pub(crate) async fn devices_of_home(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_home(registry, &list, call).await?;
-    let (devices, has_more) = members.devices();
-    page_of_devices(handlers, call, &list, devices, has_more).await
+    let members = handlers.members_of_home(&list, call).await?;
+    page_of_devices(handlers, call, &list, members.into_page(&list)).await
 }
 
-/// A page of devices, by id. The table may have more devices.
+/// A page of devices, with their newest values if they are asked for.
 async fn page_of_devices(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
     list: &ListRequest,
-    devices: Vec<&Device>,
-    has_more: bool,
+    found: Found<'_>,
 ) -> Result<Response, Problem> {
+    let Found { devices: found, mut rest, plan, is_of_readings } = found;
     let with_latest = call.params.flag("latest");
-    let (devices, rest) = list.devices(devices, has_more, with_latest);
-    let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id().to_string());
-    let places: Vec<&str> = devices.iter().map(|device| device.id().as_str()).collect();
-    let page = DevicePage { devices, rest, plan: None };
-    let response = write_devices(handlers, call, list, page, |row| places[row]).await?;
-    Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
-}
+    let mut devices: Vec<&Device> = found.iter().map(|(device, _)| &**device).collect();
+    if with_latest {
+        // Newest values are paid for, so none are asked for that would not fit into the answer.
+        let fitting = pagination::fitting(devices.iter().copied());
+        if fitting < devices.len() {
+            rest = fitting.checked_sub(1).map(|last| found[last].1.clone());
+            devices.truncate(fitting);
+        }
+    }
 
-/// The devices of a page.
-struct DevicePage<'a> {
-    devices: Vec<&'a Device>,
-    /// The place behind which there are more.
-    rest: Option<String>,
-    plan: Option<Plan>,
-}
-
-/// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
-async fn write_devices<'a>(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-    list: &ListRequest,
-    page: DevicePage<'_>,
-    place: impl Fn(usize) -> &'a str,
-) -> Result<Response, Problem> {
-    let with_latest = call.params.flag("latest");
-    let DevicePage { devices, rest, plan } = page;
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
+    let mut own = &DEVICE_COLUMNS[..DEVICE_COLUMNS.len() - 2];
     if with_latest {
-        for (row, latest) in
-            rows.iter_mut().zip(handlers.newest_reader(call).latest_of(&devices).await?)
-        {
+        own = &DEVICE_COLUMNS;
+        let latest = handlers.newest_reader(call).latest_of(&devices).await?;
+        for (row, latest) in rows.iter_mut().zip(latest) {
             row.latest = Latest::Asked(latest);
         }
     }
-    let columns = || {
-        let known = metrics_of(devices.iter().copied().filter(|_| with_latest));
-        let own = if with_latest {
-            &DEVICE_COLUMNS[..]
-        } else {
-            &DEVICE_COLUMNS[..DEVICE_COLUMNS.len() - 2]
-        };
-        Columns { own, known }
-    };
-    let behind = |row: usize| list.cursor_behind(place(row));
+    let known = || metrics_of(devices.iter().copied().filter(|_| with_latest));
+    let behind = |row: usize| list.cursor_behind(&found[row].1);
     let rest = rest.map(|place| list.cursor_behind(&place));
     let plan = plan.map(|plan| json!(plan));
     let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
-    Ok(page.write(&rows, columns, rest, behind))
+    let response = page.write(&rows, || Columns { own, known: known() }, rest, behind);
+    let is_stable = !is_of_readings && !with_latest;
+    Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
 
 /// `GET /rooms`
@@ -141,14 +94,12 @@ pub(crate) async fn rooms(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = lookup::snapshot_for_list(registry, call).await?;
+    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let page = call.session.room_page(after.as_ref(), list.limit()).await;
-        let page = lookup::readable(page?, call);
+        let page =
+            lookup::readable(call.session.room_page(after.as_ref(), list.limit()).await?, call);
         let rooms = page.listing.found.iter().collect();
         return Ok(page_of_rooms(call, &list, rooms, page.has_more));
     }
@@ -162,7 +113,7 @@ pub(crate) fn page_of_rooms(
     rooms: Vec<&Room>,
     has_more: bool,
 ) -> Response {
-    let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str(), |_| 0);
+    let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str());
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
@@ -176,9 +127,7 @@ pub(crate) async fn device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let device = lookup::device(registry, call).await?;
+    let device = handlers.device(call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
@@ -187,8 +136,6 @@ pub(crate) async fn room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
-
-    let (room, _) = lookup::room(registry, call).await?;
+    let (room, _) = handlers.room(call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
 }

@@ -7,23 +7,23 @@
 //! first reading in the room to its last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Month, RoomId, TimeRange};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use domain::{DeviceId, Month, RoomId, TimeRange};
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::{FoundDevices, PageStart, Snapshot};
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
 use table::sizes::{read_halves, units_of};
-use table::{Session, StoreResult};
+use table::{Session, StoreResult, at_once};
 
 use crate::failure::problem;
 use crate::ports::Store;
-use crate::registry::lookup;
-use crate::registry::lookup::ROOM_CONCURRENCY;
 
+/// The number of rooms that are asked at once.
+const ROOM_CONCURRENCY: usize = 8;
 /// How long a power before a range may be held into the range.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);
 /// The bytes of an item that notes a device, about.
@@ -49,17 +49,25 @@ pub(crate) enum RoomsLack {
 }
 
 /// The devices that may have readings of rooms in a range, or a share of what spans it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
-    /// Those that memory does not hold.
-    pub(crate) read: BTreeMap<DeviceId, Device>,
+    /// The registry, and those of the devices that memory does not hold.
+    pub(crate) found: FoundDevices,
     /// By room, the devices that were seen there in the months of the range.
     pub(crate) seen: BTreeMap<RoomId, BTreeSet<DeviceId>>,
     pub(crate) lack: Option<RoomsLack>,
     /// The estimated read units of the notes that tell which devices were in which rooms. The registry's own
     /// read units are not in it.
     pub(crate) units: f64,
+}
+
+impl RoomDevices {
+    /// No device of a registry.
+    pub(crate) fn none(snapshot: Arc<Snapshot>) -> Self {
+        let found = FoundDevices::of(snapshot);
+        Self { ids: BTreeSet::new(), found, seen: BTreeMap::new(), lack: None, units: 0.0 }
+    }
 }
 
 /// The devices that were seen in each of some rooms in the months of a range.
@@ -78,67 +86,41 @@ pub(crate) async fn seen(
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
     });
-    let asked: Vec<_> = asked.collect();
-    stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await
+    Ok(at_once(ROOM_CONCURRENCY, asked).await?.into_iter().collect())
 }
 
 /// The devices that may have something of some rooms in a range.
 pub(crate) async fn in_rooms(
     horizon: &Horizon,
-    snapshot: &Snapshot,
+    snapshot: Arc<Snapshot>,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     call: &mut Call<'_, impl Store>,
 ) -> Result<RoomDevices, Problem> {
-    let now = call.session.now;
     let sealed = horizon.state().map(|state| horizon.believed(state.sealed()));
-    let is_behind = sealed.is_some_and(|sealed| range.to().min(now).since(sealed) > MAX_BEHIND);
+    let end = range.to().min(call.session.now);
+    let is_behind = sealed.is_some_and(|sealed| end.since(sealed) > MAX_BEHIND);
     let mut lack = is_behind.then_some(RoomsLack::RollupsBehind);
 
-    let (mut ids, mut read) = (BTreeSet::new(), BTreeMap::new());
-    if snapshot.has_all_devices {
-        let is_there =
-            |device: &&Device| device.place().room().is_some_and(|room| rooms.contains(room));
-        let there = snapshot.devices.values().filter(is_there);
-        ids.extend(there.map(|device| device.id().clone()));
-    } else {
-        let limit = MAX_DEVICES + 1;
-        let page = lookup::indexed_devices_of_rooms(rooms, None, limit, call).await?;
-        match page {
-            Some(page) => read.extend(by_id(page.listing.found)),
-            // Who was there in past time is noted, whoever is there now.
-            None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
-            None => lack = Some(RoomsLack::NoRoomIndex),
-        }
-        ids.extend(read.keys().cloned());
+    let mut found = FoundDevices::of(snapshot);
+    let page = PageStart { after: None, limit: MAX_DEVICES + 1 };
+    let mut ids = BTreeSet::new();
+    match found.find_in_rooms(rooms, page, call.session, call.log).await? {
+        Some(members) => ids.extend(members.ids),
+        // Who was there in past time is noted, whoever is there now.
+        None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
+        None => lack = Some(RoomsLack::NoRoomIndex),
     }
 
     let seen = seen(call.session, rooms, range).await?;
-    let units = seen.values().map(|there| units_of_seen(there.len())).sum();
+    let units = seen.values().map(|there| units_of(read_halves(there.len() * SEEN_BYTES))).sum();
     ids.extend(seen.values().flatten().cloned());
     if ids.len() > MAX_DEVICES {
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}"))));
     }
 
     // What is noted of a device stays a moment longer than the device.
-    if snapshot.has_all_devices {
-        ids.retain(|id| snapshot.devices.contains_key(id));
-    } else {
-        let unread: Vec<_> = ids.iter().filter(|id| !read.contains_key(*id)).cloned().collect();
-        if !unread.is_empty() {
-            let found = call.session.find_devices(&unread).await;
-            read.extend(by_id(found?.found));
-        }
-        ids.retain(|id| read.contains_key(id));
-    }
-    Ok(RoomDevices { ids, read, seen, lack, units })
-}
-
-fn by_id(devices: Vec<Device>) -> impl Iterator<Item = (DeviceId, Device)> {
-    devices.into_iter().map(|device| (device.id().clone(), device))
-}
-
-/// The read units of what is noted of so many devices, about.
-fn units_of_seen(devices: usize) -> f64 {
-    units_of(read_halves(devices * SEEN_BYTES))
+    found.look_up(&ids, call.session).await?;
+    ids.retain(|id| found.device(id).is_some());
+    Ok(RoomDevices { ids, found, seen, lack, units })
 }

@@ -1,7 +1,7 @@
 //! Finds devices by what they are called, by their attributes and by their newest values. Edits nothing.
 //!
 //! While the function keeps all devices in memory it looks there; of a larger registry it asks the index of
-//! attributes. Both plans give the same devices, in an order of their own.
+//! attributes. Both plans give the same devices, in an order of their own. Without a condition the table is paged.
 
 mod index;
 mod newest;
@@ -10,6 +10,7 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Problem;
@@ -23,7 +24,8 @@ use table::Invocation;
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
-pub(crate) use question::{Found, Plan, Search};
+use crate::registry::lookup::{Members, readable};
+pub(crate) use question::{Found, Search};
 
 /// The time limit for what is noted of the index at cold start.
 const COLD_START: Duration = Duration::from_secs(5);
@@ -31,16 +33,33 @@ const COLD_START: Duration = Duration::from_secs(5);
 /// The devices of the page that `list` asks for.
 pub(crate) async fn find<'a>(
     search: &Search,
-    snapshot: &'a Snapshot,
+    snapshot: &'a Arc<Snapshot>,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
-    if snapshot.has_all_devices {
-        Box::pin(registry::find(search, snapshot, reader, list, call)).await
-    } else {
-        Box::pin(index::find(search, reader, list, call)).await
+    match snapshot.all_devices() {
+        Some(all) => Box::pin(registry::find(search, all, reader, list, call)).await,
+        None if search.is_unconditional() => Box::pin(page(search, snapshot, list, call)).await,
+        None => Box::pin(index::find(search, reader, list, call)).await,
     }
+}
+
+/// The devices of a page of the table, of a room or of all.
+async fn page<'a>(
+    search: &Search,
+    snapshot: &Arc<Snapshot>,
+    list: &ListRequest,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Found<'a>, Problem> {
+    if let Some(room) = &search.room {
+        let rooms = [room.clone()].into();
+        let members = Members::find(&rooms, Arc::clone(snapshot), list, call).await?;
+        return Ok(members.into_page(list));
+    }
+    let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
+    let page = readable(page, call);
+    Ok(Found::by_id(page.listing.found, page.has_more))
 }
 
 /// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that
@@ -52,9 +71,9 @@ pub(crate) async fn mark_indexed(
     telemetry: &Telemetry,
 ) {
     let has_none = |device: &Device| device.search_entries().is_empty();
-    let is_due =
-        |snapshot: &Snapshot| snapshot.has_all_devices && snapshot.devices.values().all(has_none);
-    if !registry.current().is_some_and(|snapshot| is_due(&snapshot)) {
+    let current = registry.current();
+    let all = current.as_ref().and_then(|snapshot| snapshot.all_devices());
+    if !all.is_some_and(|devices| devices.values().all(has_none)) {
         return;
     }
     let invocation = Invocation::until(Deadline::after(COLD_START));

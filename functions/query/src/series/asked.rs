@@ -7,7 +7,7 @@ use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::registry::Snapshot;
 use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
 
@@ -15,8 +15,8 @@ use super::groups::{DeviceGroup, GroupOf};
 use super::plan::{RowPlan, Span};
 use super::request::{Grouping, QueryScope};
 use crate::failure::problem;
+use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::lookup;
 use crate::registry::presence::{self, RoomDevices, RoomsLack};
 
 /// The range of a question about devices.
@@ -39,10 +39,9 @@ impl<'a> DeviceSearch<'a> {
 /// The devices of a question, and the rooms that their readings must name.
 pub(super) struct AskedDevices {
     pub(super) scope: QueryScope,
-    snapshot: Arc<Snapshot>,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
-    /// The devices that are or were in the rooms.
+    /// The devices that are or were in the rooms, and the registry.
     of_rooms: RoomDevices,
 }
 
@@ -51,50 +50,50 @@ impl AskedDevices {
     /// instance may have registered it.
     pub(super) async fn find(
         search: DeviceSearch<'_>,
-        registry: &CachedRegistry<impl Clock>,
+        handlers: &Handlers<impl Clock>,
         have_it: impl Fn(&Self, &[&Device]) -> bool,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let found = Self::look_up(search, registry, call).await?;
+        let found = Self::look_up(search, handlers, call).await?;
         // A device that was read alone is as it is now.
-        let is_new = found.device.is_some() && registry.would_read_many();
+        let is_new = found.device.is_some() && handlers.registry.would_read_many();
         if is_new
             || have_it(&found, &found.devices()?)
-            || !lookup::has_news(&found.snapshot, registry, call).await?
+            || !handlers.registry.has_news(found.snapshot(), call.session, call.log).await?
         {
             return Ok(found);
         }
-        Self::look_up(search, registry, call).await
+        Self::look_up(search, handlers, call).await
     }
 
     async fn look_up(
         search: DeviceSearch<'_>,
-        registry: &CachedRegistry<impl Clock>,
+        handlers: &Handlers<impl Clock>,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms, mut current) = (None, None, None);
         match search.scope {
             QueryScope::Device => {
-                device = Some(lookup::device(registry, call).await?);
+                device = Some(handlers.device(call).await?);
                 // Nothing else of the registry is asked about, so an old one serves.
-                current = registry.current();
+                current = handlers.registry.current();
             }
             QueryScope::Room => {
-                rooms = Some([lookup::room(registry, call).await?.0.id].into());
+                rooms = Some([handlers.room(call).await?.0.id].into());
             }
             QueryScope::Home => {
-                let (home, snapshot) = lookup::home(registry, call).await?;
+                let (home, snapshot) = handlers.home(call).await?;
                 rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
             }
             QueryScope::All => {}
         }
         let snapshot = match current {
             Some(snapshot) => snapshot,
-            None => lookup::snapshot(registry, call).await?,
+            None => handlers.registry.snapshot(call.session, call.log).await?,
         };
 
-        let of_rooms = RoomDevices::default();
-        let mut found = Self { scope: search.scope, snapshot, device, rooms, of_rooms };
+        let of_rooms = RoomDevices::none(snapshot);
+        let mut found = Self { scope: search.scope, device, rooms, of_rooms };
         Box::pin(found.find_in_rooms(search, call)).await?;
         Ok(found)
     }
@@ -107,15 +106,13 @@ impl AskedDevices {
     ) -> Result<(), Problem> {
         let DeviceSearch { horizon, range, .. } = search;
         if let Some(rooms) = &self.rooms {
-            let found = presence::in_rooms(horizon, &self.snapshot, rooms, range, call);
-            self.of_rooms = found.await?;
-            let read = &mut self.of_rooms.read;
-            return lookup::add_meters(read, &self.snapshot, call).await;
+            let snapshot = Arc::clone(self.snapshot());
+            self.of_rooms = presence::in_rooms(horizon, snapshot, rooms, range, call).await?;
+            return self.of_rooms.found.look_up_meters(call.session).await;
         }
         if search.is_by_room {
-            let rooms = self.snapshot.rooms.keys();
-            let seen = presence::seen(call.session, rooms, range).await;
-            self.of_rooms.seen = seen?;
+            let rooms = self.snapshot().rooms.keys();
+            self.of_rooms.seen = presence::seen(call.session, rooms, range).await?;
         }
         Ok(())
     }
@@ -127,8 +124,13 @@ impl AskedDevices {
             (None, Some(_)) => {
                 Ok(self.of_rooms.ids.iter().filter_map(|id| self.known(id)).collect())
             }
-            (None, None) => all(&self.snapshot).map_err(problem),
+            (None, None) => all(self.snapshot()).map_err(problem),
         }
+    }
+
+    /// The registry.
+    const fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.of_rooms.found.snapshot
     }
 
     /// The device of the path.
@@ -163,7 +165,7 @@ impl AskedDevices {
 
     /// A device of the registry in memory, or one that was read because memory does not hold all.
     pub(super) fn known(&self, id: &DeviceId) -> Option<&Device> {
-        self.snapshot.devices.get(id).or_else(|| self.of_rooms.read.get(id))
+        self.of_rooms.found.device(id)
     }
 
     /// The device that a device is behind.
@@ -192,7 +194,7 @@ impl AskedDevices {
     fn by_room<'a>(&'a self, devices: &[&'a Device]) -> Vec<DeviceGroup<'a>> {
         let rooms: Vec<&RoomId> = match &self.rooms {
             Some(rooms) => rooms.iter().collect(),
-            None => self.snapshot.rooms.keys().collect(),
+            None => self.snapshot().rooms.keys().collect(),
         };
         let mut groups = Vec::new();
         for room in &rooms {
@@ -239,11 +241,11 @@ impl AskedDevices {
 
 /// All devices of a registry.
 fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, SeriesError> {
-    if !snapshot.has_all_devices {
-        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
-    }
-    match snapshot.devices.len() {
-        0..=MAX_DEVICES => Ok(snapshot.devices.values().collect()),
-        number => Err(too_many(format_args!("{number}"))),
+    match snapshot.all_devices() {
+        None => Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}"))),
+        Some(devices) if devices.len() > MAX_DEVICES => {
+            Err(too_many(format_args!("{}", devices.len())))
+        }
+        Some(devices) => Ok(devices.values().collect()),
     }
 }

@@ -30,10 +30,9 @@ pub(crate) async fn conditions(
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
     let now = call.session.now;
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let horizon = known_state.horizon(call.session).await?;
+    let horizon = handlers.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
 
     let names = request.search.names();
@@ -41,7 +40,7 @@ pub(crate) async fn conditions(
     let have_all =
         |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
-    let asked = AskedDevices::find(search, registry, have_all, call).await?;
+    let asked = AskedDevices::find(search, handlers, have_all, call).await?;
     let devices = asked.devices()?;
     metric_names(Some(&names), &devices)?;
 
@@ -60,8 +59,8 @@ pub(crate) async fn conditions(
     let rooms = asked.rooms();
     let questions: Vec<_> =
         devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
-    let found = Box::pin(find(call.session, &questions, &request.search)).await;
-    let (found, plan) = found.map_err(problem)?;
+    let (found, plan) =
+        Box::pin(find(call.session, &questions, &request.search)).await.map_err(problem)?;
     let before = asked.units() + UnfoldedChanges::READ_UNITS;
     let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);

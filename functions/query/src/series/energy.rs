@@ -21,16 +21,15 @@ pub(crate) async fn energy(
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, .. } = handlers;
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let metric = request.only_metric()?;
-    let plan = RowPlan::of(&request, scope, known_state, call).await?;
+    let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
 
     let has_one =
         |asked: &AskedDevices, devices: &[&Device]| !asked.metered(devices, metric).is_empty();
     let search = DeviceSearch::of(scope, &plan);
-    let asked = AskedDevices::find(search, registry, has_one, call).await?;
+    let asked = AskedDevices::find(search, handlers, has_one, call).await?;
     let devices = asked.devices()?;
     let metered = asked.metered(&devices, metric);
     if metered.is_empty() {
@@ -41,13 +40,11 @@ pub(crate) async fn energy(
         unreachable!("together the devices are one group")
     };
     let summing = Summing { asked: &asked, group, plan: &plan, is_apart: request.is_apart() };
-    let mut reader = RowReader::of(call.session, densities);
-    let sum = Box::pin(summing.read(metered, &mut reader)).await;
-    let sum = sum.map_err(problem)?;
+    let mut reader = RowReader::of(call.session, &handlers.densities);
+    let sum = Box::pin(summing.read(metered, &mut reader)).await.map_err(problem)?;
     let mut found = None;
     if request.has_events {
-        let events = Box::pin(summing.events(&sum, &reader)).await;
-        found = Some(events.map_err(problem)?);
+        found = Some(Box::pin(summing.events(&sum, &reader)).await.map_err(problem)?);
     }
 
     let span = asked.span(&plan, sum.reach);

@@ -13,31 +13,29 @@ use super::write::respond;
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::lookup;
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn device_events(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, .. } = handlers;
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let mut device = lookup::device(registry, call).await?;
+    let mut device = handlers.device(call).await?;
     // A device that was read alone is as it is now.
-    let is_old = !registry.would_read_many();
+    let is_old = !handlers.registry.would_read_many();
     if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
-        let snapshot = lookup::snapshot(registry, call).await?;
-        if lookup::has_news(&snapshot, registry, call).await? {
-            device = lookup::device(registry, call).await?;
+        let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+        if handlers.registry.has_news(&snapshot, call.session, call.log).await? {
+            device = handlers.device(call).await?;
         }
     }
 
-    let plan = RowPlan::of(&request, QueryScope::Device, known_state, call).await?;
+    let plan = RowPlan::of(&request, QueryScope::Device, &handlers.known_state, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
     let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
-    let found = events(call.session, &question, &names, Flags::ALL).await;
-    let Events { events, has_more } = found.map_err(problem)?;
+    let Events { events, has_more } =
+        events(call.session, &question, &names, Flags::ALL).await.map_err(problem)?;
 
     let rollups_lack = plan.lag(plan.grid.range(), Some(&device));
     let is_lacking = rollups_lack.is_some();

@@ -42,8 +42,7 @@ impl RowPlan {
         // Rollups say which devices were in a room, also where its rows are made from readings.
         let mut unfolded = None;
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
-            let known = UnfoldedChanges::read(call.session, &horizon).await;
-            unfolded = Some(known?);
+            unfolded = Some(UnfoldedChanges::read(call.session, &horizon).await?);
         }
         Ok(Self { horizon, grid, unit, zone, now: call.session.now, unfolded })
     }

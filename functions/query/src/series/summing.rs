@@ -44,6 +44,9 @@ impl<'a> EnergySum<'a> {
     }
 }
 
+/// A device that measures energy or power, and its meter.
+type MeteredDevice<'a> = (&'a Device, Meter<'a>);
+
 /// The way to a sum of energy.
 pub(super) struct Summing<'a> {
     pub(super) asked: &'a AskedDevices,
@@ -54,10 +57,26 @@ pub(super) struct Summing<'a> {
 }
 
 impl<'a> Summing<'a> {
+    /// The shown devices, in two groups: always read, and read unless a meter counts in their place.
+    fn in_order_of_reading(
+        &self,
+        metered: Vec<MeteredDevice<'a>>,
+        meters: &BTreeSet<&DeviceId>,
+    ) -> (Vec<MeteredDevice<'a>>, Vec<MeteredDevice<'a>>) {
+        let shown = metered
+            .into_iter()
+            .filter_map(|(device, meter)| Some((device, self.shown(device, meter)?)));
+        shown.partition(|(device, meter)| {
+            self.is_apart
+                || meters.contains(device.id())
+                || !self.is_behind_any(device, meter, meters)
+        })
+    }
+
     /// Reads the devices of a sum. A device that a meter measures too is read only where it is shown.
     pub(super) async fn read<S: Store>(
         &self,
-        metered: Vec<(&'a Device, Meter<'a>)>,
+        metered: Vec<MeteredDevice<'a>>,
         reader: &mut RowReader<'_, S>,
     ) -> Result<EnergySum<'a>, SeriesError> {
         let summed: Vec<&'a DeviceId> = metered
@@ -70,17 +89,7 @@ impl<'a> Summing<'a> {
             metered.iter().flat_map(|(device, meter)| LeftOut::of_roles(device, meter)).collect();
 
         let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
-        let (mut first, mut later) = (Vec::new(), Vec::new());
-        for (device, meter) in metered {
-            let Some(meter) = self.shown(device, meter) else { continue };
-            let is_meter = meters.contains(device.id());
-            if self.is_apart || is_meter || !self.is_behind_any(device, &meter, &meters) {
-                first.push((device, meter));
-            } else {
-                later.push((device, meter));
-            }
-        }
-
+        let (first, mut later) = self.in_order_of_reading(metered, &meters);
         let mut devices = self.read_devices(first, reader).await?;
         let behind = |id: &DeviceId| self.asked.behind(id);
         let values = devices.iter().map(|device| &device.values);

@@ -168,14 +168,6 @@ async fn a_home_loses_its_rooms_and_is_none() {
     assert_eq!(homes, [("r", &Value::Null), ("s", &Value::Null)].into());
 }
 
-#[test]
-fn the_wait_is_longer_than_any_instance_may_not_know() {
-    let of = |minutes: u64| Quiet::of(Duration::from_secs(60 * minutes));
-    assert_eq!(of(1).known, domain::DELETION_QUIET);
-    assert_eq!(of(1).remembered.num_minutes(), 61);
-    assert_eq!(of(60).known.num_minutes(), 61);
-}
-
 #[tokio::test]
 async fn who_has_not_heard_that_a_deletion_is_over_does_not_delete_the_device_that_came_again() {
     let bench = Bench::new().await;

@@ -28,7 +28,7 @@ impl Hint for CountedHint {
 /// A freezer with a rule, the function that judges it, and what `alerts` does each minute.
 struct Freezer {
     store: MemoryDb,
-    registry: Registry<MemoryDb, MemoryQueue, TestClock, CountedHint>,
+    registry: Registry<MemoryDb, MemoryQueue<DeadLetter>, TestClock, CountedHint>,
     hint: CountedHint,
     clock: TestClock,
     minutely: Judging,

@@ -202,7 +202,7 @@ async fn other_items_say_nothing_and_an_impossible_key_is_a_dead_letter() {
         json!({"S": table::keys::READING_PREFIX.to_owned() + "noon"});
     assert_eq!(bench.deliver(&[own, poison, good]).await, None);
     assert!(bench.quarter("d", -60).is_some());
-    let letters = bench.dead_letters.letters();
+    let letters = bench.dead_letters.messages();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].reason.contains("noon"), "{letters:?}");
 }

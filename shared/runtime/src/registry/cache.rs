@@ -1,113 +1,75 @@
-//! The registry in memory: read once at cold start, and again when it is too old. Writes nothing.
+//! The registry in memory: read at cold start, and again when it is too old or lacks something. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
-
-use super::{Devices, SharedMap};
-use crate::clock::Clock;
-use crate::telemetry::chain;
-use domain::{DeletedDevice, Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
+use chrono::TimeDelta;
+use domain::{DeletedDevice, Deletion, Device, DeviceId, Room, RoomId, Timestamp};
 use table::{
-    Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, Session, StoreError, StoreResult,
+    Invocation, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, ReadRegistry, Session, StoreError,
+    StoreResult,
 };
 
-/// The devices and rooms as they were when the registry was last read, plus what this process has
-/// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
-    /// Devices by id; empty if there are more than memory holds.
-    pub devices: Devices,
-    /// Rooms by id; empty if there are more than memory holds.
-    pub rooms: SharedMap<RoomId, Room>,
-    /// The devices that are being deleted, or are deleted and not forgotten yet.
-    pub deleted: SharedMap<DeviceId, Deletion>,
-    /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
-    /// device is asked of the table.
-    pub has_all_devices: bool,
-    /// Whether these are all rooms of the table.
-    pub has_all_rooms: bool,
-    /// The items that could not be read, each with its key and why.
-    pub unreadable: Arc<[String]>,
-    /// When it was read.
-    pub read_at: Timestamp,
-}
+use super::place_cache::PlaceCache;
+use super::{PLACE_AGE_FACTOR, Snapshot};
+use crate::clock::{Clock, Deadline};
+use crate::telemetry::{Telemetry, WideEvent};
 
-impl Snapshot {
-    /// The registry as it was read. A list is `None` if memory does not hold it.
-    fn of(
-        devices: Option<Listing<Device>>,
-        rooms: Option<Listing<Room>>,
-        read_at: Timestamp,
-    ) -> Self {
-        let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
-        let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
-        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
-        let unreadable = unreadable.map(|item| chain(item)).collect();
+/// The time limit for reading the registry at cold start, before the first request.
+const COLD_START: Duration = Duration::from_secs(5);
+/// The time limits for a refresh while there is a stale snapshot to answer with: the first, and the longest after
+/// refreshes that failed. A large registry may take longer than the first, and would never be read again.
+const FIRST_REFRESH: Duration = Duration::from_secs(2);
+const MAX_REFRESH: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
+/// units.
+const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
+/// How old the registry of a list may be where a read costs at most [`MAX_LIST_HALVES`].
+const MAX_LIST_AGE: Duration = Duration::from_secs(2);
+/// The half read units that a list may take to have the registry of this moment: four units.
+const MAX_LIST_HALVES: u64 = 8;
+/// The largest number of devices, or rooms, that a process keeps, with those that are new since the
+/// registry was read.
+const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
+/// The number of devices and rooms that are read in a second at most because something is missing among them;
+/// some 4 read units. Fewer are read each time.
+const ENTRIES_PER_SECOND: usize = 100;
+/// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
+const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 
-        let deleted = devices.deleted.into_iter().map(|device| (device.id, device.deletion));
-        let rooms = rooms.found.into_iter().map(|room| (room.id.clone(), room));
-        Self {
-            deleted: deleted.collect(),
-            devices: devices.found.into_iter().collect(),
-            rooms: rooms.collect(),
-            has_all_devices,
-            has_all_rooms,
-            unreadable,
-            read_at,
-        }
-    }
-
-    /// Tells whether nothing is registered yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.has_all_devices
-            && self.has_all_rooms
-            && self.devices.is_empty()
-            && self.rooms.is_empty()
-    }
-
-    /// The devices in a room, by id.
-    pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
-        self.devices.values().filter(move |device| device.place().room() == Some(room))
-    }
-
-    /// Whether a device is being deleted.
-    #[must_use]
-    pub fn is_being_deleted(&self, id: &DeviceId) -> bool {
-        self.deleted.get(id).is_some_and(|deletion| deletion.ended.is_none())
-    }
-
-    /// The rooms of a home, by id.
-    pub fn rooms_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Room> {
-        self.rooms.values().filter(move |room| room.home.as_ref() == Some(home))
-    }
-}
-
-/// The cache: a snapshot, its age, and what this process has written since.
+/// The registry, cached. One process has one; it is shared by reference.
 #[derive(Debug)]
-pub(super) struct RegistryCache<C> {
-    current: RwLock<Option<Arc<Snapshot>>>,
-    // What this process has read or written itself since the registry was last asked for: an answer
-    // that was under way must not put the old back.
-    kept: std::sync::Mutex<Kept>,
-    // Held while the registry is read, so that it is read once however many ask for it.
-    reading: Mutex<()>,
-    // How many reads have begun, and which of them was the last to succeed: whoever asked before that read began
-    // needs no other.
-    begun: AtomicU64,
-    succeeded: AtomicU64,
-    // When there were found to be more devices and more rooms than memory holds.
-    oversize: std::sync::Mutex<Oversize>,
-    // The half read units that the last read took.
-    last_read_halves: AtomicU64,
-    // What keeps a table that does not answer from being asked by every request.
-    back_off: RwLock<Option<BackOff>>,
+pub struct CachedRegistry<C> {
+    state: Mutex<State>,
+    /// Held while the registry is read, so that it is read once however many ask for it.
+    reading: tokio::sync::Mutex<()>,
+    /// Where devices are of a registry that memory does not hold.
+    pub(super) places: PlaceCache<C>,
     max_age: Duration,
     clock: C,
+}
+
+/// The state of the cache. It is locked for moments only, never while the table is asked.
+#[derive(Debug, Default)]
+struct State {
+    current: Option<Arc<Snapshot>>,
+    /// What this process has read or written itself since the registry was last asked for: an answer
+    /// that was under way must not put the old back.
+    kept: Kept,
+    /// The number of reads that have begun, and the number of the last read that succeeded. Whoever asked before that
+    /// read began uses its result.
+    begun: u64,
+    succeeded: u64,
+    /// When there were found to be more devices and more rooms than memory holds.
+    too_many_devices: Option<Timestamp>,
+    too_many_rooms: Option<Timestamp>,
+    /// The half read units that the last read took.
+    last_read_halves: u64,
+    /// What keeps a table that does not answer from being asked by every request.
+    back_off: Option<BackOff>,
 }
 
 /// Devices and rooms that were kept.
@@ -140,13 +102,6 @@ impl Kept {
     }
 }
 
-/// When each list was last found to be longer than memory holds.
-#[derive(Debug, Clone, Copy, Default)]
-struct Oversize {
-    devices: Option<Timestamp>,
-    rooms: Option<Timestamp>,
-}
-
 /// The table did not answer; an old snapshot serves meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct BackOff {
@@ -154,45 +109,388 @@ struct BackOff {
     since: Timestamp,
 }
 
-/// The time limits for a refresh while there is a stale snapshot to answer with: the first, and the longest after
-/// refreshes that failed. A large registry may take longer than the first, and would never be read again.
-const FIRST_REFRESH: Duration = Duration::from_secs(2);
-const MAX_REFRESH: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
-/// units.
-const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
-/// How old the registry of a list may be where a read costs at most [`MAX_LIST_HALVES`].
-const MAX_LIST_AGE: Duration = Duration::from_secs(2);
-/// The half read units that a list may take to have the registry of this moment: four units.
-const MAX_LIST_HALVES: u64 = 8;
-/// The largest number of devices, or rooms, that a process keeps, with those that are new since the
-/// registry was read.
-const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
-/// The number of devices and rooms that are read in a second at most because something is missing among them;
-/// some 4 read units. Fewer are read each time.
-const ENTRIES_PER_SECOND: usize = 100;
-
-impl<C: Clock> RegistryCache<C> {
-    /// A cache that holds nothing yet.
-    pub(super) fn new(max_age: Duration, clock: C) -> Self {
+impl<C: Clock> CachedRegistry<C> {
+    /// A registry that is read when it is first asked for, and again once it is older than `max_age`.
+    #[must_use]
+    pub fn new(max_age: Duration, clock: C) -> Self {
+        let place_age = max_age.saturating_mul(PLACE_AGE_FACTOR);
         Self {
-            current: RwLock::new(None),
-            kept: std::sync::Mutex::default(),
-            reading: Mutex::new(()),
-            begun: AtomicU64::new(0),
-            succeeded: AtomicU64::new(0),
-            last_read_halves: AtomicU64::new(0),
-            oversize: std::sync::Mutex::default(),
-            back_off: RwLock::new(None),
+            state: Mutex::default(),
+            reading: tokio::sync::Mutex::new(()),
+            places: PlaceCache::new(place_age, clock.clone()),
             max_age,
             clock,
         }
     }
 
+    /// Reads the registry at cold start, and logs that as `event`. Where it fails, the first request
+    /// tries again.
+    pub async fn load(&self, store: &impl ReadRegistry, event: &'static str, to: &Telemetry) {
+        let mut log = WideEvent::begin(event);
+        let invocation = Invocation::until(Deadline::after(COLD_START));
+        let session = Session::new(store, &invocation, self.clock.now());
+        match self.snapshot(session, &mut log).await {
+            Ok(snapshot) => {
+                log.set("registry.devices", snapshot.devices.len());
+                log.set("registry.rooms", snapshot.rooms.len());
+            }
+            Err(error) => log.warn("registry.error", &error),
+        }
+        log.emit(&invocation, to, &self.clock);
+    }
+
+    /// The registry: from memory while it is fresh, else read from the table.
+    ///
+    /// Where the table cannot be read, the stale snapshot is returned and the error logged, and for a while,
+    /// longer each time, the table is not asked.
+    pub async fn snapshot(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let Some(current) = self.current() else {
+            let _reading = self.reading.lock().await;
+            return self.read_unless(|_| true, session, log).await;
+        };
+        let will_do = |snapshot: &Snapshot| self.age(snapshot) < self.max_age || self.must_wait();
+        if will_do(&current) {
+            return Ok(told(current, log));
+        }
+
+        // One reader reads for all; but while the table does not answer, no request waits for that.
+        let _reading = match self.reading.try_lock() {
+            Ok(reading) => reading,
+            Err(_) if self.state().back_off.is_some() => return Ok(told(current, log)),
+            Err(_) => self.reading.lock().await,
+        };
+        Ok(self.read_or_stale(current, will_do, session, log).await)
+    }
+
+    /// The registry for a list, which has what was registered a moment ago: read anew if it is older than
+    /// [`MAX_LIST_AGE`], where a read costs little. However many ask at once, it is read once. An empty one is read each
+    /// time: whoever has just sent a first reading looks for its device.
+    ///
+    /// Where the table cannot be read, the stale snapshot is returned.
+    pub async fn snapshot_for_list(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let asked = self.state().begun;
+        let snapshot = self.snapshot(session, log).await?;
+        let is_new = |snapshot: &Snapshot| {
+            self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
+                || self.state().succeeded > asked
+        };
+        let is_cheap = snapshot.has_all_devices
+            && snapshot.has_all_rooms
+            && self.state().last_read_halves <= MAX_LIST_HALVES;
+        if is_new(&snapshot) || self.must_wait() || !is_cheap {
+            return Ok(snapshot);
+        }
+
+        let _reading = self.reading.lock().await;
+        Ok(self.read_or_stale(snapshot, is_new, session, log).await)
+    }
+
+    /// The registry as it is now or later, whatever its age in memory: read anew, or by somebody else who began after
+    /// this call.
+    pub async fn refresh(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let asked = self.state().begun;
+        let _reading = self.reading.lock().await;
+        self.read_unless(|_| self.state().succeeded > asked, session, log).await
+    }
+
+    /// The registry for a question about a device or room that memory lacks: read anew, unless it was read a moment ago.
+    /// The moment is a second for each hundred devices and rooms: in a smaller registry, a device of another instance
+    /// is found at once.
+    pub async fn refresh_for_missing(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let asked = self.state().begun;
+        let is_new = |snapshot: &Snapshot| {
+            let seconds = (entries(snapshot) / ENTRIES_PER_SECOND) as u64;
+            self.age(snapshot) < Duration::from_secs(seconds).min(self.max_age)
+                || self.state().succeeded > asked
+        };
+        if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
+            return Ok(told(current, log));
+        }
+
+        let _reading = self.reading.lock().await;
+        self.read_unless(is_new, session, log).await
+    }
+
+    /// Reads the registry again for a question about something that it lacks, and tells whether its devices have changed.
+    /// Where memory does not hold all devices, those that are asked about have been read from the table.
+    pub async fn has_news(
+        &self,
+        before: &Snapshot,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<bool> {
+        if !before.has_all_devices {
+            return Ok(false);
+        }
+        let now = self.refresh_for_missing(session, log).await?;
+        Ok(!now.devices.values().eq(before.devices.values()))
+    }
+
+    /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because it is too old:
+    /// then a question about a few of them is better asked of the table.
+    #[must_use]
+    pub fn would_read_many(&self) -> bool {
+        self.current().is_some_and(|snapshot| {
+            entries(&snapshot) > ENTRIES_PER_SECOND
+                && self.age(&snapshot) >= self.max_age
+                && !self.must_wait()
+        })
+    }
+
+    /// One device, from the cache or else from the table: it may be new. Then the cache has it too, with what
+    /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says. Where a large
+    /// registry would have to be read again only for it, it is read alone. An item that cannot be read is an error
+    /// either way, of questions about this device.
+    pub async fn device(
+        &self,
+        id: &DeviceId,
+        session: Session<'_, impl ReadRegistry + LookUpRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Option<Device>> {
+        if self.would_read_many() {
+            return self.device_alone(id, session, log).await;
+        }
+        let snapshot = self.snapshot(session, log).await?;
+        if let Some(device) = snapshot.devices.get(id) {
+            return Ok(Some(device.clone()));
+        }
+
+        let found = Box::pin(session.device(id)).await?;
+        if let Some(device) = found.as_ref().filter(|_| snapshot.has_all_devices) {
+            let now = self.refresh_for_missing(session, log).await?;
+            if !now.devices.contains_key(id) && !now.deleted.contains_key(id) {
+                self.keep_device(device.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// A device as the table has it; where the table does not answer, as memory has it.
+    async fn device_alone(
+        &self,
+        id: &DeviceId,
+        session: Session<'_, impl LookUpRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Option<Device>> {
+        match Box::pin(session.device(id)).await {
+            Ok(found) => {
+                found.iter().for_each(|device| self.keep_device(device.clone()));
+                Ok(found)
+            }
+            // Memory would hide it for as long as nobody asks for the whole registry.
+            Err(error) if error.is_permanent() => Err(error),
+            // What is in memory serves, as for any other question. The whole registry is not read in the place
+            // of one device: that would ask a busy table for the most of all.
+            Err(error) => {
+                let remembered =
+                    self.current().and_then(|snapshot| snapshot.devices.get(id).cloned());
+                log.warn("registry.error", &error);
+                remembered.map(Some).ok_or(error)
+            }
+        }
+    }
+
+    /// A room and a registry with its devices. A room that memory lacks is read by its key.
+    pub async fn room(
+        &self,
+        id: &RoomId,
+        session: Session<'_, impl ReadRegistry + LookUpRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Option<(Room, Arc<Snapshot>)>> {
+        let snapshot = self.snapshot(session, log).await?;
+        if let Some(room) = snapshot.rooms.get(id) {
+            return Ok(Some((room.clone(), snapshot)));
+        }
+        let Some(room) = Box::pin(session.room(id)).await? else { return Ok(None) };
+        if !snapshot.has_all_rooms {
+            return Ok(Some((room, snapshot)));
+        }
+        // It is not kept: while it is missing, the registry is asked for its devices again.
+        Ok(Some((room, self.refresh_for_missing(session, log).await?)))
+    }
+
+    /// The time without anything of a deleted device after which its deletion ends. An instance that stores readings may
+    /// remember the device for so long.
+    #[must_use]
+    pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
+        let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
+        let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));
+        let age = age.unwrap_or(TimeDelta::MAX);
+        domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
+    }
+
+    /// The registry in memory if it will do, else read. Whoever calls it holds `reading`.
+    async fn read_unless(
+        &self,
+        will_do: impl Fn(&Snapshot) -> bool,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let snapshot = match self.current().filter(|snapshot| will_do(snapshot)) {
+            Some(current) => current,
+            None => self.read(session).await?,
+        };
+        Ok(told(snapshot, log))
+    }
+
+    /// The registry in memory if it will do, else read. If the table does not answer in time, the error is logged and the
+    /// stale one serves. Whoever calls it holds `reading`.
+    async fn read_or_stale(
+        &self,
+        stale: Arc<Snapshot>,
+        will_do: impl Fn(&Snapshot) -> bool,
+        session: Session<'_, impl ReadRegistry>,
+        log: &mut WideEvent,
+    ) -> Arc<Snapshot> {
+        // The longer, the more refreshes have failed.
+        let pause = self.state().back_off.map_or(Duration::ZERO, |back_off| back_off.pause);
+        let limit = (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH);
+        let read = tokio::time::timeout(limit, self.read_unless(will_do, session, log)).await;
+
+        read.unwrap_or(Err(StoreError::TimedOut)).unwrap_or_else(|error| {
+            let since = self.clock.now();
+            let pause = if pause.is_zero() { FIRST_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
+            self.state().back_off = Some(BackOff { pause, since });
+            log.warn("registry.error", &error);
+            told(stale, log)
+        })
+    }
+
+    /// Reads the registry and puts it into the place of what is in memory. Whoever calls it holds `reading`.
+    async fn read(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+        let read_at = self.clock.now();
+        let halves_before = read_halves(session.invocation);
+        let (number, too_many_devices, too_many_rooms) = {
+            let mut state = self.state();
+            state.begun += 1;
+            state.kept = Kept::default();
+            let recent = |found: Option<Timestamp>| {
+                found.filter(|found| self.since(*found) < OVERSIZE_MAX_AGE)
+            };
+            (state.begun, recent(state.too_many_devices), recent(state.too_many_rooms))
+        };
+
+        // One after the other, so that a cold start makes one connection, not two. On the heap, because
+        // every handler's future contains this one, and a debug build keeps each of them on the stack.
+        let devices = match too_many_devices {
+            Some(_) => None,
+            None => bounded(Box::pin(session.devices()).await?),
+        };
+        let rooms = match too_many_rooms {
+            Some(_) => None,
+            None => bounded(Box::pin(session.rooms()).await?),
+        };
+
+        // Locked until the snapshot is in its place, so that nothing is kept in the one that it replaces.
+        let mut state = self.state();
+        let found_now =
+            |fits: bool, before: Option<Timestamp>| (!fits).then(|| before.unwrap_or(read_at));
+        state.too_many_devices = found_now(devices.is_some(), too_many_devices);
+        state.too_many_rooms = found_now(rooms.is_some(), too_many_rooms);
+
+        let mut snapshot = Snapshot::of(devices, rooms, read_at);
+        state.kept.apply(&mut snapshot);
+        let snapshot = Arc::new(snapshot);
+
+        state.last_read_halves = read_halves(session.invocation).saturating_sub(halves_before);
+        state.back_off = None;
+        state.current = Some(Arc::clone(&snapshot));
+        state.succeeded = number;
+        Ok(snapshot)
+    }
+
+    /// Takes over a device that this process has just read or written. If memory does not hold the registry, only the
+    /// device's place is remembered.
+    pub fn keep_device(&self, device: Device) {
+        let mut state = self.state();
+        let State { current, kept, .. } = &mut *state;
+        if current.as_ref().is_some_and(|snapshot| !snapshot.has_all_devices) {
+            return self.places.keep(&device);
+        }
+
+        if kept.devices.len() < MAX_KEPT {
+            kept.devices.insert(device.id().clone(), device.clone());
+        }
+        kept.deleted.remove(device.id());
+        if let Some(snapshot) = current.as_mut().filter(|now| now.devices.len() < MAX_KEPT) {
+            let snapshot = Arc::make_mut(snapshot);
+            snapshot.deleted.remove(device.id());
+            snapshot.devices.insert(device);
+        }
+    }
+
+    /// Forgets a device whose deletion this process has just begun or met.
+    pub fn keep_deleted(&self, DeletedDevice { id, deletion }: DeletedDevice) {
+        let mut state = self.state();
+        let State { current, kept, .. } = &mut *state;
+        kept.devices.remove(&id);
+        if kept.deleted.len() < MAX_KEPT {
+            kept.deleted.insert(id.clone(), deletion);
+        }
+        if let Some(snapshot) = current.as_mut() {
+            let snapshot = Arc::make_mut(snapshot);
+            snapshot.devices.remove(&id);
+            if snapshot.deleted.len() < MAX_KEPT {
+                snapshot.deleted.insert(id, deletion);
+            }
+        }
+    }
+
+    /// Takes over a room that this process has just read or written. If memory does not hold the rooms, only its id is
+    /// remembered.
+    pub fn keep_room(&self, room: Room) {
+        let mut state = self.state();
+        let State { current, kept, .. } = &mut *state;
+        if current.as_ref().is_some_and(|snapshot| !snapshot.has_all_rooms) {
+            return self.places.keep_room(&room.id);
+        }
+
+        if kept.rooms.len() < MAX_KEPT {
+            kept.rooms.insert(room.id.clone(), room.clone());
+        }
+        kept.removed_rooms.remove(&room.id);
+        if let Some(snapshot) = current.as_mut().filter(|now| now.rooms.len() < MAX_KEPT) {
+            Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
+        }
+    }
+
+    /// Forgets a room that this process has just removed.
+    pub fn forget_room(&self, id: &RoomId) {
+        let mut state = self.state();
+        let State { current, kept, .. } = &mut *state;
+        kept.rooms.remove(id);
+        if kept.removed_rooms.len() < MAX_KEPT {
+            kept.removed_rooms.insert(id.clone());
+        }
+        if let Some(snapshot) = current.as_mut() {
+            Arc::make_mut(snapshot).rooms.remove(id);
+        }
+    }
+
+    /// The registry as far as this process knows it, however old.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
+        self.state().current.clone()
+    }
+
     /// How old a snapshot is now.
-    pub(super) fn age(&self, snapshot: &Snapshot) -> Duration {
+    fn age(&self, snapshot: &Snapshot) -> Duration {
         self.since(snapshot.read_at)
     }
 
@@ -202,287 +500,28 @@ impl<C: Clock> RegistryCache<C> {
         millis.map_or(Duration::MAX, Duration::from_millis)
     }
 
-    /// The registry: from memory while it is fresh, else read from the table.
-    ///
-    /// Where the table cannot be read, the stale snapshot is returned with the error, and for a while,
-    /// longer each time, without asking the table.
-    pub(super) async fn snapshot(
-        &self,
-        session: Session<'_, impl ReadRegistry>,
-    ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
-        let Some(current) = self.current() else {
-            let _reading = self.reading.lock().await;
-            return match self.current() {
-                Some(read_meanwhile) => Ok((read_meanwhile, None)),
-                None => self.read(session).await.map(|read| (read, None)),
-            };
-        };
-        if self.age(&current) < self.max_age || self.must_wait() {
-            return Ok((current, None));
-        }
-
-        // One reader reads for all; but while the table does not answer, no request waits for that.
-        let _reading = match self.reading.try_lock() {
-            Ok(reading) => reading,
-            Err(_) if self.back_off().is_some() => return Ok((current, None)),
-            Err(_) => {
-                let reading = self.reading.lock().await;
-                match self.current() {
-                    Some(read) if self.age(&read) < self.max_age || self.must_wait() => {
-                        return Ok((read, None));
-                    }
-                    _ => reading,
-                }
-            }
-        };
-
-        let read = tokio::time::timeout(self.refresh_limit(), self.read(session)).await;
-        match read.unwrap_or(Err(StoreError::TimedOut)) {
-            Ok(snapshot) => Ok((snapshot, None)),
-            Err(error) => {
-                self.wait_longer();
-                Ok((current, Some(error)))
-            }
-        }
-    }
-
-    /// The registry for a list, which has what was registered a moment ago: read anew if it is empty or older than
-    /// [`MAX_LIST_AGE`], where a read costs little. However many ask at once, it is read once.
-    ///
-    /// Where the table cannot be read, the stale snapshot is returned with the error.
-    pub(super) async fn snapshot_for_list(
-        &self,
-        session: Session<'_, impl ReadRegistry>,
-    ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
-        let asked = self.begun.load(Ordering::SeqCst);
-        let (snapshot, stale) = self.snapshot(session).await?;
-        let is_new = |snapshot: &Snapshot| {
-            self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
-                || self.succeeded.load(Ordering::SeqCst) > asked
-        };
-        if stale.is_some() || is_new(&snapshot) || self.must_wait() || !self.is_cheap(&snapshot) {
-            return Ok((snapshot, stale));
-        }
-
-        let _reading = self.reading.lock().await;
-        let read = self.read_unless(is_new, session);
-        let read = tokio::time::timeout(self.refresh_limit(), read).await;
-        match read.unwrap_or(Err(StoreError::TimedOut)) {
-            Ok(read) => Ok((read, None)),
-            Err(error) => {
-                self.wait_longer();
-                Ok((snapshot, Some(error)))
-            }
-        }
-    }
-
-    /// Whether a list may read the registry anew.
-    fn is_cheap(&self, snapshot: &Snapshot) -> bool {
-        let halves = self.last_read_halves.load(Ordering::Relaxed);
-        snapshot.has_all_devices && snapshot.has_all_rooms && halves <= MAX_LIST_HALVES
-    }
-
+    /// Whether the table has not answered lately.
     fn must_wait(&self) -> bool {
-        self.back_off().is_some_and(|back_off| self.since(back_off.since) < back_off.pause)
+        let back_off = self.state().back_off;
+        back_off.is_some_and(|back_off| self.since(back_off.since) < back_off.pause)
     }
 
-    fn back_off(&self) -> Option<BackOff> {
-        *self.back_off.read().expect("nothing panics while it holds the pause")
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// The time limit for the next refresh: the longer, the more refreshes have failed.
-    fn refresh_limit(&self) -> Duration {
-        let pause = self.back_off().map_or(Duration::ZERO, |back_off| back_off.pause);
-        (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH)
+/// The registry, whose items that could not be read are logged.
+fn told(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
+    if !snapshot.unreadable.is_empty() {
+        log.set("registry.unreadable", snapshot.unreadable.to_vec());
     }
+    snapshot
+}
 
-    fn wait_longer(&self) {
-        let mut back_off = self.back_off.write().expect("nothing panics while it holds the pause");
-        let pause = back_off.map_or(FIRST_PAUSE, |last| (last.pause * 2).min(MAX_PAUSE));
-        *back_off = Some(BackOff { pause, since: self.clock.now() });
-    }
-
-    /// Whether [`snapshot`](Self::snapshot) would read a large registry now, because it is too old.
-    pub(super) fn would_read_many(&self) -> bool {
-        self.current().is_some_and(|snapshot| {
-            let is_large = snapshot.devices.len() + snapshot.rooms.len() > ENTRIES_PER_SECOND;
-            is_large && self.age(&snapshot) >= self.max_age && !self.must_wait()
-        })
-    }
-
-    /// The registry as it is now or later: read anew, or by somebody else who began after this call.
-    pub(super) async fn refresh(
-        &self,
-        session: Session<'_, impl ReadRegistry>,
-    ) -> StoreResult<Arc<Snapshot>> {
-        let asked = self.begun.load(Ordering::SeqCst);
-        let _reading = self.reading.lock().await;
-        self.read_unless(|_| self.succeeded.load(Ordering::SeqCst) > asked, session).await
-    }
-
-    /// The registry for a question about a device or room that memory lacks: read anew, unless it was read a moment ago.
-    /// The moment is the longer, the more the read would cost.
-    pub(super) async fn refresh_for_missing(
-        &self,
-        session: Session<'_, impl ReadRegistry>,
-    ) -> StoreResult<Arc<Snapshot>> {
-        let asked = self.begun.load(Ordering::SeqCst);
-        let is_new = |snapshot: &Snapshot| {
-            self.age(snapshot) < self.pause(snapshot)
-                || self.succeeded.load(Ordering::SeqCst) > asked
-        };
-        if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
-            return Ok(current);
-        }
-        let _reading = self.reading.lock().await;
-        self.read_unless(is_new, session).await
-    }
-
-    /// The time after which a registry is read again for something that it lacks.
-    fn pause(&self, snapshot: &Snapshot) -> Duration {
-        let entries = snapshot.devices.len() + snapshot.rooms.len();
-        Duration::from_secs((entries / ENTRIES_PER_SECOND) as u64).min(self.max_age)
-    }
-
-    /// The registry in memory if it will do, else read. Whoever calls it holds `reading`.
-    async fn read_unless(
-        &self,
-        will_do: impl Fn(&Snapshot) -> bool,
-        session: Session<'_, impl ReadRegistry>,
-    ) -> StoreResult<Arc<Snapshot>> {
-        match self.current().filter(|snapshot| will_do(snapshot)) {
-            Some(current) => Ok(current),
-            None => self.read(session).await,
-        }
-    }
-
-    /// Reads the registry and puts it into the place of what is in memory. Whoever calls it holds `reading`.
-    async fn read(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
-        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let read_at = self.clock.now();
-        let halves_before = read_halves(session.invocation);
-        *self.kept() = Kept::default();
-
-        // One after the other, so that a cold start makes one connection, not two. On the heap, because
-        // every handler's future contains this one, and a debug build keeps each of them on the stack.
-        let oversize = *self.oversize();
-        let devices = match self.recent(oversize.devices) {
-            Some(_) => None,
-            None => bounded(Box::pin(session.devices()).await?),
-        };
-        let rooms = match self.recent(oversize.rooms) {
-            Some(_) => None,
-            None => bounded(Box::pin(session.rooms()).await?),
-        };
-        let found_now = |listing_fits: bool, before: Option<Timestamp>| {
-            (!listing_fits).then(|| self.recent(before).unwrap_or(read_at))
-        };
-        *self.oversize() = Oversize {
-            devices: found_now(devices.is_some(), oversize.devices),
-            rooms: found_now(rooms.is_some(), oversize.rooms),
-        };
-
-        // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
-        let kept = self.kept();
-        let mut snapshot = Snapshot::of(devices, rooms, read_at);
-        kept.apply(&mut snapshot);
-        let snapshot = Arc::new(snapshot);
-
-        let halves = read_halves(session.invocation).saturating_sub(halves_before);
-        self.last_read_halves.store(halves, Ordering::Relaxed);
-        *self.back_off.write().expect("nothing panics while it holds the pause") = None;
-        *self.write() = Some(Arc::clone(&snapshot));
-        self.succeeded.store(number, Ordering::SeqCst);
-        Ok(snapshot)
-    }
-
-    /// When a list was found to be longer than memory holds, if that was less than an hour ago.
-    fn recent(&self, found: Option<Timestamp>) -> Option<Timestamp> {
-        found.filter(|at| self.since(*at) < OVERSIZE_MAX_AGE)
-    }
-
-    /// Takes over a device that this process has just read or written, where memory holds all.
-    pub(super) fn keep_device(&self, device: Device) {
-        if self.current().is_some_and(|snapshot| !snapshot.has_all_devices) {
-            return;
-        }
-        let mut kept = self.kept();
-        if kept.devices.len() < MAX_KEPT {
-            kept.devices.insert(device.id().clone(), device.clone());
-        }
-        kept.deleted.remove(device.id());
-        let may_keep = |snapshot: &&mut Arc<Snapshot>| {
-            snapshot.has_all_devices && snapshot.devices.len() < MAX_KEPT
-        };
-        if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
-            let snapshot = Arc::make_mut(snapshot);
-            snapshot.deleted.remove(device.id());
-            snapshot.devices.insert(device);
-        }
-    }
-
-    /// Forgets a device whose deletion this process has just begun or met.
-    pub(super) fn keep_deleted(&self, DeletedDevice { id, deletion }: DeletedDevice) {
-        let mut kept = self.kept();
-        kept.devices.remove(&id);
-        if kept.deleted.len() < MAX_KEPT {
-            kept.deleted.insert(id.clone(), deletion);
-        }
-        if let Some(snapshot) = self.write().as_mut() {
-            let snapshot = Arc::make_mut(snapshot);
-            snapshot.devices.remove(&id);
-            if snapshot.deleted.len() < MAX_KEPT {
-                snapshot.deleted.insert(id, deletion);
-            }
-        }
-    }
-
-    /// Forgets a room that this process has just removed.
-    pub(super) fn forget_room(&self, id: &RoomId) {
-        let mut kept = self.kept();
-        kept.rooms.remove(id);
-        if kept.removed_rooms.len() < MAX_KEPT {
-            kept.removed_rooms.insert(id.clone());
-        }
-        if let Some(snapshot) = self.write().as_mut() {
-            Arc::make_mut(snapshot).rooms.remove(id);
-        }
-    }
-
-    /// Takes over a room that this process has just read or written.
-    pub(super) fn keep_room(&self, room: Room) {
-        if self.current().is_some_and(|snapshot| !snapshot.has_all_rooms) {
-            return;
-        }
-        let mut kept = self.kept();
-        if kept.rooms.len() < MAX_KEPT {
-            kept.rooms.insert(room.id.clone(), room.clone());
-        }
-        kept.removed_rooms.remove(&room.id);
-        let may_keep = |snapshot: &&mut Arc<Snapshot>| {
-            snapshot.has_all_rooms && snapshot.rooms.len() < MAX_KEPT
-        };
-        if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
-            Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
-        }
-    }
-
-    fn oversize(&self) -> std::sync::MutexGuard<'_, Oversize> {
-        self.oversize.lock().expect("nothing panics while it holds what was found")
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().expect("nothing panics while it holds what was kept")
-    }
-
-    /// The registry as far as this process knows it, however old.
-    pub(super) fn current(&self) -> Option<Arc<Snapshot>> {
-        self.current.read().expect("nothing panics while it holds the snapshot").clone()
-    }
-
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Option<Arc<Snapshot>>> {
-        self.current.write().expect("nothing panics while it holds the snapshot")
-    }
+/// The number of devices and rooms in memory.
+fn entries(snapshot: &Snapshot) -> usize {
+    snapshot.devices.len() + snapshot.rooms.len()
 }
 
 /// The half read units of an invocation so far. What is read beside the registry at the same time counts as well.

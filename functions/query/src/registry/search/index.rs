@@ -112,8 +112,7 @@ async fn candidates(
     while found.has_more && hits_read < MAX_HITS && found.devices.len() <= limit {
         let query =
             SearchQuery { subject, range: &range, after: found.behind.as_ref(), limit: HITS };
-        let page = call.session.search(&query).await;
-        let SearchPage { hits, has_more } = page?;
+        let SearchPage { hits, has_more } = call.session.search(&query).await?;
         hits_read += hits.len();
         found.has_more = has_more;
         found.behind = hits.last().cloned().or(found.behind);

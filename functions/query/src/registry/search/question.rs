@@ -53,6 +53,19 @@ pub(crate) struct Plan {
     pub(super) consumed_read_units: f64,
 }
 
+impl Found<'_> {
+    /// The devices of a page in the order of their ids.
+    pub(crate) fn by_id(devices: Vec<Device>, has_more: bool) -> Self {
+        let rest = devices.last().filter(|_| has_more).map(|last| last.id().to_string());
+        let place = |device: Device| {
+            let place = device.id().to_string();
+            (Cow::Owned(device), place)
+        };
+        let devices = devices.into_iter().map(place).collect();
+        Self { devices, rest, plan: None, is_of_readings: false }
+    }
+}
+
 impl Search {
     /// Reads the parameters.
     pub(crate) fn of(params: &Params, now: Timestamp) -> Result<Self, Problem> {
@@ -78,11 +91,6 @@ impl Search {
             silent_since: params.get("silent").map(|text| silent_since(text, now)).transpose()?,
             is_explained: params.flag("explain"),
         })
-    }
-
-    /// The room in which the devices are.
-    pub(crate) const fn room(&self) -> Option<&RoomId> {
-        self.room.as_ref()
     }
 
     /// Whether no device is left out but for its room.

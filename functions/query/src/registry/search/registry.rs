@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use api::Problem;
 use domain::Device;
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::Devices;
 use table::StoreResult;
 
 use super::newest::{MAX_DEVICES, NewestValues};
@@ -17,12 +17,12 @@ use crate::readings::newest::NewestReader;
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
-    snapshot: &'a Snapshot,
+    devices: &'a Devices,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
-    let all = || snapshot.devices.values();
+    let all = || devices.values();
     let (own, newest) =
         search.parts(|name| all().any(|device| device.attributes().contains_key(name)));
     let is_candidate = |device: &&Device| {

@@ -14,9 +14,9 @@ use form_urlencoded::byte_serialize;
 use rollups::Following;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
-use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
 use series::RollupStateCache;
+use table::Listing;
 use table::given::{self, invocation};
 use table::layout::{ATTRIBUTE_INDEX, Layout};
 use table::memory_db::MemoryDb;
@@ -197,15 +197,9 @@ impl Fleet {
         in_memory: bool,
     ) -> Result<Vec<String>, Problem> {
         let devices = self.devices().await;
-        let snapshot = Snapshot {
-            devices: devices.into_values().collect(),
-            rooms: SharedMap::default(),
-            deleted: SharedMap::default(),
-            has_all_devices: in_memory,
-            has_all_rooms: true,
-            unreadable: Arc::default(),
-            read_at: now(),
-        };
+        let listing = Listing { found: devices.into_values().collect(), ..Listing::default() };
+        let devices = in_memory.then_some(listing);
+        let snapshot = Arc::new(Snapshot::of(devices, Some(Listing::default()), now()));
         let mut query: Vec<String> = asked
             .iter()
             .map(|it| {

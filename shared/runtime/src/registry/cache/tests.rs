@@ -1,7 +1,9 @@
 //! When the registry in memory is read: by its age, for what it lacks, and by questions at once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
-use crate::clock::{Deadline, TestClock};
+use crate::clock::TestClock;
 use domain::given::{self, at_millis, metric, number};
 use domain::{DeviceObservation, Reading};
 use futures_util::FutureExt as _;
@@ -9,9 +11,28 @@ use table::RegisterDevices as _;
 use table::given::session;
 use table::memory_db::MemoryDb;
 
-fn setup() -> (MemoryDb, RegistryCache<TestClock>, TestClock, Invocation) {
+/// Questions whose log nobody reads.
+impl CachedRegistry<TestClock> {
+    async fn ask(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+        self.snapshot(session, &mut WideEvent::begin("test")).await
+    }
+
+    async fn list(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+        self.snapshot_for_list(session, &mut WideEvent::begin("test")).await
+    }
+
+    async fn now(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+        self.refresh(session, &mut WideEvent::begin("test")).await
+    }
+
+    async fn missing(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+        self.refresh_for_missing(session, &mut WideEvent::begin("test")).await
+    }
+}
+
+fn setup() -> (MemoryDb, CachedRegistry<TestClock>, TestClock, Invocation) {
     let clock = TestClock::at(at_millis(0));
-    let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
+    let cache = CachedRegistry::new(Duration::from_secs(60), clock.clone());
     (MemoryDb::default(), cache, clock, Invocation::until(Deadline::after(Duration::from_secs(5))))
 }
 
@@ -19,11 +40,11 @@ fn setup() -> (MemoryDb, RegistryCache<TestClock>, TestClock, Invocation) {
 async fn it_is_read_once_until_it_has_grown_old() {
     let (store, cache, clock, invocation) = setup();
     for _ in 0..3 {
-        cache.snapshot(session(&store, &invocation)).await.expect("read");
+        cache.ask(session(&store, &invocation)).await.expect("read");
     }
     assert_eq!(store.calls().reads, 2, "devices and rooms");
     clock.advance(Duration::from_secs(60));
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     assert_eq!(store.calls().reads, 4);
 }
 
@@ -31,14 +52,14 @@ async fn it_is_read_once_until_it_has_grown_old() {
 async fn a_list_has_what_was_registered_two_seconds_ago_and_reads_it_once_however_many_ask() {
     let (store, cache, clock, invocation) = setup();
     for _ in 0..2 {
-        cache.snapshot_for_list(session(&store, &invocation)).await.expect("read");
+        cache.list(session(&store, &invocation)).await.expect("read");
     }
     assert_eq!(store.calls().reads, 4, "an empty registry is read each time");
     add_devices(&store, 2, &invocation).await;
     let listed = async |count: usize| {
-        let asked = (0..5).map(|_| cache.snapshot_for_list(session(&store, &invocation)));
+        let asked = (0..5).map(|_| cache.list(session(&store, &invocation)));
         for read in futures_util::future::join_all(asked).await {
-            assert_eq!(read.expect("read").0.devices.len(), count);
+            assert_eq!(read.expect("read").devices.len(), count);
         }
     };
     listed(2).await;
@@ -51,7 +72,7 @@ async fn a_list_has_what_was_registered_two_seconds_ago_and_reads_it_once_howeve
     listed(3).await;
     assert_eq!(store.calls().reads, reads + 2);
 
-    cache.last_read_halves.store(MAX_LIST_HALVES + 1, Ordering::Relaxed);
+    cache.state().last_read_halves = MAX_LIST_HALVES + 1;
     clock.advance(Duration::from_secs(59));
     listed(3).await;
     assert_eq!(store.calls().reads, reads + 2, "a large registry is read when it is too old");
@@ -61,13 +82,12 @@ async fn a_list_has_what_was_registered_two_seconds_ago_and_reads_it_once_howeve
 async fn a_list_of_a_table_that_does_not_answer_is_the_old_one_and_asks_less_often() {
     let (store, cache, clock, invocation) = setup();
     add_devices(&store, 2, &invocation).await;
-    cache.snapshot_for_list(session(&store, &invocation)).await.expect("read");
+    cache.list(session(&store, &invocation)).await.expect("read");
     store.fail_with((0..1_000).map(|_| StoreError::TimedOut));
     let before = store.calls().reads;
     for _ in 0..25 {
         clock.advance(Duration::from_millis(2_400));
-        let (old, _) =
-            cache.snapshot_for_list(session(&store, &invocation)).await.expect("the old one");
+        let old = cache.list(session(&store, &invocation)).await.expect("the old one");
         assert_eq!(old.devices.len(), 2);
     }
     let asked = store.calls().reads - before;
@@ -78,24 +98,31 @@ async fn a_list_of_a_table_that_does_not_answer_is_the_old_one_and_asks_less_oft
 async fn an_old_snapshot_is_better_than_none() {
     let (store, cache, clock, invocation) = setup();
     store.fail_with([StoreError::TimedOut]);
-    assert!(cache.snapshot(session(&store, &invocation)).await.is_err());
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    assert!(cache.ask(session(&store, &invocation)).await.is_err());
+    cache.ask(session(&store, &invocation)).await.expect("read");
     clock.advance(Duration::from_secs(60));
     store.fail_with([StoreError::TimedOut]);
-    let (_, error) = cache.snapshot(session(&store, &invocation)).await.expect("the old one");
-    assert!(matches!(error, Some(StoreError::TimedOut)));
+    let mut log = WideEvent::begin("test");
+    cache.snapshot(session(&store, &invocation), &mut log).await.expect("the old one");
+    let line = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&line);
+    let telemetry =
+        Telemetry::to(Arc::new(move |text| sink.lock().expect("no panic").push_str(text)));
+    log.emit(&invocation, &telemetry, &clock);
+    let line = line.lock().expect("no panic");
+    assert!(line.contains("registry.error") && line.contains("WARN"), "{line}");
 }
 
 #[tokio::test]
 async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
     let (store, cache, clock, invocation) = setup();
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     clock.advance(Duration::from_secs(60));
     let outage = || (0..1_000).map(|_| StoreError::TimedOut);
     store.fail_with(outage());
     let before = store.calls().reads;
     for _ in 0..600 {
-        cache.snapshot(session(&store, &invocation)).await.expect("the old one");
+        cache.ask(session(&store, &invocation)).await.expect("the old one");
         clock.advance(Duration::from_millis(100));
     }
     let asked = store.calls().reads - before;
@@ -103,9 +130,9 @@ async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
     assert_eq!(asked, 6);
     store.end_troubles();
     clock.advance(MAX_PAUSE);
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     clock.advance(Duration::from_secs(60));
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
 }
 
@@ -126,14 +153,14 @@ impl ReadRegistry for Slow<'_> {
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_takes_longer_than_the_first_refresh_is_read_in_the_end() {
     let (store, cache, clock, invocation) = setup();
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     add_devices(&store, 2, &invocation).await;
 
     let slow = Slow(&store, Duration::from_secs(7));
     let mut refreshes = 0;
     loop {
         clock.advance(MAX_PAUSE);
-        let (read, _) = cache.snapshot(session(&slow, &invocation)).await.expect("the old one");
+        let read = cache.ask(session(&slow, &invocation)).await.expect("the old one");
         refreshes += 1;
         if read.devices.len() == 2 {
             break;
@@ -143,8 +170,21 @@ async fn a_registry_that_takes_longer_than_the_first_refresh_is_read_in_the_end(
     assert!(refreshes > 1, "nobody waits so long for the first refresh");
 }
 
+#[test]
+fn a_deletion_waits_longer_than_any_instance_may_not_know() {
+    let minutes = |age: u64, devices: Option<Listing<Device>>| {
+        let clock = TestClock::at(at_millis(0));
+        let cache = CachedRegistry::new(Duration::from_secs(60 * age), clock);
+        let snapshot = Snapshot::of(devices, None, Timestamp::MIN);
+        cache.deletion_quiet(&snapshot).num_minutes()
+    };
+    assert_eq!(minutes(1, Some(Listing::default())), domain::DELETION_QUIET.num_minutes());
+    assert_eq!(minutes(1, None), 61);
+    assert_eq!(minutes(60, Some(Listing::default())), 61);
+}
+
 /// A table that is asked while this process writes a room to it.
-struct Meanwhile<'a>(&'a MemoryDb, &'a RegistryCache<TestClock>, Room);
+struct Meanwhile<'a>(&'a MemoryDb, &'a CachedRegistry<TestClock>, Room);
 
 impl ReadRegistry for Meanwhile<'_> {
     async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
@@ -163,23 +203,23 @@ async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
     let (store, cache, _, invocation) = setup();
     let kitchen: RoomId = given::room("kitchen");
     let room = Room::new(kitchen.clone(), Timestamp::MIN);
-    let (read, _) =
-        cache.snapshot(session(&Meanwhile(&store, &cache, room), &invocation)).await.expect("read");
+    let read =
+        cache.ask(session(&Meanwhile(&store, &cache, room), &invocation)).await.expect("read");
     assert!(read.rooms.contains_key(&kitchen));
-    cache.refresh(session(&store, &invocation)).await.expect("read");
-    let (read, _) = cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.now(session(&store, &invocation)).await.expect("read");
+    let read = cache.ask(session(&store, &invocation)).await.expect("read");
     assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
 }
 
 #[tokio::test]
 async fn of_requests_at_once_each_has_the_new_registry() {
     let (store, cache, clock, invocation) = setup();
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     clock.advance(Duration::from_secs(60));
-    let asked = (0..5).map(|_| cache.snapshot(session(&store, &invocation)));
+    let asked = (0..5).map(|_| cache.ask(session(&store, &invocation)));
     let now = clock.now();
     for read in futures_util::future::join_all(asked).await {
-        assert_eq!(read.expect("read").0.read_at, now);
+        assert_eq!(read.expect("read").read_at, now);
     }
     assert_eq!(store.calls().reads, 4, "and it is read once");
 }
@@ -188,30 +228,30 @@ async fn of_requests_at_once_each_has_the_new_registry() {
 async fn what_memory_does_not_hold_is_not_read_each_time() {
     let (store, cache, clock, invocation) = setup();
     add_devices(&store, MAX_CACHED_ENTRIES + 1, &invocation).await;
-    let (read, _) = cache.snapshot(session(&store, &invocation)).await.expect("read");
+    let read = cache.ask(session(&store, &invocation)).await.expect("read");
     assert!(!read.has_all_devices && read.has_all_rooms && !read.is_empty());
     for n in 0..2 * MAX_KEPT {
         cache.keep_device(device(n));
     }
-    let (read, _) = cache.snapshot(session(&store, &invocation)).await.expect("read");
+    let read = cache.ask(session(&store, &invocation)).await.expect("read");
     assert!(read.devices.is_empty(), "{}", read.devices.len());
     assert_eq!(store.calls().reads, 2);
     for _ in 0..59 {
         clock.advance(Duration::from_secs(60));
-        cache.snapshot(session(&store, &invocation)).await.expect("read");
+        cache.ask(session(&store, &invocation)).await.expect("read");
     }
     assert_eq!(store.calls().reads, 2 + 59, "the rooms only");
     clock.advance(Duration::from_secs(60));
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     assert_eq!(store.calls().reads, 2 + 59 + 2);
 }
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
     let (store, cache, clock, invocation) = setup();
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     clock.set(Timestamp::MIN);
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     assert_eq!(store.calls().reads, 4);
 }
 
@@ -271,9 +311,9 @@ async fn of_ten_who_ask_while_it_is_read_one_reads_for_the_others() {
     for missing in [false, true] {
         let asked = (0..10).map(|_| async {
             if missing {
-                cache.refresh_for_missing(session(&gate, &invocation)).await
+                cache.missing(session(&gate, &invocation)).await
             } else {
-                cache.refresh(session(&gate, &invocation)).await
+                cache.now(session(&gate, &invocation)).await
             }
         });
         let before = gate.begun();
@@ -289,7 +329,7 @@ async fn of_ten_who_ask_while_it_is_read_one_reads_for_the_others() {
 async fn a_failure_of_one_who_reads_for_others_is_not_theirs() {
     let (store, cache, _, invocation) = setup();
     store.fail_with([StoreError::TimedOut]);
-    let asked = (0..3).map(|_| cache.refresh(session(&store, &invocation)));
+    let asked = (0..3).map(|_| cache.now(session(&store, &invocation)));
     let read = futures_util::future::join_all(asked).await;
     assert_eq!(read.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true]);
 }
@@ -313,8 +353,8 @@ proptest::proptest! {
                         let (cache, gate, invocation) = (&cache, &gate, &invocation);
                         let asks = async move {
                             match step {
-                                0 => cache.refresh(session(gate, invocation)).await,
-                                _ => cache.refresh_for_missing(session(gate, invocation)).await,
+                                0 => cache.now(session(gate, invocation)).await,
+                                _ => cache.missing(session(gate, invocation)).await,
                             }
                         };
                         asked.push((written, Box::pin(asks)));
@@ -353,17 +393,16 @@ async fn what_is_missing_costs_at_most_so_many_entries_a_second_and_is_found_in_
         add_devices(&store, count, &invocation).await;
         let gate = Gate::of(&store);
         gate.answers.add_permits(10_000);
-        cache.snapshot(session(&gate, &invocation)).await.expect("read");
+        cache.ask(session(&gate, &invocation)).await.expect("read");
         clock.advance(Duration::from_secs(60));
-        cache.snapshot(session(&gate, &invocation)).await.expect("read");
+        cache.ask(session(&gate, &invocation)).await.expect("read");
         let before = gate.begun();
         let ask = async || {
             clock.advance(Duration::from_millis(100));
-            let (known, _) = cache.snapshot(session(&gate, &invocation)).await.expect("read");
+            let known = cache.ask(session(&gate, &invocation)).await.expect("read");
             let home = "cabin".parse().expect("an id");
             if known.rooms_of(&home).next().is_none() {
-                let read =
-                    cache.refresh_for_missing(session(&gate, &invocation)).await.expect("read");
+                let read = cache.missing(session(&gate, &invocation)).await.expect("read");
                 return read.rooms_of(&home).next().is_some();
             }
             true
@@ -385,12 +424,12 @@ async fn what_is_missing_costs_at_most_so_many_entries_a_second_and_is_found_in_
 async fn what_this_process_has_written_itself_is_there_at_once() {
     let (store, cache, _, invocation) = setup();
     add_devices(&store, 5_000, &invocation).await;
-    cache.snapshot(session(&store, &invocation)).await.expect("read");
+    cache.ask(session(&store, &invocation)).await.expect("read");
     let mut loft = Room::new(given::room("loft"), Timestamp::MIN);
     loft.home = Some(given::home("cabin"));
     cache.keep_room(loft);
     cache.keep_device(device(5_000));
-    let (known, _) = cache.snapshot(session(&store, &invocation)).await.expect("read");
+    let known = cache.ask(session(&store, &invocation)).await.expect("read");
     assert_eq!(known.rooms_of(&given::home("cabin")).count(), 1);
     assert_eq!(known.devices.len(), 5_001);
     assert_eq!(store.calls().reads, 2);
@@ -404,7 +443,7 @@ async fn a_change_copies_no_device_and_room_but_its_own() {
     for n in 0..300 {
         add_room(&store, &format!("room-{n}"), None, &invocation).await;
     }
-    let (before, _) = cache.snapshot(session(&store, &invocation)).await.expect("read");
+    let before = cache.ask(session(&store, &invocation)).await.expect("read");
     cache.keep_device(device(1_234).next_version());
     cache.keep_room(Room::new(given::room("room-x"), Timestamp::MIN));
     cache.forget_room(&given::room("room-7"));

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Device, DeviceId, Reading, RoomId};
-use runtime::clock::Clock;
-use runtime::registry::PLACE_AGE_FACTOR;
+use domain::{Device, DeviceId, RoomId};
+
+use crate::clock::Clock;
 
 /// The largest number of slots: 32 MB.
 const MAX_SLOTS: usize = 1 << 21;
@@ -21,24 +21,17 @@ const MAX_ROOMS: usize = 1 << 17;
 
 /// A device's place, without the time since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CachedPlace {
-    pub(crate) room: Option<RoomId>,
+pub(super) struct CachedPlace {
+    pub(super) room: Option<RoomId>,
     /// Whether a person chose the room.
-    pub(crate) is_chosen: bool,
+    pub(super) is_chosen: bool,
 }
 
 impl CachedPlace {
     /// The place of a device.
-    pub(crate) fn of(device: &Device) -> Self {
+    pub(super) fn of(device: &Device) -> Self {
         let place = device.place();
         Self { room: place.room().cloned(), is_chosen: place.chosen_room().is_some() }
-    }
-
-    /// Fills in the room of a reading; see [`Reading::fill_in_room`].
-    pub(crate) fn fill_in(&self, reading: &mut Reading) {
-        if let Some(room) = &self.room {
-            reading.fill_in_room(room, self.is_chosen);
-        }
     }
 }
 
@@ -48,7 +41,7 @@ impl CachedPlace {
 /// same with a probability of 3 in 100 million; then ingest leaves the registration of the second to the
 /// registry function, and files its readings without a room in the room of the first.
 #[derive(Debug)]
-pub(crate) struct PlaceCache<C> {
+pub(super) struct PlaceCache<C> {
     places: Mutex<Places>,
     hasher: RandomState,
     max_age: Duration,
@@ -76,15 +69,14 @@ struct Slot {
 }
 
 impl<C: Clock> PlaceCache<C> {
-    /// Knows no device yet. `registry_max_age` is the age of the registry where memory holds it.
-    pub(crate) fn new(registry_max_age: Duration, clock: C) -> Self {
-        let max_age = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
+    /// Knows no device yet.
+    pub(super) fn new(max_age: Duration, clock: C) -> Self {
         let places = Mutex::new(Places::of_at_most(MAX_SLOTS));
         Self { places, hasher: RandomState::new(), max_age, clock }
     }
 
     /// The place of a device, if it is known and not too old.
-    pub(crate) fn get(&self, id: &DeviceId) -> Option<CachedPlace> {
+    pub(super) fn get(&self, id: &DeviceId) -> Option<CachedPlace> {
         let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
         let places = self.places();
         let slot = places.slots_of(hash)?.iter().find(|slot| slot.is_of(hash))?;
@@ -96,7 +88,7 @@ impl<C: Clock> PlaceCache<C> {
     }
 
     /// Notes the place of a device as it is now.
-    pub(crate) fn keep(&self, device: &Device) {
+    pub(super) fn keep(&self, device: &Device) {
         let CachedPlace { room, is_chosen } = CachedPlace::of(device);
         let mut places = self.places();
         let number = room.map_or(0, |room| places.number(&room, self.now()) + 1);
@@ -106,14 +98,14 @@ impl<C: Clock> PlaceCache<C> {
     }
 
     /// Whether a room is known to be registered, and not since too long ago: another instance may have removed it.
-    pub(crate) fn has_room(&self, room: &RoomId) -> bool {
+    pub(super) fn has_room(&self, room: &RoomId) -> bool {
         let places = self.places();
         let number = places.numbers.get(room);
         number.is_some_and(|n| self.is_new(places.rooms[*n as usize].1, self.now()))
     }
 
     /// Notes that a room is registered.
-    pub(crate) fn keep_room(&self, room: &RoomId) {
+    pub(super) fn keep_room(&self, room: &RoomId) {
         self.places().number(room, self.now());
     }
 
@@ -200,9 +192,9 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::TestClock;
     use domain::given::{self, at, metric, number};
-    use domain::{DeviceObservation, Place, Timestamp};
-    use runtime::clock::TestClock;
+    use domain::{DeviceObservation, Place, Reading, Timestamp};
 
     fn clock() -> TestClock {
         TestClock::at(at("2026-01-11T16:00:00Z"))
@@ -228,7 +220,7 @@ mod tests {
     #[test]
     fn a_place_comes_back_until_it_is_too_old() {
         let clock = clock();
-        let places = PlaceCache::new(Duration::from_secs(60), clock.clone());
+        let places = PlaceCache::new(Duration::from_hours(1), clock.clone());
         let devices = [
             device("a", Place::Unknown),
             device("b", Place::Learned(room(0), Timestamp::MIN)),
@@ -253,7 +245,7 @@ mod tests {
     #[test]
     fn a_room_that_was_not_met_for_long_is_looked_up_again() {
         let clock = clock();
-        let places = PlaceCache::new(Duration::from_secs(60), clock.clone());
+        let places = PlaceCache::new(Duration::from_hours(1), clock.clone());
         places.keep_room(&room(0));
         places.keep(&device("a", Place::Learned(room(1), Timestamp::MIN)));
         clock.advance(Duration::from_secs(3_599));
@@ -268,7 +260,7 @@ mod tests {
     /// In the proportions of a million devices, and of three million, to all slots.
     #[test]
     fn half_as_many_devices_as_slots_are_known_and_more_take_no_more_memory() {
-        let places = PlaceCache::new(Duration::from_secs(60), clock());
+        let places = PlaceCache::new(Duration::from_hours(1), clock());
         *places.places() = Places::of_at_most(1 << 13);
         let one = device("d", Place::Unknown);
         let id = |n: usize| format!("d{n}").parse::<DeviceId>().expect("an id");
@@ -291,7 +283,7 @@ mod tests {
 
     #[test]
     fn too_many_rooms_are_forgotten() {
-        let places = PlaceCache::new(Duration::from_secs(60), clock());
+        let places = PlaceCache::new(Duration::from_hours(1), clock());
         let device = device("d", Place::Learned(room(0), Timestamp::MIN));
         places.keep(&device);
         (1..MAX_ROOMS).for_each(|n| places.keep_room(&room(n)));

@@ -1,15 +1,15 @@
-//! Registers the devices and rooms that stored readings name for the first time. Changes no registered device.
+//! Registers the devices and rooms that stored readings name for the first time, and remembers what readings say of
+//! their devices. Changes no registered device in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{DeletedDevice, Device, DeviceId, DeviceObservation, Reading, Room, RoomId};
 use futures_util::{StreamExt as _, stream};
-use runtime::clock::Clock;
-use runtime::telemetry::WideEvent;
 use table::{InsertOutcome, RegisterDevices, Registration, Session, StoreResult};
 
-use crate::registry::found::{FoundDevices, observations};
-use crate::registry::remembered::Registry;
+use super::{CachedRegistry, FoundDevices};
+use crate::clock::Clock;
+use crate::telemetry::WideEvent;
 
 /// The number of devices that one request writes at the same time.
 const CONCURRENCY: usize = 8;
@@ -18,24 +18,24 @@ const CONCURRENCY: usize = 8;
 const MAX_REGISTERED: usize = 500;
 
 /// What stored readings name for the first time.
-struct NewNames<'a> {
+struct FirstNames<'a> {
     /// The readings of devices that are new, and those that introduce a room, by device.
     observations: BTreeMap<&'a DeviceId, DeviceObservation>,
     introduced_rooms: BTreeSet<&'a RoomId>,
 }
 
-impl<C: Clock> Registry<C> {
+impl<C: Clock> CachedRegistry<C> {
     /// Registers unknown devices and rooms. An item that already exists is kept.
     ///
     /// An error is only logged: the registry function registers the same devices and rooms from the stream.
-    pub(crate) async fn register_new(
+    pub async fn register_new(
         &self,
-        session: Session<'_, impl RegisterDevices>,
         stored: &[Reading],
         found: &FoundDevices,
+        session: Session<'_, impl RegisterDevices>,
         log: &mut WideEvent,
     ) {
-        let new = NewNames::of(stored, found);
+        let new = FirstNames::of(stored, found);
         if new.observations.is_empty() {
             return;
         }
@@ -73,13 +73,13 @@ impl<C: Clock> Registry<C> {
                     Registration::Inserted => new,
                     Registration::Exists(device) => *device,
                     Registration::Deleted(deletion) => {
-                        self.cache.keep_deleted(DeletedDevice { id: id.clone(), deletion });
+                        self.keep_deleted(DeletedDevice { id: id.clone(), deletion });
                         return Ok(());
                     }
                 }
             }
         };
-        self.keep_device(&found.snapshot, &device);
+        self.keep_device(device);
 
         for room in &observation.introduced_rooms {
             let name = observation.room_names.get(room).cloned();
@@ -89,13 +89,71 @@ impl<C: Clock> Registry<C> {
                 InsertOutcome::Inserted => new,
                 InsertOutcome::Exists(room) => room,
             };
-            self.keep_room(&found.snapshot, room);
+            self.keep_room(room);
         }
         Ok(())
     }
+
+    /// Updates remembered devices from stored readings, so that the next request sees a device's new room and new metrics.
+    /// The registry function updates the table.
+    pub fn remember(&self, stored: &[Reading], found: &FoundDevices) {
+        let Some(current) = self.current() else { return };
+        let has_room =
+            |room: &RoomId| current.rooms.contains_key(room) || self.places.has_room(room);
+        let device_now = |id: &DeviceId| current.devices.get(id).or_else(|| found.devices.get(id));
+
+        // Most readings change nothing, and this test is cheaper than a summary.
+        let news = stored.iter().filter(|reading| {
+            device_now(&reading.device).is_some_and(|device| says_more(reading, device))
+        });
+        for (id, observation) in observations(news) {
+            if let Some(device) = device_now(id)
+                && let Some(device) = with_observation(device, &observation, has_room)
+            {
+                self.keep_device(device);
+            }
+        }
+    }
 }
 
-impl<'a> NewNames<'a> {
+/// Summarises readings by device.
+fn observations<'a>(
+    readings: impl Iterator<Item = &'a Reading>,
+) -> BTreeMap<&'a DeviceId, DeviceObservation> {
+    let mut observations: BTreeMap<&DeviceId, DeviceObservation> = BTreeMap::new();
+    for reading in readings {
+        observations
+            .entry(&reading.device)
+            .and_modify(|observation| observation.see(reading))
+            .or_insert_with(|| DeviceObservation::of(reading));
+    }
+    observations
+}
+
+/// Whether a reading names another room than its device is in, a metric that the device has not, or another fact.
+fn says_more(reading: &Reading, device: &Device) -> bool {
+    let is_elsewhere = |room| device.place().room() != Some(room);
+    reading.about.is_some()
+        || reading.named_room.as_ref().is_some_and(is_elsewhere)
+        || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
+}
+
+/// The device after its readings; `None` if the readings change nothing.
+fn with_observation(
+    device: &Device,
+    observation: &DeviceObservation,
+    has_room: impl Fn(&RoomId) -> bool,
+) -> Option<Device> {
+    let update = device.diff(observation, has_room);
+    if update.room.is_none() && update.metrics.is_empty() && update.about.is_none() {
+        return None;
+    }
+    let mut device = device.clone();
+    update.apply(&mut device);
+    Some(device)
+}
+
+impl<'a> FirstNames<'a> {
     fn of(stored: &'a [Reading], found: &FoundDevices) -> Self {
         let introduces_room =
             |reading: &Reading| reading.about.as_ref().is_some_and(|about| about.introduces_room);

@@ -1,0 +1,156 @@
+//! Completes readings from the registry: with their rooms, and with what they say of their devices and the registry lacks,
+//! from which the registry function learns it. Writes nothing.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    About, Device, DeviceId, DeviceObservation, Label, Place, Reading, RoomId, Timestamp,
+};
+use runtime::registry::FoundDevices;
+
+use crate::limits::new_names::RoomLimit;
+use crate::store_request::StoreRequest;
+
+/// Fills in the rooms of readings that name none: the room that the device named last in the same request,
+/// at or before the reading's timestamp, otherwise the room in the registry. If the registry says that the device moved
+/// between the two readings, the registry's room is taken.
+///
+/// The room that a person chose replaces both, also in readings that name a room.
+pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
+    let mut readings: Vec<&mut Reading> = request.readings_mut().collect();
+    if readings.iter().any(|reading| reading.named_room.is_some()) {
+        carry_named_rooms(&mut readings, found);
+    }
+    readings.into_iter().for_each(|reading| found.fill_in_room(reading));
+}
+
+/// Sorts the readings by device and timestamp. Gives each reading without a room the room that its device
+/// named last before it.
+fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
+    readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
+    let has_moved = |id: &DeviceId, after: Timestamp, until: Timestamp| {
+        let place = found.device(id).map(Device::place);
+        matches!(place, Some(Place::Learned(_, since)) if after < *since && *since <= until)
+    };
+
+    let mut named: Option<(DeviceId, RoomId, Timestamp)> = None;
+    for reading in readings {
+        let id = &reading.device;
+        if let Some(room) = &reading.named_room {
+            named = Some((id.clone(), room.clone(), reading.at));
+        } else if let Some((of, room, at)) = &named
+            && of == id
+            && !has_moved(id, *at, reading.at)
+        {
+            reading.room = Some(room.clone());
+        }
+    }
+}
+
+/// Reduces what each reading says of its device and room to what is new to the registry and to the request.
+/// `introduced` are the devices that the sender introduces.
+///
+/// Of a device whose place alone is remembered nothing is attached: what the registry has of it is not known.
+pub(crate) fn attach_about(
+    request: &mut StoreRequest<'_>,
+    found: &FoundDevices,
+    introduced: &BTreeSet<DeviceId>,
+    room_limit: &RoomLimit,
+    now: Timestamp,
+) {
+    let sender = request.counted_sender.map(|sender| sender.name.clone());
+    let mut said = SaidSoFar::of(found);
+    let is_known = |reading: &Reading| {
+        found.is_registered(&reading.device)
+            && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
+    };
+
+    // Readings of a device follow one another, and of most of them there is nothing to attach.
+    let mut last_known: Option<&Reading> = None;
+    for reading in request.readings_mut() {
+        let is_like_last =
+            |last: &Reading| last.device == reading.device && last.named_room == reading.named_room;
+        if reading.about.is_none() && (last_known.is_some_and(is_like_last) || is_known(reading)) {
+            last_known = Some(reading);
+            continue;
+        }
+
+        let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
+        let room_name = about.room_name.take();
+        let mut news = said.news_of_device(reading, &about).unwrap_or_default();
+        news.introduces_room = said.introduces_room(reading, room_limit, now);
+        news.room_name = said.news_of_room(reading, room_name);
+        if introduced.contains(&reading.device) {
+            // On every reading of the device: if only one had it and were not stored, the sender would be lost.
+            news.introduced_by.clone_from(&sender);
+        }
+        reading.about = (!news.is_empty()).then(|| Box::new(news));
+    }
+}
+
+/// The registry as it will be after the readings of the request so far.
+struct SaidSoFar<'a> {
+    found: &'a FoundDevices,
+    /// Devices that will change, with what readings say of them.
+    devices: BTreeMap<DeviceId, Device>,
+    introduced_rooms: BTreeSet<RoomId>,
+    named_rooms: BTreeSet<RoomId>,
+}
+
+impl<'a> SaidSoFar<'a> {
+    fn of(found: &'a FoundDevices) -> Self {
+        Self {
+            found,
+            devices: BTreeMap::new(),
+            introduced_rooms: BTreeSet::new(),
+            named_rooms: BTreeSet::new(),
+        }
+    }
+
+    /// The part of what a reading says that its device lacks.
+    fn news_of_device(&mut self, reading: &Reading, about: &About) -> Option<About> {
+        let id = &reading.device;
+        let known = match self.devices.entry(id.clone()) {
+            Entry::Occupied(described) => described.into_mut(),
+            Entry::Vacant(slot) => match self.found.device(id) {
+                Some(device) => {
+                    let news = device.news(about)?;
+                    slot.insert(device.with_about(&news)?);
+                    return Some(news);
+                }
+                None if self.found.is_registered(id) => return None,
+                // The device as it is new with this reading.
+                None => {
+                    slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
+                }
+            },
+        };
+
+        let news = known.news(about)?;
+        *known = known.with_about(&news)?;
+        Some(news)
+    }
+
+    /// Whether a reading is the first to name a room that is not registered, and its device may introduce one more.
+    fn introduces_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
+        let Some(room) = &reading.named_room else { return false };
+        if self.found.has_room(room) || self.introduced_rooms.contains(room) {
+            return false;
+        }
+
+        let known = self.found.device(&reading.device);
+        let is_introduced = limit.introduce(&reading.device, room, known, now);
+        if is_introduced {
+            self.introduced_rooms.insert(room.clone());
+        }
+        is_introduced
+    }
+
+    /// The name that a reading has for its room, if the room is new or has no name.
+    fn news_of_room(&mut self, reading: &Reading, name: Option<Label>) -> Option<Label> {
+        let room = reading.named_room.as_ref()?;
+        let name = name.filter(|_| self.found.lacks_name(room))?;
+        self.named_rooms.insert(room.clone()).then_some(name)
+    }
+}

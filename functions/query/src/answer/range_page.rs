@@ -1,0 +1,48 @@
+//! A page of a list of a time range: where it begins, and how it is written. Reads nothing.
+
+use api::{Params, Problem, Request, Response};
+use domain::TimeRange;
+use runtime::http::Call;
+
+use crate::answer::cursor::{self, Place};
+use crate::answer::page::RowPage;
+use crate::answer::row::Row;
+use crate::answer::sheet::Columns;
+
+/// The range of a page, and the place behind which the page begins. A page after the first takes the range from its
+/// cursor, so that the range stays the same; for the first `asked` reads it.
+pub(crate) fn begin<P: Place>(
+    request: &Request,
+    params: &Params,
+    asked: impl FnOnce() -> Result<TimeRange, Problem>,
+) -> Result<(TimeRange, Option<P>), Problem> {
+    let Some(cursor) = params.get("cursor") else { return Ok((asked()?, None)) };
+    let (range, after) = cursor::decode_in(&params.query_fingerprint(request), cursor)?;
+    Ok((range, Some(after)))
+}
+
+/// The page of a list, but for its rows.
+pub(crate) struct RangeListPage {
+    pub(crate) range: TimeRange,
+    /// The columns in CSV.
+    pub(crate) own: &'static [&'static str],
+    pub(crate) has_more: bool,
+}
+
+impl RangeListPage {
+    /// Writes rows. `place` tells the place of a row.
+    pub(crate) fn write<S, P: Place>(
+        &self,
+        call: &Call<'_, S>,
+        rows: &[impl Row],
+        place: impl Fn(usize) -> P,
+    ) -> Response {
+        let Call { request, params, .. } = call;
+        let query_fingerprint = params.query_fingerprint(request);
+        let behind = |row| cursor::encode_in(&query_fingerprint, self.range, &place(row));
+        let rest = rows.len().checked_sub(1).filter(|_| self.has_more).map(behind);
+        let columns = || Columns { own: self.own, known: Vec::new() };
+        let page = RowPage::of(params.format(request), request, params);
+        page.write(rows, columns, rest, behind)
+    }
+}

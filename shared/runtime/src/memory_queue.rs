@@ -1,0 +1,75 @@
+//! A queue in memory, which fails on demand: for tests. Delivers nothing by itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use table::Invocation;
+
+use crate::dead_letters::{DeadLetter, DeadLetterQueue};
+use crate::not_sent::NotSent;
+use crate::work_queue::{FoldRequest, WorkQueue};
+
+/// A queue that keeps what it is given.
+#[derive(Debug, Clone)]
+pub struct MemoryQueue<T> {
+    sent: Arc<Mutex<Vec<T>>>,
+    full: Arc<AtomicBool>,
+}
+
+// Derived, it would ask for messages that have a default.
+impl<T> Default for MemoryQueue<T> {
+    fn default() -> Self {
+        Self { sent: Arc::default(), full: Arc::default() }
+    }
+}
+
+impl<T: Clone> MemoryQueue<T> {
+    /// What was sent and not taken, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<T> {
+        self.sent().clone()
+    }
+
+    /// Takes all messages, to deliver them.
+    #[must_use]
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.sent())
+    }
+
+    /// From now on takes nothing, or everything again.
+    pub fn fail(&self, fails: bool) {
+        self.full.store(fails, Ordering::SeqCst);
+    }
+
+    fn put(&self, messages: &[T]) -> Result<(), NotSent> {
+        self.ensure_not_full()?;
+        self.sent().extend_from_slice(messages);
+        Ok(())
+    }
+
+    fn ensure_not_full(&self) -> Result<(), NotSent> {
+        let is_full = self.full.load(Ordering::SeqCst);
+        if is_full { Err(NotSent::because("the test wants it so")) } else { Ok(()) }
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Vec<T>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DeadLetterQueue for MemoryQueue<DeadLetter> {
+    async fn send(&self, letters: &[DeadLetter], _: &Invocation) -> Result<(), NotSent> {
+        self.put(letters)
+    }
+}
+
+impl WorkQueue for MemoryQueue<FoldRequest> {
+    async fn send(&self, messages: &[FoldRequest], _: &Invocation) -> Result<(), NotSent> {
+        self.put(messages)
+    }
+
+    async fn depth(&self, _: &Invocation) -> Result<u64, NotSent> {
+        self.ensure_not_full()?;
+        Ok(self.messages().len() as u64)
+    }
+}

@@ -1,0 +1,83 @@
+//! A registry as it was read once: its devices and rooms. Reads no table.
+
+use std::sync::Arc;
+
+use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
+use table::Listing;
+
+use super::{Devices, SharedMap};
+use crate::telemetry::chain;
+
+/// The devices and rooms as they were when the registry was last read, plus what this process has
+/// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Devices by id; empty if there are more than memory holds.
+    pub devices: Devices,
+    /// Rooms by id; empty if there are more than memory holds.
+    pub rooms: SharedMap<RoomId, Room>,
+    /// The devices that are being deleted, or are deleted and not forgotten yet.
+    pub deleted: SharedMap<DeviceId, Deletion>,
+    /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
+    /// device is asked of the table.
+    pub(super) has_all_devices: bool,
+    /// Whether these are all rooms of the table.
+    pub has_all_rooms: bool,
+    /// The items that could not be read, each with its key and why.
+    pub unreadable: Arc<[String]>,
+    /// When it was read.
+    pub read_at: Timestamp,
+}
+
+impl Snapshot {
+    /// The registry as it was read. A list is `None` if memory does not hold it.
+    #[must_use]
+    pub fn of(
+        devices: Option<Listing<Device>>,
+        rooms: Option<Listing<Room>>,
+        read_at: Timestamp,
+    ) -> Self {
+        let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
+        let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
+        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
+        let unreadable = unreadable.map(|item| chain(item)).collect();
+
+        let deleted = devices.deleted.into_iter().map(|device| (device.id, device.deletion));
+        let rooms = rooms.found.into_iter().map(|room| (room.id.clone(), room));
+        Self {
+            deleted: deleted.collect(),
+            devices: devices.found.into_iter().collect(),
+            rooms: rooms.collect(),
+            has_all_devices,
+            has_all_rooms,
+            unreadable,
+            read_at,
+        }
+    }
+
+    /// Tells whether nothing is registered yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.has_all_devices
+            && self.has_all_rooms
+            && self.devices.is_empty()
+            && self.rooms.is_empty()
+    }
+
+    /// All devices by id; `None` if there are more than memory holds.
+    #[must_use]
+    pub fn all_devices(&self) -> Option<&Devices> {
+        self.has_all_devices.then_some(&self.devices)
+    }
+
+    /// Whether a device is being deleted.
+    #[must_use]
+    pub fn is_being_deleted(&self, id: &DeviceId) -> bool {
+        self.deleted.get(id).is_some_and(|deletion| deletion.ended.is_none())
+    }
+
+    /// The rooms of a home, by id.
+    pub fn rooms_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Room> {
+        self.rooms.values().filter(move |room| room.home.as_ref() == Some(home))
+    }
+}
