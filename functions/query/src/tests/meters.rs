@@ -56,7 +56,7 @@ impl Bench {
 
     /// Describes a metric as the value of a line of one value.
     async fn describe(&self, device: &str, metric: &str) {
-        let id: domain::DeviceId = given::device(device);
+        let id: DeviceId = given::device(device);
         let known = self.store.device(&id, &invocation()).await.expect("memory");
         let field = SourceField { measurement: "kWh".to_owned(), field: "value".to_owned() };
         let of_metric = AboutMetric { field: Some(field), ..AboutMetric::default() };

@@ -368,7 +368,7 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     for reading in &readings {
         let quarter = QuarterHour::of(reading.at);
         let rollup = Rollup::fold(std::iter::once(reading), &FoldRules::default());
-        let indexed = indexing.of(domain::Bucket::QuarterHour(quarter), &rollup);
+        let indexed = indexing.of(Bucket::QuarterHour(quarter), &rollup);
         let stored = given::stored_quarter(&reading.device, quarter, rollup);
         given::put_first(&bench.store, &StoredRollup { indexed, ..stored }).await;
     }
