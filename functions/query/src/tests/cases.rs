@@ -5,12 +5,13 @@
 //!
 //! - `house NAME` does what `houses.txt` says below that name.
 //! - `DEVICE ROOM TIME METRIC=VALUE` stores a reading; `-` is no room. With `every 15m` behind the time it stores several:
-//!   a value is a list of `1`, of `1..9` by the last digit, of `20*60` repeated and of nothing, and a list of one is in
+//!   a value is a list of `1`, of `1..9` by the last digit or `10..90/10`, of `20*60` repeated and of nothing, and a list of one is in
 //!   each reading. Readings below each other are stored at once.
 //! - `METHOD URL [HEADER: VALUE] BODY` is a request. `PAGES URL` walks along the links: the answer has the number of
 //!   `pages` and their `data`. `QUERY TEXT` is one of InfluxQL, whose first result is the answer. `TOOL NAME ARGUMENTS`
 //!   is a call of a tool, whose answer is its structure, or its `error`.
-//! - `wait 60s`, `now TIME`, `another instance`, `rolled up to TIME in ZONE`.
+//! - `wait 60s`, `now TIME`, `another instance`, `index by conditions`, `rolled up to TIME in ZONE`, and `about DEVICE
+//!   JSON` with what a sender says of its device.
 //! - `token NAME SCOPE IDS` makes a token, as only those of an admin and a reader are there; `as NAME` takes it from then
 //!   on. A case of tokens refuses whoever has none.
 //!
@@ -21,14 +22,14 @@
 //!   contains, or not; `counts NUMBER`. The place is that of JSON pointers; `*` is each row, `1..` the rest of a row, `.`
 //!   the whole. A member that is absent is null; `PLACE is absent` refuses null too.
 //! - `HEADER: TEXT`, which is empty without the header. `| TEXT` is a line of the body, `reads NUMBER` and `writes
-//!   NUMBER` how often the registry was, `log ~ TEXT` what is logged. `as NAME STATUS, NAME STATUS` sends the request again.
+//!   NUMBER` how often the registry was, `log ~ TEXT` what is logged. `as NAME STATUS, NAME STATUS` sends the request with each of these tokens.
 //!
 //! Lines that are indented by eight go on with the line above. `@16:05` is a time of that day, `@10T16:05` of another day of
 //! the month; `{/place}` and `{:header}` are
 //! from the answer before, `{:link}` the address of the next page. `//` is a comment.
 
 use chrono::TimeDelta;
-use domain::ViewScope;
+use domain::{DeviceUpdate, ViewScope};
 use form_urlencoded::byte_serialize;
 use table::memory_db::Calls;
 
@@ -47,7 +48,9 @@ mod texts {
         };
     }
 
-    texts! { general readings registry }
+    texts! {
+        annotations channels conditions deletion general homes influxql mcp meters readings registry rules search series tokens
+    }
 }
 
 /// A line of a text, with its number.
@@ -105,7 +108,8 @@ fn with_times(text: &str) -> String {
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let length = part.find(|c: char| !matches!(c, '0'..='9' | ':' | 'T' | '.'));
-        let (time, rest) = part.split_at(length.unwrap_or(part.len()));
+        let time = part[..length.unwrap_or(part.len())].trim_end_matches([':', '.']);
+        let rest = &part[time.len()..];
         if !time.contains(':') {
             whole.extend(["@", part]);
             continue;
@@ -147,7 +151,9 @@ fn values(list: &str) -> Vec<String> {
         } else if let Some((first, last)) = item.split_once("..") {
             let decimals = first.split_once('.').map_or(0, |(_, decimals)| decimals.len());
             let whole = |text: &str| text.replace('.', "").parse::<i64>().expect(item);
-            values.extend((whole(first)..=whole(last)).map(|number| shown(number, decimals)));
+            let (last, step) = last.split_once('/').unwrap_or((last, "1"));
+            let numbers = (whole(first)..=whole(last)).step_by(step.parse().expect(item));
+            values.extend(numbers.map(|number| shown(number, decimals)));
         } else {
             values.push(item.to_owned());
         }
@@ -217,20 +223,53 @@ async fn check(name: &str) {
 }
 
 async fn run(case: &Case) -> Vec<String> {
-    let has_tokens = case.steps.iter().any(|step| step.line.text.starts_with("token "));
-    let answer = Answer { status: 0, headers: Value::Null, text: String::new(), event_bytes: 0 };
-    let mut run = Run {
-        bench: Bench::with(has_tokens),
-        answer,
-        calls: Calls::default(),
-        token: String::new(),
-        failures: Vec::new(),
-    };
+    let has_token = |steps: &[Step]| steps.iter().any(|step| step.line.text.starts_with("token "));
+    let first = case.steps[0].line.text.strip_prefix("house ");
+    let needs_tokens = has_token(&case.steps) || first.is_some_and(|name| has_token(&house(name)));
+    let mut run = Run::on(Bench::with(needs_tokens));
     run.take(&case.steps).await;
     run.failures
 }
 
+/// The steps of a house of `houses.txt`.
+fn house(name: &str) -> Vec<Step> {
+    read("houses").into_iter().find(|house| house.sentence == name).expect(name).steps
+}
+
+impl Bench {
+    /// A house of `houses.txt`.
+    pub(super) async fn house(name: &str) -> Self {
+        Self::empty().with_house(name).await
+    }
+
+    /// Tells of a device what its sender would.
+    async fn describe(&self, text: &str) {
+        let (id, about) = text.split_once(' ').expect("a device and what is said");
+        let device = self.store.device(&given::device(id), &invocation()).await.expect("memory");
+        let about = Some(serde_json::from_str(about).expect("JSON"));
+        let learned = DeviceUpdate { about, ..DeviceUpdate::default() };
+        let device = device.expect("it is there");
+        self.store.update_device(&device, &learned, &invocation()).await.expect("memory");
+    }
+
+    pub(super) async fn with_house(self, name: &str) -> Self {
+        let mut run = Run::on(self);
+        run.take_house(name).await;
+        assert_eq!(run.failures, [""; 0]);
+        run.bench
+    }
+}
+
 impl Run {
+    fn on(bench: Bench) -> Self {
+        let (calls, answer) = (Calls::default(), Answer::of(&Value::Null));
+        Self { bench, answer, calls, token: String::new(), failures: Vec::new() }
+    }
+
+    async fn take_house(&mut self, name: &str) {
+        Box::pin(self.take(&house(name))).await;
+    }
+
     async fn take(&mut self, steps: &[Step]) {
         let mut together = Vec::new();
         for step in steps {
@@ -243,10 +282,7 @@ impl Run {
             self.bench.store(&std::mem::take(&mut together)).await;
 
             match word {
-                "house" => {
-                    let house = read("houses").into_iter().find(|house| house.sentence == rest);
-                    Box::pin(self.take(&house.expect(rest).steps)).await;
-                }
+                "house" => self.take_house(rest).await,
                 "wait" => self.bench.clock.advance(duration(rest).to_std().expect("positive")),
                 "now" => self.bench.clock.set(given::at(rest)),
                 "another" => self.bench = self.bench.again(),
@@ -255,6 +291,8 @@ impl Run {
                     let until = given::at(until.trim_start_matches("up to "));
                     self.bench.roll_up(given::zone(zone), until).await;
                 }
+                "index" => self.bench = Bench::on(MemoryDb::with_conditions_index(), false),
+                "about" => self.bench.describe(rest).await,
                 "token" => self.make_token(rest).await,
                 "as" => rest.clone_into(&mut self.token),
                 _ => self.ask(step, word, rest).await,
@@ -304,6 +342,18 @@ impl Run {
     async fn ask(&mut self, step: &Step, method: &str, rest: &str) {
         let mut expected: Vec<(usize, String)> =
             step.expected.iter().map(|line| (line.number, self.filled_in(&line.text))).collect();
+        if let Some((number, text)) = expected.iter().find(|(_, text)| text.starts_with("as ")) {
+            assert_eq!(
+                expected.len(),
+                1,
+                "{number}: of tokens the status is compared, and no more"
+            );
+            let wrong = self.ask_as(&text[3..], method, rest).await;
+            let failure = |found| format!("{number}: {method} {rest}\n    but {found}");
+            self.failures.extend(wrong.map(failure));
+            return;
+        }
+
         let before = self.bench.store.calls();
         self.answer = self.send(method, rest).await;
         let after = self.bench.store.calls();
@@ -328,11 +378,7 @@ impl Run {
                 .push(format!("{number}: {method} {rest}\n    answered\n{}", self.answer.text));
         }
         for (number, text) in expected {
-            let difference = match text.strip_prefix("as ") {
-                Some(tokens) => self.ask_as(tokens, method, rest).await,
-                None => self.difference(&text),
-            };
-            if let Some(found) = difference {
+            if let Some(found) = self.difference(&text) {
                 self.failures.push(format!(
                     "{number}: {method} {rest}\n    expected {text}\n    but {found}"
                 ));
@@ -340,7 +386,7 @@ impl Run {
         }
     }
 
-    /// Sends the request again with tokens, of each of which the status is expected.
+    /// Sends a request with tokens, of each of which the status is expected.
     async fn ask_as(&mut self, tokens: &str, method: &str, rest: &str) -> Option<String> {
         let mut wrong = Vec::new();
         for token in tokens.split(", ") {
@@ -371,7 +417,7 @@ impl Run {
                 let answer = self.bench.get(&format!("/query?db=home&epoch=ms&q={query}")).await;
                 return Answer::of(&answer.json()["results"][0]);
             }
-            "TOOL" => return self.call_tool(url, body).await,
+            "TOOL" => return Answer::of(&self.bench.tool(url, &parsed(body)).await),
             _ => {}
         }
 
@@ -389,24 +435,6 @@ impl Run {
             url = "/";
         }
         self.bench.send(method, url, headers, body).await
-    }
-
-    /// The structure that a tool answers, as its text says it too, or the `error` that it says.
-    async fn call_tool(&self, name: &str, arguments: &str) -> Answer {
-        let arguments: Value = serde_json::from_str(arguments).expect("JSON");
-        let params = json!({"name": name, "arguments": arguments});
-        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
-        let headers = json!({"mcp-protocol-version": "2025-11-25"});
-        let answer = self.bench.send("POST", "/mcp", headers, &body.to_string()).await;
-        let result = answer.json()["result"].clone();
-        let text = result["content"][0]["text"].as_str().unwrap_or_default();
-        if result["isError"] == true {
-            assert_eq!(result.get("structuredContent"), None);
-            return Answer::of(&json!({"error": text}));
-        }
-        let said: Value = serde_json::from_str(text).expect("JSON");
-        assert_eq!((answer.status, &said), (200, &result["structuredContent"]), "{result}");
-        Answer::of(&said)
     }
 
     // ---- Answers -------------------------------------------------------------------------------
@@ -454,7 +482,7 @@ impl Run {
             return found.map(|found| found.to_string());
         }
         let difference = differs(&found.unwrap_or_default(), expected);
-        difference.map(|found| format!("{found}, in {body}"))
+        difference.map(|found| if found == "null" { format!("nothing in {body}") } else { found })
     }
 }
 

@@ -19,23 +19,6 @@ pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &s
 }
 
 impl Bench {
-    /// A meter that is reset, a plug behind it and two thermometers, in two rooms; an hour of readings.
-    async fn home() -> Self {
-        let bench = Self::empty();
-        let mut readings = Vec::new();
-        for n in 0..60 {
-            let kwh = if n < 30 { format!("80.{n:02}") } else { format!("0.{:02}", n - 30) };
-            readings.push(numbers("meter", n, "hall", &[("cumulative_kwh_p", &kwh)]));
-            readings.push(numbers("plug", n, "hall", &[("current_w", "100")]));
-            readings.push(numbers("warm", n, "loft", &[("temperature", "20")]));
-        }
-        for n in 0..6 {
-            readings.push(numbers("hot", n * 10, "loft", &[("temperature", "30")]));
-        }
-        bench.store(&readings).await;
-        bench
-    }
-
     pub(super) async fn seal(&self, minute: i64, zone: &str) {
         given::seal(&self.store, zone, at_minute(minute)).await;
     }
@@ -60,123 +43,6 @@ impl Bench {
 
 fn hour(path: &str) -> String {
     format!("{path}?from={START}&to={}", at_minute(60))
-}
-
-#[tokio::test]
-async fn a_series_has_a_row_for_each_unit() {
-    let bench = Bench::home().await;
-    let answer = bench.get(&format!("{}&every=30m", hour("/devices/warm/series"))).await;
-    let expected = json!({
-        "data": [
-            {"timestamp": START, "coverage": 1,
-                "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
-            {"timestamp": at_minute(30), "coverage": 1,
-                "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
-        ],
-        "from": START, "to": at_minute(60), "every": "30m", "tz": "UTC",
-        "source": "readings", "units": {"temperature": "°C"},
-    });
-    assert_eq!(answer.json(), expected);
-    let url = format!("{}&metric=temperature&fn=max", hour("/devices/warm/series"));
-    let total = bench.get(&url).await.json();
-    assert_eq!((&total["data"][0]["value"], &total["every"]), (&json!(20), &Value::Null));
-}
-
-#[tokio::test]
-async fn a_range_is_widened_to_whole_units_and_an_unfinished_one_is_partial() {
-    let bench = Bench::home().await;
-    let url = format!(
-        "/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu",
-        at_minute(10),
-        at_minute(50)
-    );
-    let answer = bench.get(&url).await;
-    assert_eq!(answer.header("cache-control"), "", "the last hour is not over");
-    let answer = answer.json();
-    // Kathmandu is ahead by 5 hours and 45 minutes.
-    assert_eq!((&answer["from"], &answer["to"]), (&json!(at_minute(-45)), &json!(at_minute(75))));
-    let rows = answer["data"].as_array().expect("rows");
-    assert_eq!(
-        (rows.len(), &rows[0]["partial"], &rows[1]["partial"]),
-        (2, &Value::Null, &json!(true))
-    );
-}
-
-#[tokio::test]
-async fn rows_come_as_csv_and_lines_and_may_be_kept_for_a_minute() {
-    let bench = Bench::home().await;
-    let csv =
-        bench.get(&format!("{}&fn=mean,count&format=csv", hour("/devices/warm/series"))).await;
-    let expected = format!(
-        "timestamp,partial,coverage,temperature.mean,temperature.count\n{START},,1,20,60\n"
-    );
-    assert_eq!(csv.text, expected);
-    let lines = bench.get(&format!("{}&format=ndjson", hour("/devices/meter/energy"))).await;
-    assert_eq!(
-        lines.text,
-        format!("{{\"timestamp\":\"{START}\",\"kwh\":0.58,\"flags\":[\"reset\"]}}\n")
-    );
-    assert_eq!(lines.header("cache-control"), "private, max-age=60");
-    let etag = lines.header("etag").to_owned();
-    let again = format!("{}&format=ndjson", hour("/devices/meter/energy"));
-    let again = bench.send("GET", &again, json!({"if-none-match": etag}), "").await;
-    assert_eq!((again.status, again.text.as_str()), (304, ""));
-    let csv = bench.get(&format!("{}&format=csv", hour("/devices/meter/energy"))).await;
-    let expected =
-        format!("timestamp,partial,kwh,kwh_sold,flags,estimated\n{START},,0.58,,reset,\n");
-    assert_eq!(csv.text, expected);
-}
-
-/// A device that is silent for twenty minutes of each hour lacks a third of its readings, whether rows are made from
-/// rollups of 15 minutes or from readings in their place.
-#[tokio::test]
-async fn coverage_is_the_same_from_rollups_and_from_readings() {
-    let bench = Bench::empty();
-    let sent = |n: &i64| n.rem_euclid(60) < 20 || n.rem_euclid(60) >= 40;
-    let readings: Vec<Reading> = (-180..60)
-        .filter(sent)
-        .map(|n| numbers("warm", n, "loft", &[("temperature", "20"), ("current_w", "5")]))
-        .collect();
-    bench.store(&readings).await;
-    let id: DeviceId = given::device("warm");
-    for quarter in readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at)) {
-        bench.put_quarter(&id, quarter).await;
-    }
-    let url = format!(
-        "/devices/warm/series?from={}&to={}&metric=temperature&fn=count&every=1h",
-        at_minute(-180),
-        at_minute(60)
-    );
-    let answered = async |source: &str| {
-        let answer = bench.get(&url).await.json();
-        assert_eq!(answer["source"], source, "{answer}");
-        let rows = answer["data"].as_array().expect("rows");
-        let rows = rows.iter().map(|row| (row["coverage"].clone(), row["value"].clone()));
-        assert_eq!(rows.collect::<Vec<_>>(), vec![(json!(0.66), json!(40)); 4], "{source}");
-    };
-    answered("readings").await;
-    bench.seal(60, "UTC").await;
-    bench.clock.advance(Duration::from_secs(120));
-    answered("readings+m15").await;
-    // A rollup of other settings does not serve: the readings are read again.
-    let hold = r#"{"metrics": {"current_w": {"hold": "5m"}}}"#;
-    assert_eq!(bench.patch("/devices/warm", hold).await.status, 200);
-    answered("readings").await;
-}
-
-#[tokio::test]
-async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() {
-    let bench = Bench::home().await;
-    let room = bench.get(&format!("{}&fn=mean,count", hour("/rooms/loft/series"))).await.json();
-    assert_eq!(room["data"][0]["temperature"], json!({"mean": 25, "count": 66}));
-    assert_eq!(room["combine"], json!({"temperature": "mean_of_devices"}));
-    assert_eq!((&room["devices"], &room["source"]), (&json!(["hot", "warm"]), &json!("readings")));
-    let apart =
-        bench.get(&format!("{}&fn=mean&devices=1", hour("/rooms/loft/series"))).await.json();
-    let names: Vec<_> = (0..2).map(|n| apart["data"][n]["device_id"].clone()).collect();
-    assert_eq!(names, ["hot", "warm"]);
-    let home = bench.get(&format!("{}&metric=temperature&fn=max", hour("/series"))).await.json();
-    assert_eq!(home["data"][0]["value"], 30);
 }
 
 /// The registry's room is the newest reading's; a late reading, and turns between two rooms, are elsewhere.
@@ -208,57 +74,6 @@ async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now
 }
 
 #[tokio::test]
-async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
-    let bench = Bench::home().await;
-    let device = bench.get(&hour("/devices/meter/energy")).await.json();
-    assert_eq!(device["total_kwh"], 0.58);
-    assert_has(&device, &json!({"metric": "cumulative_kwh_p", "source": "counter"}));
-    let plug = bench.get(&hour("/devices/plug/energy")).await.json();
-    assert_eq!((&plug["total_kwh"], &plug["source"]), (&json!(0.1), &json!("power")));
-    let both = bench.get(&hour("/energy")).await.json();
-    assert_eq!(both["total_kwh"], 0.68);
-    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
-    let one = bench.get(&hour("/energy")).await.json();
-    assert_eq!(one["total_kwh"], 0.58);
-    assert_eq!(
-        one["left_out"],
-        json!([{"device_id": "plug", "reason": "behind", "behind": "meter"}])
-    );
-    let apart = bench.get(&format!("{}&devices=1", hour("/rooms/hall/energy"))).await.json();
-    assert_eq!(apart["data"].as_array().map(Vec::len), Some(2));
-    assert_eq!((&apart["total_kwh"], &apart["left_out"]), (&json!(0.58), &one["left_out"]));
-    // Where the meter itself is not counted, the plug is all that there is.
-    assert_eq!(bench.patch("/devices/meter", r#"{"room": "cellar"}"#).await.status, 200);
-    let powers = bench.get(&format!("{}&metric=current_w", hour("/energy"))).await.json();
-    assert_eq!((&powers["total_kwh"], &powers["left_out"]), (&json!(0.1), &Value::Null));
-}
-
-#[tokio::test]
-async fn events_have_the_two_readings_of_their_step() {
-    let bench = Bench::home().await;
-    let events = bench.get(&hour("/devices/meter/events")).await.json();
-    // At 30 the meter shows 0.00, which takes no part: it boots.
-    let expected = json!([{
-        "timestamp": at_minute(31), "device_id": "meter", "metric": "cumulative_kwh_p",
-        "events": ["reset"], "amount": 0.01, "size": -80.28,
-        "from": {"timestamp": at_minute(29), "value": 80.29}, "to": {"timestamp": at_minute(31), "value": 0.01},
-        "verdicts": ["accept", "discard", "dip"],
-    }]);
-    assert_eq!((&events["data"], &events["has_more"]), (&expected, &json!(false)));
-    let energy = bench.get(&format!("{}&events=1", hour("/energy"))).await.json();
-    assert_eq!(energy["events"][0]["events"], json!(["reset"]));
-    // The flag of a row whose share of the step is the last has its event too.
-    let cut = format!("from={START}&to={}&every=30m&events=1", at_minute(30));
-    let cut = bench.get(&format!("/devices/meter/energy?{cut}")).await.json();
-    assert_eq!(cut["data"][0]["flags"], json!(["reset"]), "{cut}");
-    assert_eq!((&cut["events"], &cut["events_has_more"]), (&expected, &json!(false)));
-    let later = bench
-        .get(&format!("/devices/meter/events?from={}&to={}", at_minute(31), at_minute(60)))
-        .await;
-    assert_eq!(later.json()["data"], expected, "its later reading is here");
-}
-
-#[tokio::test]
 async fn events_that_are_left_out_are_told() {
     let bench = Bench::empty();
     let swinging = |device, n: i64| {
@@ -280,7 +95,7 @@ async fn events_that_are_left_out_are_told() {
 
 #[tokio::test]
 async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
-    let bench = Bench::home().await;
+    let bench = Bench::house("of a meter that is reset").await;
     let gone = [(-2_000, "50"), (-1_990, "1")];
     let gone = gone.map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
     let meter = given::device_of(&gone[..1]);
@@ -423,40 +238,6 @@ async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
 }
 
 #[tokio::test]
-async fn readings_are_deleted_only_between_two_given_ends() {
-    let bench = Bench::home().await;
-    let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
-    for (url, expected) in [
-        ("/devices/meter/readings", "from: is missing"),
-        ("/devices/meter/readings?from=-1h", "to: is missing"),
-        ("/devices/meter/readings?from=now&to=-1h", "from: "),
-    ] {
-        let answer = delete(url).await;
-        assert!(answer.status == 400 && answer.text.contains(expected), "{}", answer.text);
-    }
-    assert_eq!(delete(&hour("/devices/nobody/readings")).await.status, 404);
-    let url = format!("/devices/meter/readings?from={}&to={}", at_minute(10), at_minute(20));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false, "left": 0}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false, "left": 0}));
-    let left = bench.get(&hour("/devices/meter/readings")).await.json();
-    assert_eq!(left["data"].as_array().map(Vec::len), Some(50));
-    let many: Vec<Reading> =
-        (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
-    bench.store(&many).await;
-    let url = format!("/devices/many/readings?from={}&to={}", at_minute(0), at_minute(2_000));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true, "left": 1}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false, "left": 0}));
-    for (stored, left) in [(1_999, "left"), (2_000, "left_at_least")] {
-        let most: Vec<Reading> =
-            (0..stored).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
-        bench.store.put_readings(&most, None, &invocation()).await;
-        let url = format!("/devices/many/readings?from={}&to={}", at_minute(0), at_minute(11_000));
-        let expected = json!({"deleted": 1_000, "has_more": true, left: stored - 1_000});
-        assert_eq!(delete(&url).await.json(), expected);
-    }
-}
-
-#[tokio::test]
 async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
     let bench = Bench::empty();
     let full = given::device_of([&reading("full", 0, "hall")]).changed(|it| {
@@ -471,18 +252,8 @@ async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_named_with_what_to_do() {
-    let bench = Bench::home().await;
-    bench.clock.advance(Duration::from_secs(40 * 86_400));
-    bench.refuses(&json!({}), include_str!("refused/series.txt")).await;
-    bench.seal(60, "UTC").await;
-    let found = bench.problem("/series?from=-41d&every=1d").await;
-    assert!(found.starts_with("422 The rollups of"), "{found}");
-}
-
-#[tokio::test]
 async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
-    let bench = Bench::home().await;
+    let bench = Bench::house("of a meter that is reset").await;
     let device = bench.store.readings().into_iter().filter(|it| it.device.as_str() == "warm");
     let old: Vec<Reading> = device.take(5).collect();
     let known = given::device_of(&old[..1]);
@@ -507,160 +278,9 @@ async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
 }
 
 #[tokio::test]
-async fn settings_that_mean_nothing_are_refused() {
-    let bench = Bench::home().await;
-    bench.refuses(&json!({}), include_str!("refused/settings.txt")).await;
-    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
-    let cycle = bench.patch("/devices/meter", r#"{"behind": "plug"}"#).await;
-    assert!(cycle.text.contains("plug is itself behind meter"), "{}", cycle.text);
-    let body = r#"{"metrics": {
-        "cumulative_kwh_p": {"modulus": 100000, "tolerance": 0.2,
-            "exchanges": [{"timestamp": "2026-01-11T16:30:00Z", "old": 8029, "new": 0}],
-            "verdicts": [{"timestamp": 1768149060, "verdict": "discard"}]}}}"#;
-    let shown = bench.patch("/devices/meter", body).await.json();
-    let metric = &shown["metrics"]["cumulative_kwh_p"];
-    assert_eq!(metric["exchanges"], json!([{"timestamp": at_minute(30), "old": 8029, "new": 0}]));
-    assert_eq!(metric["verdicts"], json!([{"timestamp": at_minute(31), "verdict": "discard"}]));
-    let hold = bench.patch("/devices/plug", r#"{"metrics": {"current_w": {"hold": "90s"}}}"#).await;
-    assert_eq!(hold.json()["metrics"]["current_w"]["hold"], "90s");
-    let cleared = bench
-        .patch("/devices/meter", r#"{"metrics": {"cumulative_kwh_p": {"exchanges": null}}}"#)
-        .await;
-    assert_eq!(cleared.json()["metrics"]["cumulative_kwh_p"].get("exchanges"), None);
-}
-
-#[tokio::test]
-async fn a_verdict_that_changes_nothing_is_refused_and_names_the_reading() {
-    let bench = Bench::home().await;
-    // At 30 the meter shows 0, which takes no part: the fall from 80.29 ends at 31.
-    let verdicts = |list: &[(i64, &str)]| {
-        let list: Vec<Value> = list
-            .iter()
-            .map(|(minute, verdict)| json!({"timestamp": at_minute(*minute), "verdict": verdict}))
-            .collect();
-        json!({"metrics": {"cumulative_kwh_p": {"verdicts": list}}}).to_string()
-    };
-    let [ordinary, fall, first] = [at_minute(5), at_minute(31), at_minute(0)];
-    for (list, expected) in [
-        (
-            (5, "accept"),
-            format!(
-                "{ordinary}: the step from 80.04 at {} to 80.05 is no fall and not suspect, so no \
-                 verdict changes anything",
-                at_minute(4)
-            ),
-        ),
-        (
-            (31, "reset"),
-            format!(
-                "{fall}: reset changes nothing of the step from 80.29 at {} to 0.01; these do: \
-                 accept, discard, dip",
-                at_minute(29)
-            ),
-        ),
-        ((31, "wrap"), format!("{fall}: wrap changes nothing of the step")),
-        ((0, "discard"), format!("{first}: 80 is the first value; no step ends there")),
-        (
-            (30, "discard"),
-            format!("{}: there is no reading of cumulative_kwh_p above zero", at_minute(30)),
-        ),
-        (
-            (90, "discard"),
-            format!("{}: there is no reading of cumulative_kwh_p above zero", at_minute(90)),
-        ),
-    ] {
-        let answer = bench.patch("/devices/meter", &verdicts(&[list])).await;
-        assert_eq!(answer.status, 400, "{list:?}: {}", answer.text);
-        let why = answer.json()["errors"][0].clone();
-        assert_eq!(why["field"], "metrics.cumulative_kwh_p.verdicts");
-        let message = why["message"].as_str().unwrap_or_default();
-        assert!(message.starts_with(&expected), "{list:?}: {message}");
-    }
-    let both = verdicts(&[(5, "accept"), (31, "discard")]);
-    assert_eq!(bench.patch("/devices/meter", &both).await.status, 400, "each is looked at");
-    // A backup has what was given.
-    assert_eq!(bench.patch("/devices/meter?restore=1", &both).await.status, 200);
-    // What is stored is not looked at again, and may be taken back.
-    let more = verdicts(&[(5, "accept"), (31, "dip")]);
-    assert_eq!(bench.patch("/devices/meter", &more).await.status, 200);
-    assert_eq!(bench.patch("/devices/meter", &verdicts(&[])).await.status, 200);
-    assert_eq!(bench.patch("/devices/meter", &both).await.status, 400);
-}
-
-#[tokio::test]
-async fn a_fall_that_may_be_a_wrap_is_told_with_both_figures_until_it_is_judged() {
+async fn health_tells_how_many_messages_wait() {
     let bench = Bench::empty();
-    // 60 hours apart, as the meter of a house that was away.
-    let readings = [(0, "807.86"), (3_600, "28.80"), (3_605, "28.90")]
-        .map(|(minute, kwh)| numbers("meter", minute, "hall", &[("cumulative_kwh_p", kwh)]));
-    bench.store(&readings).await;
-    bench.clock.advance(Duration::from_secs(3 * 86_400));
-    let settings = r#"{"metrics": {"cumulative_kwh_p": {"modulus": 1000, "max_w": 12000}}}"#;
-    assert_eq!(bench.patch("/devices/meter", settings).await.status, 200);
-    let url = format!("/devices/meter/energy?from={START}&to={}&events=1", at_minute(3_610));
-    let open = bench.get(&url).await.json();
-    assert_eq!(
-        (&open["total_kwh"], &open["data"][0]["flags"]),
-        (&json!(28.9), &json!(["ambiguous"]))
-    );
-    let event = &open["events"][0];
-    assert_eq!(
-        [&event["amount"], &event["amount_if_wrapped"], &event["verdicts"]],
-        [&json!(28.8), &json!(220.94), &json!(["accept", "discard", "reset", "wrap", "dip"])]
-    );
-    let judge = |verdict: &str| {
-        let one = json!([{"timestamp": at_minute(3_600), "verdict": verdict}]);
-        json!({"metrics": {"cumulative_kwh_p": {"verdicts": one}}}).to_string()
-    };
-    for (verdict, total, flag) in [
-        ("wrap", json!(221.04), "wrapped"),
-        ("reset", json!(28.9), "reset"),
-        ("accept", json!(28.9), "accepted"),
-        ("discard", json!(0.1), "discarded"),
-    ] {
-        let answer = bench.patch("/devices/meter", &judge(verdict)).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        let judged = bench.get(&url).await.json();
-        assert_eq!((&judged["total_kwh"], &judged["data"][0]["flags"]), (&total, &json!([flag])));
-        let event = &judged["events"][0];
-        assert_eq!((&event["verdict"], event.get("amount_if_wrapped")), (&json!(verdict), None));
-    }
-    let none = r#"{"metrics": {"cumulative_kwh_p": {"verdicts": null}}}"#;
-    assert_eq!(bench.patch("/devices/meter", none).await.status, 200);
-    assert_eq!(bench.get(&url).await.json()["total_kwh"], open["total_kwh"]);
-}
-
-#[tokio::test]
-async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
-    let bench = Bench::empty();
-    let readings: Vec<Reading> =
-        (-3_000..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
-    let rare = numbers("d", -3 * 24 * 60, "hall", &[("battery", "77")]);
-    let mut all = readings.clone();
-    all.push(rare.clone());
-    bench.store(&all).await;
-    let missing = bench.get("/devices/d/latest").await.json();
-    assert_eq!(missing["metrics"].get("battery"), None);
-    let device = given::device_of([&rare]);
-    bench.put_day(&device, -3 * 24 * 60, std::slice::from_ref(&rare), false).await;
-    bench.seal(0, "UTC").await;
-    bench.clock.advance(Duration::from_secs(61));
-    let found = bench.get("/devices/d/latest").await.json();
-    assert_eq!(found["metrics"]["battery"], json!({"value": 77, "timestamp": rare.at}));
-}
-
-#[tokio::test]
-async fn health_tells_how_far_the_rollups_reach() {
-    let bench = Bench::home().await;
-    let health = bench.get("/health").await.json();
-    assert_eq!((&health["status"], &health["name"]), (&json!("pass"), &json!("influxdb")));
-    assert_eq!(health.get("rollups"), None);
-    let before = bench.get("/health?details=1").await.json();
-    assert_eq!(before["rollups"], json!(null));
     bench.seal(30, "Europe/Berlin").await;
-    let after = bench.get("/health?details=1").await.json();
-    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at_minute(30), "queue": null, "backlog": null, "folded_until": bench.clock.now(), "at": bench.clock.now()});
-    assert_eq!(after["rollups"], rollups);
     let depth = Some(QueueDepth { messages: 3, at: at_minute(31) });
     let advanced =
         bench.store.advance_sealed(&[0].into(), at_minute(45), depth, &invocation()).await;
@@ -671,7 +291,7 @@ async fn health_tells_how_far_the_rollups_reach() {
 
 #[tokio::test]
 async fn an_answer_from_rollups_says_when_they_are_behind() {
-    let bench = Bench::home().await;
+    let bench = Bench::house("of a meter that is reset").await;
     bench.seal(30, "UTC").await;
     let now = bench.clock.now();
     let ago = |seconds| now.saturating_add(-TimeDelta::seconds(seconds));
