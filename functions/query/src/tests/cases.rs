@@ -10,7 +10,7 @@
 //! - `METHOD URL [HEADER: VALUE] BODY` is a request. `PAGES URL` walks along the links: the answer has the number of
 //!   `pages` and their `data`. `QUERY TEXT` is one of InfluxQL, whose first result is the answer. `TOOL NAME ARGUMENTS`
 //!   is a call of a tool, whose answer is its structure, or its `error`.
-//! - `wait 60s`, `now TIME`, `another instance`, `index by conditions`, `rolled up to TIME in ZONE`, and `about DEVICE
+//! - `wait 60s`, `now TIME`, `another instance`, `index by conditions`, `rolled up to TIME in ZONE`, `readings expire`, and `about DEVICE
 //!   JSON` with what a sender says of its device.
 //! - `token NAME SCOPE IDS` makes a token, as only those of an admin and a reader are there; `as NAME` takes it from then
 //!   on. A case of tokens refuses whoever has none.
@@ -31,6 +31,7 @@
 use chrono::TimeDelta;
 use domain::{DeviceUpdate, ViewScope};
 use form_urlencoded::byte_serialize;
+use table::PutRollups as _;
 use table::memory_db::Calls;
 
 use super::*;
@@ -49,7 +50,7 @@ mod texts {
     }
 
     texts! {
-        annotations channels conditions deletion general homes influxql mcp meters readings registry rules search series tokens
+        annotations channels conditions deletion general homes influxql mcp meters readings registry rooms rules search series tokens
     }
 }
 
@@ -252,6 +253,16 @@ impl Bench {
         self.store.update_device(&device, &learned, &invocation()).await.expect("memory");
     }
 
+    /// Marks each rollup as one whose readings have expired.
+    async fn expire(&self) {
+        for mut stored in self.store.rollups() {
+            let expected = Expected::Version(stored.version);
+            (stored.raw_until, stored.version) = (Some(self.clock.now()), stored.version + 1);
+            let put = self.store.put_rollup(&stored, expected, &invocation()).await;
+            assert!(put.expect("memory"));
+        }
+    }
+
     pub(super) async fn with_house(self, name: &str) -> Self {
         let mut run = Run::on(self);
         run.take_house(name).await;
@@ -293,6 +304,7 @@ impl Run {
                 }
                 "index" => self.bench = Bench::on(MemoryDb::with_conditions_index(), false),
                 "about" => self.bench.describe(rest).await,
+                "readings" => self.bench.expire().await,
                 "token" => self.make_token(rest).await,
                 "as" => rest.clone_into(&mut self.token),
                 _ => self.ask(step, word, rest).await,

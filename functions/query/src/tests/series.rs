@@ -1,14 +1,12 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
 use chrono::TimeDelta;
-use domain::{
-    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, QuarterHour, Rollup, Zone,
-};
+use domain::{Device, MAX_KNOWN_METRICS, MetricName};
 use table::{
-    Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
-    PutRollups as _, QueueDepth, StoredRollup,
+    Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
 };
 
+use super::by_room::stored;
 use super::*;
 
 /// A quarter of an hour before [`at`]`(0)` is the start of a local day in UTC+8.
@@ -32,13 +30,6 @@ impl Bench {
         let raw_until = expired.then_some(at_minute(60));
         given::put_first(&self.store, &StoredRollup { raw_until, ..stored }).await;
     }
-
-    /// Puts the rollup of the quarter of some readings.
-    async fn put_quarter(&self, device: &DeviceId, readings: &[Reading]) {
-        let quarter = QuarterHour::of(readings[0].at);
-        let rollup = Rollup::fold(readings, &FoldRules::default());
-        given::put_first(&self.store, &given::stored_quarter(device, quarter, rollup)).await;
-    }
 }
 
 fn hour(path: &str) -> String {
@@ -49,21 +40,9 @@ fn hour(path: &str) -> String {
 #[tokio::test]
 async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now() {
     for sealed in [None, Some(0), Some(30), Some(120)] {
-        let bench = Bench::empty();
         let room = |n: i64| if n % 2 == 0 { "even" } else { "odd" };
-        let readings: Vec<_> =
-            (0..60).map(|n| numbers("roamer", n, room(n), &[("temperature", "20")])).collect();
-        bench.store(&readings).await;
-        if let Some(minute) = sealed {
-            bench.seal(minute, "UTC").await;
-            let device: DeviceId = given::device("roamer");
-            let quarters = readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at));
-            for of_quarter in
-                quarters.filter(|it| QuarterHour::of(it[0].at).end() <= at_minute(minute))
-            {
-                bench.put_quarter(&device, of_quarter).await;
-            }
-        }
+        let reading = |n| numbers("roamer", n, room(n), &[("temperature", "20")]);
+        let bench = stored(&(0..60).map(reading).collect::<Vec<_>>(), sealed).await;
         for name in ["even", "odd"] {
             let path = format!("/rooms/{name}/series");
             let answer = bench.get(&format!("{}&fn=count&metric=temperature", hour(&path))).await;
@@ -108,133 +87,6 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
                     2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
                     2026-01-11T00:00:00.000Z,,,\n";
     assert_eq!(bench.get(&url).await.text, expected);
-}
-
-#[tokio::test]
-async fn a_change_of_settings_is_told_until_all_is_folded_again() {
-    let bench = Bench::empty();
-    // Forty days that end with 2026-01-10.
-    let minute = |day: i64| 480 - 1_440 * (41 - day);
-    let reading = |day: i64| {
-        let kwh = (100 + day).to_string();
-        numbers("meter", minute(day), "hall", &[("cumulative_kwh_p", &kwh)])
-    };
-    let readings: Vec<Reading> = (0..40).map(reading).collect();
-    bench.store(&readings).await;
-    let meter = given::device_of(&readings[..1]);
-    for (day, reading) in (0..).zip(&readings) {
-        bench.put_day(&meter, minute(day), std::slice::from_ref(reading), false).await;
-    }
-    bench.seal(0, "UTC").await;
-    let range = |days: i64| format!("from={}&to={}", at_minute(minute(0)), at_minute(minute(days)));
-    let select = |days: i64| {
-        let question = format!(
-            "SELECT max(value) FROM cumulative_kwh_p WHERE time >= '{}' AND time < '{}' GROUP BY time(1d)",
-            at_minute(minute(0)),
-            at_minute(minute(days))
-        );
-        format!(
-            "/query?db=home&q={}",
-            question.replace(' ', "%20").replace('>', "%3E").replace('<', "%3C")
-        )
-    };
-    let paths = |days: i64| {
-        [
-            "/devices/meter/series",
-            "/devices/meter/energy",
-            "/rooms/hall/energy",
-            "/devices/meter/events",
-        ]
-        .map(|path| format!("{path}?{}", range(days)))
-    };
-    let lacks = async |path: &str| {
-        let answer = bench.get(path).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
-        let is_told = answer.json().get("rollups_lack").is_some();
-        assert_eq!(answer.header("cache-control") == "private, no-cache", is_told, "{path}");
-        is_told
-    };
-    for path in paths(40) {
-        assert!(!lacks(&path).await, "{path}");
-    }
-    let change = json!({"metrics": {"cumulative_kwh_p": {"max_w": 10}}});
-    let changed = bench.send("PATCH", "/devices/meter", json!({}), &change.to_string()).await;
-    assert_eq!(changed.status, 200, "{}", changed.text);
-    // So much is made from readings at once.
-    for path in paths(31) {
-        assert!(!lacks(&path).await, "{path}");
-    }
-    for path in paths(40) {
-        assert!(lacks(&path).await, "{path}");
-    }
-    let series = bench.get(&paths(40)[0]).await.json();
-    assert_eq!(series["rollups_lack"], json!({"outdated": 9}));
-    let told = async |days| bench.get(&select(days)).await.json()["results"][0]["messages"].clone();
-    assert_eq!(told(31).await, Value::Null);
-    let text = "rollups are behind; they may lack a change of settings in 9 rollups";
-    assert_eq!(told(40).await[0]["text"], text);
-    // Where the readings are gone, nothing is folded again.
-    for mut stored in bench.store.rollups() {
-        (stored.raw_until, stored.version) = (Some(bench.clock.now()), stored.version + 1);
-        let expected = Expected::Version(stored.version - 1);
-        let put = bench.store.put_rollup(&stored, expected, &invocation()).await;
-        assert!(put.expect("memory"));
-    }
-    for path in paths(40) {
-        assert!(!lacks(&path).await, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
-    let bench = Bench::empty();
-    // From the midnight with which 2026-01-12 begins, ten years back.
-    let first = 480 - 3_650 * 1_440;
-    let old: Vec<Reading> = (0..72)
-        .map(|n| {
-            let kwh = (n + 1).to_string();
-            numbers("retired", first + n * 60, "hall", &[("cumulative_kwh_p", &kwh)])
-        })
-        .collect();
-    let new = [(0, "1"), (59, "8")]
-        .map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
-    bench.store(&[&old[..], &new].concat()).await;
-    let retired = given::device_of(&old[..1]);
-    for day in 0..3 {
-        let readings = &old[day * 24..][..24];
-        bench
-            .put_day(&retired, first + i64::try_from(day).expect("small") * 1_440, readings, false)
-            .await;
-    }
-    bench.seal(0, "UTC").await;
-    let years = "from=2016-01-01T00:00:00Z&to=now&every=1mo";
-    let home = bench.get(&format!("/energy?{years}")).await.json();
-    assert_eq!(home["total_kwh"], 78, "{home}");
-    let reads = bench.store.calls().reads;
-    let one = bench.get(&format!("/devices/retired/energy?{years}")).await.json();
-    assert_eq!((&one["total_kwh"], &one["data"][0]["kwh"]), (&json!(71), &json!(71)));
-    assert_eq!(one["data"].as_array().map(Vec::len), Some(121));
-    let reads = bench.store.calls().reads - reads;
-    assert!(reads < 30, "{reads} reads");
-}
-
-#[tokio::test]
-async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
-    let bench = Bench::empty();
-    let day =
-        |n: i64, room| numbers("mover", 480 + (n - 4_000) * 1_440, room, &[("temperature", "20")]);
-    let mut days: Vec<Reading> = (0..3_700).map(|n| day(n, "hall")).collect();
-    days[3_690] = day(3_690, "loft");
-    bench.store(&[days[0].clone(), days[3_690].clone(), days[3_699].clone()]).await;
-    let mover = given::device_of(&days[..1]);
-    for reading in &days {
-        let minute = reading.at.since(at_minute(0)).num_minutes();
-        bench.put_day(&mover, minute, std::slice::from_ref(reading), false).await;
-    }
-    bench.seal(0, "UTC").await;
-    let url = format!("/rooms/loft/series?from={}&to={}&fn=count", days[0].at, days[3_695].at);
-    let loft = bench.get(&url).await.json();
-    assert_eq!((&loft["devices"], &loft["data"][0]["value"]), (&json!(["mover"]), &json!(1)));
 }
 
 #[tokio::test]
