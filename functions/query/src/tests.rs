@@ -1,4 +1,5 @@
-//! The function on a table in memory. Sample events are run by the workspace's tests.
+//! The function on a table in memory: a bench, and what its cases cannot say. Sample events are run by the workspace's
+//! tests.
 
 mod alerts;
 mod by_room;

@@ -1,4 +1,4 @@
-//! DELETE of devices, rooms and homes as a client sees it. Whole deletions with faults are the workspace's tests.
+//! Deletions that fail or are ended by another. All else is in `tests/cases/deletion.txt`.
 
 use table::{MarkDeletions as _, StoreError};
 

@@ -1,4 +1,4 @@
-//! The registry where memory and the table differ. All else of homes is in `cases/homes.txt`.
+//! The registry where memory and the table differ. All else of homes is in `tests/cases/homes.txt`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tools of `POST /mcp` in a large house and without a table. All else is in `cases/mcp.txt`.
+//! Tools of `POST /mcp` in a large house and without a table. All else is in `tests/cases/mcp.txt`.
 
 use super::series::numbers;
 use super::*;

@@ -1,4 +1,4 @@
-//! Energy beside meters that move, whatever is rolled up. All else of it is in `cases/meters.txt`.
+//! Energy beside meters that move, whatever is rolled up. All else is in `tests/cases/meters.txt`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
+//! Series of large homes, and with rollups that are behind or alone. All else is in `tests/cases/series.txt`.
 
 use chrono::TimeDelta;
 use domain::{Device, MAX_KNOWN_METRICS, MetricName};

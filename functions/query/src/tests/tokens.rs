@@ -1,4 +1,4 @@
-//! `POST /tokens`, and what a view token permits.
+//! The secret of a token, and every endpoint with a view token. All else is in `tests/cases/tokens.txt`.
 
 use domain::{Token, WritableDevices};
 use table::ManageTokens as _;
