@@ -2,7 +2,7 @@
 //!
 //! `# SENTENCE` begins a case, with an empty table at 17:00 of 2026-01-11. Steps are lines without an indent:
 //!
-//! - `DEVICE ROOM TIME METRIC=VALUE ...` stores a reading; `-` is no room. `DEVICE ROOM TIME every 15m METRIC=LIST ...`
+//! - `DEVICE ROOM TIME METRIC=VALUE ...` stores a reading; `-` is no room, `d00..99` are a hundred devices. `DEVICE ROOM TIME every 15m METRIC=LIST ...`
 //!   stores several. An item of a list is a number, `1..9`, `10..90/10`, `20*60` (sixty times) or nothing; a list of one
 //!   item is the value of each reading. Lines of readings that follow each other are stored at once.
 //! - `house NAME` takes the steps of that name in `houses.txt`.
@@ -10,7 +10,7 @@
 //!   `pages` and all `data`. `QUERY TEXT` asks InfluxQL and takes the first result. `TOOL NAME ARGUMENTS` calls a tool of
 //!   `POST /mcp`; its answer is the tool's structure, or an `error`.
 //! - `wait 60s` and `now TIME` set the clock. `another instance` answers from here on.
-//! - `rolled up to TIME in ZONE`; `readings expire` leaves rollups alone; `index by conditions` takes a table that has it;
+//! - `rolled up to TIME in ZONE`; `readings expire` leaves the rollups of days alone; `index by conditions` takes a table that has it;
 //!   `about DEVICE JSON` is what a sender says of its device.
 //! - `token NAME admin`, `read`, `write DEVICE` or `view ROOM HOME` makes a token, and who has none is refused. `as NAME`
 //!   sends requests with it.
@@ -35,8 +35,8 @@ mod text;
 
 use domain::{DeviceUpdate, ViewScope, WritableDevices, WriteScope};
 use form_urlencoded::byte_serialize;
-use table::PutRollups as _;
 use table::memory_db::Calls;
+use table::{DeleteReadings as _, PutRollups as _, ReadingKey};
 
 use super::*;
 use answer::{find, parsed};
@@ -118,9 +118,15 @@ impl Bench {
         self.store.update_device(&device, &learned, &invocation()).await.expect("memory");
     }
 
-    /// Marks each rollup as one whose readings have expired.
+    /// Leaves the rollups of days alone, as those of quarters of an hour and readings expire before them.
     async fn expire_readings(&self) {
+        let keys: Vec<ReadingKey> = self.store.readings().iter().map(ReadingKey::of).collect();
+        self.store.delete_readings(&keys, &invocation()).await;
         for mut stored in self.store.rollups() {
+            if matches!(stored.key.bucket, Bucket::QuarterHour(_)) {
+                self.store.delete_rollup(&stored.key);
+                continue;
+            }
             let expected = Expected::Version(stored.version);
             (stored.raw_until, stored.version) = (Some(self.clock.now()), stored.version + 1);
             let put = self.store.put_rollup(&stored, expected, &invocation()).await;
@@ -209,13 +215,13 @@ impl Run {
         while let Some(start) = rest.find("{/").into_iter().chain(rest.find("{:")).min() {
             let end = start + rest[start..].find('}').expect("{/place}");
             filled.push_str(&rest[..start]);
-            filled.push_str(&self.from_answer(&rest[start + 1..end]));
+            filled.push_str(&self.value_of(&rest[start + 1..end]));
             rest = &rest[end + 1..];
         }
         filled + rest
     }
 
-    fn from_answer(&self, place: &str) -> String {
+    fn value_of(&self, place: &str) -> String {
         match place.strip_prefix(':') {
             Some("link") => self.answer.next().expect("a link").to_owned(),
             Some(header) => self.answer.header(header).to_owned(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use domain::given::number;
-use domain::{Decimal, Device, DeviceId, MetricName, RoomId, SourceField, Zone};
+use domain::{Decimal, Device, DeviceId, MetricName, RoomId, SourceField};
 
 use super::*;
 
@@ -180,66 +180,6 @@ async fn asked(bench: &Bench, parameters: &[(&str, &str)]) -> Answer {
     let parameters: serde_json::Map<String, Value> =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     bench.get(&format!("/query?{}", encoded(&Value::Object(parameters)))).await
-}
-
-async fn error_of(bench: &Bench, query: &str) -> String {
-    let answer = asked(bench, &[("db", "home"), ("q", query)]).await;
-    assert_eq!(answer.status, 200, "{query}: {}", answer.text);
-    let error = &answer.json()["results"][0]["error"];
-    error.as_str().unwrap_or_else(|| panic!("{query}: {}", answer.text)).to_owned()
-}
-
-#[tokio::test]
-async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
-    let bench = home(None).await;
-    bench.clock.set(given::at("2028-01-20T00:00:00Z"));
-    let error = error_of(&bench, "SELECT median(value) FROM temperature").await;
-    assert!(error.starts_with("max-select-read-units limit exceeded: ("), "{error}");
-    assert!(error.contains("/2000); narrow the time range"), "{error}");
-    let of_a_day = "SELECT median(value) FROM temperature WHERE time > now() - 1d";
-    let answer = asked(&bench, &[("db", "home"), ("q", of_a_day)]).await;
-    assert_eq!(answer.text, "{\"results\":[{\"statement_id\":0}]}\n");
-    for n in 0..501 {
-        given::register_devices_of(&bench.store, &[reading(&format!("many-{n}"), 0, "r")]).await;
-    }
-    bench.clock.set(given::at("2028-01-20T01:00:00Z"));
-    let query = "SELECT mean(value) FROM /.*/ WHERE time > now() - 1h GROUP BY device";
-    let error = error_of(&bench, query).await;
-    assert!(error.starts_with("max-select-series limit exceeded: (5"), "{error}");
-}
-
-#[tokio::test]
-async fn a_condition_finds_rooms_that_are_not_registered() {
-    let bench = Bench::empty();
-    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
-    let readings: Vec<Reading> = (0..40)
-        .map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" }))
-        .collect();
-    bench.store.put_readings(&readings, None, &invocation()).await;
-    bench.note_rooms(&readings).await;
-    given::register_devices_of(&bench.store, &readings).await;
-    let s = "s".parse().expect("an id");
-    given::register_room(&bench.store, "s", readings[0].at).await;
-    let device = given::device_of(&readings);
-    for is_folded in [false, true] {
-        if is_folded {
-            bench.roll_up(Zone::UTC, given::at("2026-01-19T00:00:00Z")).await;
-        }
-        for condition in [
-            "room = 'lost'",
-            "room =~ /^(lost|attic)$/",
-            "room =~ /^los/",
-            "room != 's'",
-            "room != '' AND room != 's'",
-            "(room = 'attic' OR room = 'lost') AND device = 'a'",
-        ] {
-            let query = format!("SELECT count(value) FROM temperature WHERE {condition}");
-            let answer = asked(&bench, &[("db", "home"), ("q", &query)]).await.json();
-            let count = &answer["results"][0]["series"][0]["values"][0][1];
-            assert_eq!(*count, json!(25), "{condition}: {answer}");
-        }
-    }
-    assert_eq!(device.place().room(), Some(&s));
 }
 
 /// Times at the edges of what is representable, in every place where a query may have them.

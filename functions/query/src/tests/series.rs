@@ -1,7 +1,7 @@
-//! Series of large homes, and with rollups that are behind or alone. All else is in `tests/cases/series.txt`.
+//! Series where rollups are behind, or where much is sent. All else is in `tests/cases/series.txt`.
 
 use chrono::TimeDelta;
-use domain::{Device, MAX_KNOWN_METRICS, MetricName};
+use domain::{MAX_KNOWN_METRICS, MetricName};
 use table::{
     Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
 };
@@ -19,16 +19,6 @@ pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &s
 impl Bench {
     pub(super) async fn seal(&self, minute: i64, zone: &str) {
         given::seal(&self.store, zone, at_minute(minute)).await;
-    }
-
-    /// Puts the rollup of a device's day, as if it were that of its stored readings.
-    async fn put_day(&self, device: &Device, minute: i64, readings: &[Reading], expired: bool) {
-        let date = Zone::UTC.date(at_minute(minute));
-        let day = Zone::UTC.day(date).expect("it exists");
-        let rollup = Rollup::fold(readings, &FoldRules::of(device));
-        let stored = given::stored_rollup(device.id(), Bucket::Day(date), day, rollup);
-        let raw_until = expired.then_some(at_minute(60));
-        given::put_first(&self.store, &StoredRollup { raw_until, ..stored }).await;
     }
 }
 
@@ -73,23 +63,6 @@ async fn events_that_are_left_out_are_told() {
 }
 
 #[tokio::test]
-async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
-    let bench = Bench::house("of a meter that is reset").await;
-    let gone = [(-2_000, "50"), (-1_990, "1")];
-    let gone = gone.map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
-    let meter = given::device_of(&gone[..1]);
-    bench.put_day(&meter, -2_000, &gone, true).await;
-    bench.seal(0, "UTC").await;
-    let url =
-        format!("/devices/meter/events?from={}&to={}&format=csv", at_minute(-3_000), at_minute(0));
-    let expected = "timestamp,device_id,metric,events,amount,size,from_timestamp,from_value,\
-                    to_timestamp,to_value,until,amount_if_wrapped,verdict,verdicts\n\
-                    2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
-                    2026-01-11T00:00:00.000Z,,,\n";
-    assert_eq!(bench.get(&url).await.text, expected);
-}
-
-#[tokio::test]
 async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
     let bench = Bench::empty();
     let full = given::device_of([&reading("full", 0, "hall")]).changed(|it| {
@@ -101,32 +74,6 @@ async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
     let expected =
         "400 metric: m256 is not among the 256 metrics of full; no more are kept of a device";
     assert_eq!(refused, expected);
-}
-
-#[tokio::test]
-async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
-    let bench = Bench::house("of a meter that is reset").await;
-    let device = bench.store.readings().into_iter().filter(|it| it.device.as_str() == "warm");
-    let old: Vec<Reading> = device.take(5).collect();
-    let known = given::device_of(&old[..1]);
-    bench.put_day(&known, 0, &old, true).await;
-    bench.clock.advance(Duration::from_secs(5 * 86_400));
-    bench.seal(4 * 24 * 60, "UTC").await;
-    let day = "from=2026-01-11T00:00:00Z&to=2026-01-12T00:00:00Z";
-    let whole = bench.get(&format!("/devices/warm/series?{day}&fn=count")).await.json();
-    assert_eq!(
-        (&whole["data"][0]["temperature"]["count"], &whole["source"]),
-        (&json!(5), &json!("day"))
-    );
-    for url in [
-        format!("/devices/warm/series?{day}&every=1h"),
-        format!("/devices/warm/series?{day}&every=1d&tz=Asia/Tokyo"),
-    ] {
-        let found = bench.problem(&url).await;
-        let expected =
-            "422 The rollups of 15 minutes of warm before 2026-01-12T00:00:00.000Z have expired";
-        assert!(found.starts_with(expected), "{url}: {found}");
-    }
 }
 
 #[tokio::test]
@@ -231,76 +178,4 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     let answer = bench.again().get(&format!("{}&chunked=true", query("15m"))).await.json();
     let text = "rollups are behind; they may lack 2 quarters of an hour";
     assert_eq!(answer["results"][0]["messages"][0]["text"], text, "{answer}");
-}
-
-#[tokio::test]
-async fn a_metric_that_is_missing_reads_a_registry_again_after_a_pause() {
-    let bench = Bench::empty();
-    let id = |n: i64| format!("d{n}");
-    let readings: Vec<_> =
-        (0..150).map(|n| numbers(&id(n), n % 60, "hall", &[("t", "1")])).collect();
-    bench.store(&readings).await;
-    assert_eq!(bench.get("/devices").await.status, 200);
-    let reads = async || {
-        let before = bench.store.calls().reads;
-        assert_eq!(bench.get("/series?metric=humidity").await.status, 400);
-        bench.store.calls().reads - before
-    };
-    let usual = reads().await;
-    bench.clock.advance(Duration::from_secs(2));
-    assert_eq!(reads().await, usual + 2, "devices and rooms");
-    assert_eq!([reads().await, reads().await], [usual; 2]);
-}
-
-/// Devices in the room `r` of the home `h`, each with a reading at the start and one after 60 days.
-async fn large_home(devices: usize) -> Bench {
-    let bench = Bench::empty();
-    let of = |n: usize| {
-        [reading(&format!("d{n:03}"), 0, "r"), reading(&format!("d{n:03}"), 86_400, "r")]
-    };
-    bench.store(&(0..devices).flat_map(of).collect::<Vec<_>>()).await;
-    assert_eq!(bench.patch("/rooms/r", r#"{"home": "h"}"#).await.status, 200);
-    bench.clock.set(at_minute(90_000));
-    bench
-}
-
-#[tokio::test]
-async fn an_answer_of_too_many_values_is_refused_before_any_reading_is_read() {
-    let bench = large_home(150).await;
-    let day = 1_440;
-    let url = |minutes: i64| {
-        let (from, to) = (at_minute(86_400), at_minute(86_400 + minutes));
-        format!("/homes/h/series?metric=temperature&every=1m&from={from}&to={to}")
-    };
-    assert_eq!(bench.get(&url(day)).await.status, 200);
-    let before = bench.store.calls().reads;
-    let refused = bench.get(&url(6 * day)).await;
-    assert_eq!(refused.status, 422, "{}", refused.text);
-    let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
-    assert!(detail.starts_with("This is made of 1296000 values, of 8640 rows"), "{detail}");
-    assert!(detail.contains("150 devices") && detail.contains("longer unit"), "{detail}");
-    assert!(bench.store.calls().reads - before < 10, "{}", bench.store.calls().reads - before);
-    // What it advises is answered.
-    let coarser = url(6 * day).replace("every=1m", "every=5m");
-    assert_eq!(bench.get(&coarser).await.status, 200);
-}
-
-#[tokio::test]
-async fn an_answer_that_would_cost_too_much_is_refused_with_what_to_ask_instead() {
-    let bench = large_home(150).await;
-    given::seal(&bench.store, "UTC", at_minute(86_400)).await;
-    let url = |path: &str, days: i64| {
-        let (from, to) = (at_minute(0), at_minute(days * 1_440));
-        format!("{path}?metric=temperature&every=1h&from={from}&to={to}")
-    };
-    assert_eq!(bench.get(&url("/homes/h/series", 10)).await.status, 200);
-    let refused = bench.get(&url("/homes/h/series", 60)).await;
-    assert_eq!(refused.status, 422, "{}", refused.text);
-    let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
-    assert!(detail.contains("read units of 150 devices") && detail.contains("10000"), "{detail}");
-    assert!(detail.contains("by 1d, 1w, 1mo or 1y in the home's time zone, UTC"), "{detail}");
-    let by_day = url("/homes/h/series", 60).replace("every=1h", "every=1d");
-    assert_eq!(bench.get(&by_day).await.status, 200);
-    // A single device has bounds of its own.
-    assert_eq!(bench.get(&url("/devices/d001/series", 60)).await.status, 200);
 }
