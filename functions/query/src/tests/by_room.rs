@@ -1,12 +1,9 @@
 //! Rows by room against the answers of the rooms themselves, and how many bytes a chart of a large house takes.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use base64::Engine as _;
-use domain::{Bucket, FoldRules, QuarterHour, Rollup, Zone};
 use fastrand::Rng;
-use table::{RollupKey, StoredRollup, UpdateRegistry as _};
 
 use super::series::numbers;
 use super::*;
@@ -55,46 +52,12 @@ pub(super) fn random_readings(random: &mut Rng) -> Vec<Reading> {
     readings
 }
 
-/// Stores readings, registers their devices where the newest says that they are, and rolls up what is before a minute.
+/// Stores readings, and rolls up what is before a minute.
 pub(super) async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
     let bench = Bench::empty();
-    let (of_rooms, roomless): (Vec<Reading>, Vec<Reading>) =
-        readings.iter().cloned().partition(|reading| reading.room.is_some());
-    bench.store(&of_rooms).await;
-    bench.store.put_readings(&roomless, None, &invocation()).await;
-    let mut devices = BTreeMap::new();
-    for reading in readings {
-        devices.entry(reading.device.clone()).or_insert_with(Vec::new).push(reading);
-    }
-    for (id, readings) in &devices {
-        let device = table::LookUpRegistry::device(&bench.store, id, &invocation()).await;
-        let mut device = device.expect("memory").expect("registered");
-        let newest = DeviceObservation::of(readings.last().expect("one"));
-        let learned = device.diff(&newest, |_| true);
-        bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
-        learned.apply(&mut device);
-        let Some(sealed) = sealed else { continue };
-        let rules = FoldRules::of(&device);
-        let fold = |range: domain::TimeRange| {
-            Rollup::fold(readings.iter().copied().filter(|it| range.contains(it.at)), &rules)
-        };
-        let mut buckets = BTreeMap::new();
-        for at in readings.iter().map(|it| it.at).filter(|it| *it < at_minute(sealed)) {
-            let (quarter, date) = (QuarterHour::of(at), Zone::UTC.date(at));
-            let day = Zone::UTC.day(date).expect("it exists");
-            buckets.insert(RollupKey::quarter(id.clone(), quarter).bucket, quarter.range());
-            if day.to() <= at_minute(sealed) {
-                buckets.insert(Bucket::Day(date), day);
-            }
-        }
-        for (bucket, range) in buckets {
-            let settings = device.fold_settings().number;
-            let stored = given::stored_rollup(id, bucket, range, fold(range));
-            given::put_first(&bench.store, &StoredRollup { settings, ..stored }).await;
-        }
-    }
+    bench.store(readings).await;
     if let Some(sealed) = sealed {
-        bench.seal(sealed, "UTC").await;
+        bench.roll_up(Zone::UTC, at_minute(sealed)).await;
     }
     bench
 }
@@ -307,51 +270,6 @@ async fn the_share_of_a_silent_device_is_the_room_s_in_which_it_was() {
         let rooms: Vec<Value> = rows_of(&all).iter().map(|row| row["room_id"].clone()).collect();
         assert_eq!(rooms, ["attic"], "{sealed:?}: {all}");
     }
-}
-
-#[tokio::test]
-async fn rows_by_room_come_as_csv_and_not_together_with_rows_by_device() {
-    let bench = Bench::empty();
-    let reading = |device, room| numbers(device, 0, room, &[("temperature", "20")]);
-    bench.store(&[reading("a", "hall"), reading("b", "loft")]).await;
-    assert_eq!(bench.patch("/devices/b", r#"{"room": null}"#).await.status, 200);
-    let mut roomless = without_room(reading("b", "loft"));
-    roomless.at = at_minute(1);
-    bench.store.put_readings(&[roomless], None, &invocation()).await;
-    let asked = format!("/series?from={}&to={}&fn=mean&rooms=1", at_minute(0), at_minute(15));
-    let csv = bench.get(&format!("{asked}&format=csv")).await.text;
-    let rows = ["timestamp,room_id,device_id,partial,coverage,temperature.mean".to_owned()];
-    let row = |of: &str| format!("{},{of},20", at_minute(0));
-    let rows: Vec<String> =
-        rows.into_iter().chain(["hall,,,", "loft,,,", ",b,,0.13"].map(row)).collect();
-    assert_eq!(csv.lines().collect::<Vec<_>>(), rows);
-    let detail = bench.problem(&format!("{asked}&devices=1")).await;
-    assert!(detail.starts_with("400 rooms: asks for rows of rooms"), "{detail}");
-    let detail = bench.problem(&format!("/rooms/hall{asked}")).await;
-    assert!(detail.starts_with("400 rooms: unknown parameter"), "{detail}");
-}
-
-#[tokio::test]
-async fn what_a_device_sent_before_it_had_a_room_is_in_no_row_and_the_answer_says_so() {
-    let bench = Bench::empty();
-    let of = |device, minute, value| numbers(device, minute, "hall", &[("temperature", value)]);
-    let before = without_room(of("a", 0, "10"));
-    bench.store(&[before, of("a", 15, "20"), without_room(of("b", 0, "5"))]).await;
-    let asked =
-        |of: i64| format!("from={}&to={}&metric=temperature&fn=sum", at_minute(of), at_minute(30));
-    let rooms = bench.get(&format!("/series?rooms=1&{}", asked(0))).await.json();
-    let rows: Vec<_> = rows_of(&rooms).iter().map(|it| it["value"].clone()).collect();
-    assert_eq!(
-        (rows, &rooms["without_room"]),
-        (vec![json!(20), json!(5)], &json!(["a"])),
-        "{rooms}"
-    );
-    let csv = bench.get(&format!("/series?rooms=1&format=csv&{}", asked(0))).await;
-    assert_eq!(csv.header("x-rows-lack"), "without_room");
-    let later = bench.get(&format!("/series?rooms=1&{}", asked(15))).await.json();
-    assert_eq!(later["without_room"], Value::Null, "{later}");
-    let all = bench.get(&format!("/series?{}&format=csv", asked(0))).await;
-    assert_eq!(all.header("x-rows-lack"), "");
 }
 
 /// A rollup names 32 rooms at most: what a device sent in others may be in no row.

@@ -274,70 +274,6 @@ async fn check_devices(bench: &Bench, home: &BTreeMap<String, Model>, metric: us
     }
 }
 
-#[tokio::test]
-async fn the_setting_is_shown_beside_what_holds_and_can_be_taken_back() {
-    let bench = Bench::empty();
-    let values = [("temperature", "-18"), ("device_temperature", "30"), ("current_w", "5")];
-    bench.store(&[numbers("d", 0, "hall", &values)]).await;
-    let shown = async || {
-        let device = bench.get("/devices/d").await.json();
-        let of = |name: &str| {
-            let it = &device["metrics"][name];
-            (it["in_room_means"].clone(), it["not_of_room"].clone())
-        };
-        let metrics = ["temperature", "device_temperature", "current_w"].map(of);
-        (device["in_room_means"].clone(), metrics)
-    };
-    let no = || (Value::Null, Value::Null);
-    let by_name = || (Value::Null, json!("metric"));
-    assert_eq!(shown().await, (Value::Null, [no(), by_name(), no()]));
-    for (patch, expected) in [
-        (
-            json!({"in_room_means": false}),
-            (json!(false), [(Value::Null, json!("person")), by_name(), no()]),
-        ),
-        (
-            json!({"metrics": {"temperature": {"in_room_means": true}}}),
-            (json!(false), [(json!(true), Value::Null), by_name(), no()]),
-        ),
-        (
-            json!({"in_room_means": null}),
-            (Value::Null, [(json!(true), Value::Null), by_name(), no()]),
-        ),
-        (
-            json!({"metrics": {"temperature": {"in_room_means": null}}}),
-            (Value::Null, [no(), by_name(), no()]),
-        ),
-        (
-            json!({"kind": "Freezer"}),
-            (Value::Null, [(Value::Null, json!("kind")), by_name(), no()]),
-        ),
-        (json!({"in_room_means": true}), (json!(true), [no(), by_name(), no()])),
-        (
-            json!({"kind": null, "metrics": {"device_temperature": {"in_room_means": true}}}),
-            (json!(true), [no(), (json!(true), Value::Null), no()]),
-        ),
-    ] {
-        let answer = bench.patch("/devices/d", &patch.to_string()).await;
-        assert_eq!(answer.status, 200, "{patch}: {}", answer.text);
-        assert_eq!(shown().await, expected, "{patch}");
-    }
-    for (patch, expected) in [
-        (r#"{"in_room_means": "no"}"#, "in_room_means: must be true or false, not a string"),
-        (
-            r#"{"metrics": {"temperature": {"in_room_means": 1}}}"#,
-            "metrics.temperature.in_room_means: must be true or false, not a number",
-        ),
-    ] {
-        let problem = bench.patch("/devices/d", patch).await;
-        let detail = problem.json()["detail"].clone();
-        assert!(
-            problem.status == 400 && detail.as_str().expect("words").starts_with(expected),
-            "{detail}"
-        );
-    }
-}
-
 /// Eight days of three devices, with the index by conditions: one is left out whichever plan answers.
 #[tokio::test]
 async fn the_index_by_conditions_is_asked_of_the_same_devices() {
@@ -368,7 +304,7 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     for reading in &readings {
         let quarter = QuarterHour::of(reading.at);
         let rollup = Rollup::fold(std::iter::once(reading), &FoldRules::default());
-        let indexed = indexing.of(domain::Bucket::QuarterHour(quarter), &rollup);
+        let indexed = indexing.of(Bucket::QuarterHour(quarter), &rollup);
         let stored = given::stored_quarter(&reading.device, quarter, rollup);
         given::put_first(&bench.store, &StoredRollup { indexed, ..stored }).await;
     }

@@ -1,26 +1,12 @@
-//! `POST /tokens`, and what a view token permits.
+//! The secret of a token, and every endpoint with a view token. All else is in `tests/cases/tokens.txt`.
 
-use domain::given::home;
-use domain::{DeviceId, Token, ViewScope, WritableDevices};
+use domain::{Token, WritableDevices};
 use table::ManageTokens as _;
 
 use super::*;
 
-/// The bench with an admin token and one that shows the room `r` and the home `villa`, to which `r` belongs.
 async fn guarded() -> Bench {
-    let bench = Bench::new_with(true).await;
-    let patch = domain::RoomPatch {
-        home: domain::Edit::Set(home("villa")),
-        ..domain::RoomPatch::default()
-    };
-    let room = given::room("r");
-    bench.store.edit_room(&room, &patch, &invocation()).await.expect("memory");
-    let view = ViewScope::new([room].into(), [home("villa")].into());
-    let view = Scope::View(view.expect("a scope"));
-    for (name, scope) in [("admin", Scope::Admin), ("view", view), ("read", Scope::Read)] {
-        bench.store.add_token(&given::token(name, scope), &invocation()).await.expect("memory");
-    }
-    bench
+    Bench::with(true).with_house("that is guarded").await
 }
 
 fn bearer(secret: &str) -> Value {
@@ -77,42 +63,6 @@ async fn an_admin_makes_a_write_token_of_one_device_that_stores_its_readings_and
 }
 
 #[tokio::test]
-async fn nobody_but_an_admin_makes_tokens() {
-    let bench = guarded().await;
-    for name in ["view", "read", "unknown", ""] {
-        let body = r#"{"scope": "write", "device": "a"}"#;
-        let answer = bench.send("POST", "/tokens", bearer(&given::secret(name)), body).await;
-        assert_eq!(
-            answer.status,
-            if matches!(name, "view" | "read") { 403 } else { 401 },
-            "{name}"
-        );
-    }
-    let in_address = format!("/tokens?p={}", given::secret("admin"));
-    let answer = bench.send("POST", &in_address, json!({}), "{}").await;
-    assert_eq!(answer.status, 403, "{}", answer.text);
-    assert_eq!(bench.issued().await, []);
-}
-
-#[tokio::test]
-async fn a_token_that_cannot_be_made_is_refused_by_the_member_at_fault() {
-    let bench = guarded().await;
-    let reads = bench.store.calls().reads;
-    let many: Vec<String> = (0..101).map(|n| format!("\"r{n}\"")).collect();
-    let many = format!(r#"{{"scope": "view", "rooms": [{}], "expires": "1d"}}"#, many.join(","));
-    let admin = bearer(&given::secret("admin"));
-    bench.refuses(&admin, include_str!("refused/tokens.txt")).await;
-    let told = bench.issue(&many).await.problem();
-    let expected = "400 rooms: a view token shows at most 100 rooms and homes, and these are 101";
-    assert!(told.starts_with(expected), "{told}");
-    let large = json!({"scope": "x".repeat(40_000)}).to_string();
-    let told = bench.issue(&large).await.problem();
-    assert!(told.starts_with("413 The body is 40012 bytes long"), "{told}");
-    assert_eq!(bench.store.calls().reads, reads + 1, "the admin token alone is looked up, once");
-    assert_eq!(bench.issued().await, []);
-}
-
-#[tokio::test]
 async fn a_view_token_reads_what_is_under_its_rooms_and_homes_and_is_refused_everywhere_else() {
     let bench = guarded().await;
     for url in [
@@ -166,34 +116,10 @@ async fn a_view_token_reads_what_is_under_its_rooms_and_homes_and_is_refused_eve
     assert_eq!(room.expect("it is there").name, None, "nothing is edited");
 }
 
-/// In an address a token gets into logs, histories and the header Referer.
 #[tokio::test]
-async fn a_view_token_is_not_taken_in_an_address_and_never_logged() {
+async fn a_view_token_ends_when_it_is_revoked() {
     let bench = guarded().await;
-    let secret = given::secret("view");
-    let answer = bench.send("GET", &format!("/rooms/r?p={secret}"), json!({}), "").await;
-    assert_eq!(answer.status, 403);
-    assert!(answer.text.contains("send it in the header"), "{}", answer.text);
-    assert_eq!(bench.view("GET", "/rooms/r", "").await.status, 200);
-    assert_eq!(bench.view("GET", "/rooms/s", "").await.status, 403);
-    let log = bench.log();
-    assert!(!log.contains(&secret[3..20]) && log.contains("\"token.scope\":\"view\""), "{log}");
-}
-
-#[tokio::test]
-async fn a_view_token_ends_when_it_says_or_is_revoked() {
-    let bench = guarded().await;
-    let body = r#"{"scope": "view", "rooms": ["r", "r"], "homes": ["villa"], "expires": "1h"}"#;
-    let shown = bench.issue(body).await.json();
-    assert_eq!((&shown["rooms"], &shown["homes"]), (&json!(["r"]), &json!(["villa"])));
-    let secret = shown["token"].as_str().expect("a secret").to_owned();
-    let ask =
-        async || bench.send("GET", "/rooms/r/devices?latest=1", bearer(&secret), "").await.status;
-    assert_eq!(ask().await, 200);
-    bench.clock.advance(Duration::from_secs(3_599));
-    assert_eq!(ask().await, 200);
-    bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(ask().await, 401);
+    let body = r#"{"scope": "view", "rooms": ["r"], "expires": "1h"}"#;
     let shown = bench.issue(body).await.json();
     let secret = shown["token"].as_str().expect("a secret").to_owned();
     let ask =
@@ -203,4 +129,21 @@ async fn a_view_token_ends_when_it_says_or_is_revoked() {
     bench.store.revoke_token(&hash, at_minute(60), &invocation()).await.expect("memory");
     bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE.to_std().expect("positive"));
     assert_eq!(ask().await, 401);
+}
+
+/// No body is read further than it may be long, and nothing is made.
+#[tokio::test]
+async fn a_large_body_makes_no_token() {
+    let bench = guarded().await;
+    let reads = bench.store.calls().reads;
+    let large = json!({"scope": "x".repeat(40_000)}).to_string();
+    let told = bench.issue(&large).await.problem();
+    assert!(told.starts_with("413 The body is 40012 bytes long"), "{told}");
+    let kettle = "/annotations/2026-01-11T16:00:00.000Z-kettle";
+    let body = json!({"device": "a", "text": "x".repeat(9_000)}).to_string();
+    let headers = bearer(&given::secret("admin"));
+    let told = bench.send("PUT", kettle, headers, &body).await.problem();
+    assert!(told.starts_with("413 The body is 9024 bytes long"), "{told}");
+    assert_eq!(bench.store.calls().reads, reads);
+    assert_eq!(bench.issued().await, []);
 }
