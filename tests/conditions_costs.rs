@@ -21,7 +21,7 @@ use table::{
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device, invocation, reading, register_devices_of, schema_of, seal, stored_quarter,
+    answer, at, device, invocation, reading, register_devices_of, schema_of, seal, stored_quarter,
 };
 use crate::home::Home;
 
@@ -74,9 +74,8 @@ impl Year {
         let domains =
             [("temperature", "10", "32"), ("humidity", "25", "80"), ("co2", "300", "1100")];
         let schema = schema_of(1, &domains[..metrics]);
-        let put = store.put_conditions_schema(&schema, Expected::Absent, &invocation()).await;
-        assert!(put.expect("written"));
-        assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
+        assert!(answer!(store.put_conditions_schema(&schema, Expected::Absent)));
+        assert!(answer!(store.set_conditions_ready(1)));
         let first = reading("sensor", 0, &METRICS.map(|name| (name, "1")));
         register_devices_of(&store, &[first]).await;
         seal(&store, "UTC", at(days * 96 * QUARTER)).await;

@@ -3,8 +3,8 @@
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is. Its tests are
 //! ignored unless they are asked for, as `.ci/run contract` does.
 //!
-//! Tables with another layout run the cases that the layout concerns: without the index by room, who asks for
-//! what is in a room; with several partitions of devices, a case for each pattern that names a device's item.
+//! The cases of all ports run on tables of another layout too: without the index by room, and with several partitions
+//! of devices.
 
 mod alerts;
 mod annotations;
@@ -387,78 +387,17 @@ macro_rules! tables_with_alerts {
     };
 }
 
-/// The cases that ask for what is in a room.
-macro_rules! asking_for_rooms {
-    ($when:ident $backend:ident($layout:ident)) => {
-        run! { $when $backend($layout):
-            ranges(store):
-                a_range_is_half_open
-                a_limit_says_whether_there_is_more
-                a_walk_goes_on_behind_what_is_gone
-                a_room_is_the_rooms_of_its_readings
-                the_same_instant_on_several_devices_is_walked_once
-                nothing_is_found_where_nothing_is;
-            stays(store):
-                a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_moved;
-            shards(store):
-                a_rooms_devices_are_a_list_of_their_own;
-        }
-    };
-}
-
-/// For each pattern that names a device's item or lists devices, the cases in which it does.
-macro_rules! naming_devices {
-    ($when:ident $backend:ident($layout:ident)) => {
-        run! { $when $backend($layout):
-            registry(store):
-                an_empty_registry_is_empty
-                registered_by_many_at_once_one_is_first
-                devices_and_rooms_are_apart_and_listed_by_id
-                what_is_not_registered_learns_nothing
-                an_earlier_first_reading_is_learned_a_later_refused
-                a_room_is_learned_only_where_the_known_one_still_is
-                a_device_learns_what_no_person_has_said
-                several_are_found_at_once
-                a_device_introduces_so_many_rooms;
-            edits(store):
-                what_is_not_registered_cannot_be_edited
-                each_member_is_set_and_taken_away
-                changes_at_once_have_numbers_of_their_own
-                a_device_and_its_new_room_are_written_together_or_not_at_all;
-            meters(store):
-                a_circle_is_refused_however_long
-                of_edits_at_once_that_close_a_circle_one_is_refused
-                a_meter_knows_who_is_behind_it
-                a_device_put_behind_a_meter_or_the_meter_deleted_not_both;
-            stays(store):
-                a_chosen_room_is_a_stay_of_the_device_and_in_the_room
-                stays_are_restored_for_the_device_that_was_read
-                a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read;
-            deletions(store):
-                a_deleted_device_is_in_no_list_and_nothing_writes_it
-                a_deletion_ends_only_where_nothing_was_found_since
-                a_tombstone_gives_way_to_a_new_device
-                a_deleted_device_that_has_readings_again_keeps_them;
-            rollups(store):
-                every_device_is_listed;
-            shards(store):
-                pages_hold_every_device_once_and_in_order
-                a_rooms_devices_are_a_list_of_their_own;
-        }
-    };
-}
-
 mod on_memory {
     alerts!(always memory(DEFAULT));
     ports!(always memory(DEFAULT));
 }
 
 mod on_memory_without_room_index {
-    asking_for_rooms!(always memory(WITHOUT_ROOM_INDEX));
+    ports!(always memory(WITHOUT_ROOM_INDEX));
 }
 
 mod on_memory_with_four_shards {
-    naming_devices!(always memory(WITH_FOUR_SHARDS));
+    ports!(always memory(WITH_FOUR_SHARDS));
 }
 
 mod on_engine {
@@ -469,16 +408,16 @@ mod on_engine {
 }
 
 mod on_engine_without_room_index {
-    asking_for_rooms!(always engine(WITHOUT_ROOM_INDEX));
+    ports!(always engine(WITHOUT_ROOM_INDEX));
     run! { always engine(WITHOUT_ROOM_INDEX): items(table): what_others_left_is_passed_over; }
 }
 
 mod on_engine_with_four_shards {
-    naming_devices!(always engine(WITH_FOUR_SHARDS));
+    ports!(always engine(WITH_FOUR_SHARDS));
 }
 
 mod on_dynamodb_local_with_four_shards {
-    naming_devices!(when_asked dynamodb_local(WITH_FOUR_SHARDS));
+    ports!(when_asked dynamodb_local(WITH_FOUR_SHARDS));
 }
 
 mod on_dynamodb_local {
@@ -489,6 +428,6 @@ mod on_dynamodb_local {
 }
 
 mod on_dynamodb_local_without_room_index {
-    asking_for_rooms!(when_asked dynamodb_local(WITHOUT_ROOM_INDEX));
+    ports!(when_asked dynamodb_local(WITHOUT_ROOM_INDEX));
     run! { when_asked dynamodb_local(WITHOUT_ROOM_INDEX): items(table): what_others_left_is_passed_over; }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use table::memory_db::{Calls, MemoryDb};
 use table::{FindToken as _, ReadRegistry as _};
 
-use crate::given::invocation;
+use crate::given::answer;
 use crate::home::{Home, Options};
 
 /// An event, the events before it, and what must come of it, said once and said again.
@@ -77,8 +77,8 @@ fn of_http(response: &Value) -> Value {
 /// What the table has of the readings and the registry. What readings say of their devices is in the registry then, and
 /// a repeated one does not say it again.
 async fn state(home: &Home<MemoryDb>) -> (Vec<Reading>, Vec<Device>, Vec<Room>) {
-    let devices = home.store.devices(&invocation()).await.expect("memory does not fail").found;
-    let rooms = home.store.rooms(&invocation()).await.expect("memory does not fail").found;
+    let devices = answer!(home.store.devices()).found;
+    let rooms = answer!(home.store.rooms()).found;
     let mut readings = home.store.readings();
     readings.iter_mut().for_each(|reading| reading.about = None);
     (readings, devices, rooms)
@@ -127,7 +127,7 @@ async fn wrong(case: &Case, home: &Home<MemoryDb>, answer: &Value) -> Vec<String
 }
 
 /// What is there instead of what a statement says of an answer.
-fn differs(answer: &Value, statement: &str) -> Option<String> {
+pub(crate) fn differs(answer: &Value, statement: &str) -> Option<String> {
     let (place, said) = statement.split_once(' ').expect("a place and what is there");
     let (verb, text) = said.split_once(' ').expect("a verb and a value");
     let value = || -> Value { serde_json::from_str(text).expect("JSON") };
@@ -137,6 +137,7 @@ fn differs(answer: &Value, statement: &str) -> Option<String> {
         "=" => found == Some(&value()),
         "!=" => found.is_some_and(|found| *found != value()),
         "in" => found.is_some_and(|found| value().as_array().expect("a list").contains(found)),
+        "is" => text == "nothing" && found.is_none(),
         "has" => found.and_then(length) == Some(text.parse().expect("a number")),
         "~" => found.and_then(Value::as_str).is_some_and(|found| found.contains(text)),
         other => panic!("{other} is no verb"),
@@ -180,7 +181,7 @@ async fn check_by_code(file: &str, home: &Home<MemoryDb>, answer: &Value) -> Opt
         "query/issue-token" => {
             let (shown, token) = (&answer["body"], answer["body"]["token"].as_str());
             let hash = TokenHash::of(token.expect("a token"));
-            let kept = home.store.token(&hash, &invocation()).await.expect("memory does not fail");
+            let kept = answer!(home.store.token(&hash));
             let kept = kept.expect("it is kept");
             shown["id"] == kept.hash.short()
                 && shown["device"] == "remo-e"

@@ -20,8 +20,8 @@ use table::{
 use crate::engine::{Engine, Table};
 use crate::generated::assert_documented;
 use crate::given::{
-    Answer, at, device, device_of, invocation, put_first, reading_in, register_devices_of, request,
-    room, seal, stored_quarter,
+    Answer, answer, at, device, device_of, invocation, put_first, reading_in, register_devices_of,
+    request, room, seal, stored_quarter,
 };
 use crate::home::Home;
 use crate::stored::{note_seen, put};
@@ -81,7 +81,7 @@ impl Fleet {
             device_of([&first])
         };
         let store = table.store();
-        store.register_device(&new(0), &invocation()).await.expect("registered");
+        answer!(store.register_device(&new(0)));
         let devices = (1..number).map(|n| item::from_device(&new(n), layout));
         let rooms =
             (0..number.div_ceil(ROOM)).map(|n| Room::new(room(&room_of(n * ROOM)), at(0)).item());
@@ -379,7 +379,7 @@ async fn a_month_of_a_fleet_costs_what_its_page_says() {
         for id in &ids {
             register_devices_of(&store, &[reading_in(id.as_str(), 0, "room-a")]).await;
         }
-        store.devices(&invocation()).await.expect("read");
+        answer!(store.devices());
         let invocation = invocation();
         store.find_devices(&ids, &invocation).await.expect("read");
         invocation.read_units() / 10.0

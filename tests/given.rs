@@ -1,13 +1,31 @@
 //! What tests are given: short constructors of ids, timestamps, readings and events. Holds no state.
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{Annotated, Annotation, ConditionsSchema, Encoding, Reading, SchemaMetric, TimeRange};
+use domain::{
+    Annotated, Annotation, ConditionsSchema, DevicePatch, Edit, Encoding, MetricPatch, Reading,
+    SchemaMetric, TimeRange,
+};
 use serde_json::{Value, json};
 pub(crate) use table::given::{
     START, always, at_millis as at, device, device_of, invocation, label, metric, minute, number,
     put_first, register_devices_of, register_room, room, seal, store_home, stored_quarter,
     stored_rollup, tags, unit,
 };
+
+/// The answer of a port that is asked with an invocation of its own; a failure ends the test.
+macro_rules! answer {
+    ($store:ident.$port:ident($($argument:expr),*)) => { answer!(@$store, $port, $($argument),*) };
+    ($home:ident.store.$port:ident($($argument:expr),*)) => {
+        answer!(@$home.store, $port, $($argument),*)
+    };
+    ($table:ident.store().$port:ident($($argument:expr),*)) => {
+        answer!(@$table.store(), $port, $($argument),*)
+    };
+    (@$store:expr, $port:ident, $($argument:expr),*) => {
+        $store.$port($($argument,)* &crate::given::invocation()).await.expect("the table answers")
+    };
+}
+pub(crate) use answer;
 
 pub(crate) fn range(from: i64, to: i64) -> TimeRange {
     TimeRange::new(at(from), at(to)).expect("a range")
@@ -21,6 +39,21 @@ pub(crate) fn annotation(millis: i64, id: &str) -> Annotation {
         about: Annotated::Device(device(id)),
         text: label("Kettle"),
     }
+}
+
+/// An edit of the settings of a metric.
+pub(crate) fn patch_of(name: &str, settings: MetricPatch) -> DevicePatch {
+    DevicePatch { metrics: [(metric(name), Some(settings))].into(), ..DevicePatch::default() }
+}
+
+/// A person puts a device into a room.
+pub(crate) fn into_room(id: &str) -> DevicePatch {
+    DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() }
+}
+
+/// A person names a device.
+pub(crate) fn named(name: &str) -> DevicePatch {
+    DevicePatch { name: Edit::Set(label(name)), ..DevicePatch::default() }
 }
 
 /// A reading without a room.

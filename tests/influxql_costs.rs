@@ -9,7 +9,7 @@ use table::{QueryReadings as _, ReadingKey, RegisterDevices as _, StoredRollup};
 
 use crate::engine::Engine;
 use crate::given::{
-    at, device, device_of, invocation, percent_encoded, placed, put_first, reading, seal,
+    answer, at, device, device_of, invocation, percent_encoded, placed, put_first, reading, seal,
     stored_rollup,
 };
 use crate::home::Home;
@@ -43,7 +43,7 @@ impl Thermometer {
         let readings: Vec<Reading> =
             (0..count).map(|n| measured(n, n * minutes * MINUTE)).collect();
         let known = device_of(&readings[..1]);
-        store.register_device(&known, &invocation()).await.expect("written");
+        answer!(store.register_device(&known));
         for chunk in readings.chunks(250) {
             put(&store, chunk).await;
         }

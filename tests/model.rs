@@ -16,8 +16,8 @@ use tokio::runtime::Runtime;
 
 use crate::engine::Engine;
 use crate::given::{
-    START, at, device, invocation, placed, range, reading, register_devices_of, register_room,
-    request, room,
+    START, answer, at, device, invocation, placed, range, reading, register_devices_of,
+    register_room, request, room,
 };
 use crate::home::Home;
 use crate::stored::{first_page, put};
@@ -197,8 +197,7 @@ async fn note_rooms(store: &DynamoStore, model: &Model) {
     for (room, device) in stays.collect::<BTreeSet<_>>() {
         let month = Month::of(at(0));
         let seen = RoomVisit { room, device, first: month, last: month, version: 1 };
-        let is_noted = store.put_seen(&seen, Expected::Absent, &invocation()).await;
-        assert!(is_noted.expect("written"));
+        assert!(answer!(store.put_seen(&seen, Expected::Absent)));
     }
 }
 

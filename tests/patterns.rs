@@ -28,8 +28,8 @@ use table::{
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, always, at, device, device_of, invocation, label, placed, range, reading, room,
-    store_home,
+    Answer, always, answer, at, device, device_of, into_room, invocation, named, placed, range,
+    reading, room, store_home,
 };
 use crate::home::Home;
 use crate::stored::{first_page, put};
@@ -99,7 +99,7 @@ impl TwoTables {
                 store_home(store, &day).await;
             }
             let token = given::token("a", Scope::Write([device("meter")].into()));
-            store.add_token(&token, &invocation()).await.expect("written");
+            answer!(store.add_token(&token));
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
                 .collect();
@@ -211,10 +211,7 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
     let mut new = DeviceObservation::of(sent);
     new.metrics
         .extend((new.metrics.len()..256).map(|n| crate::given::metric(&format!("gone_{n}"))));
-    store
-        .register_device(&new.new_device(sent.device.clone(), |_| true), &invocation())
-        .await
-        .expect("written");
+    answer!(store.register_device(&new.new_device(sent.device.clone(), |_| true)));
     let home = Home::at(store.clone(), at(60 * MINUTE));
     home.query().load().await;
     home.found(&format!("/devices/{id}/latest"), "").await.units()
@@ -334,12 +331,12 @@ async fn registry_write_rows(tables: &TwoTables) -> Vec<Row> {
         )
         .await,
         costs("8a", "edit a device", async |invocation| {
-            let patch = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+            let patch = named("Sensor");
             store.edit_device(&device("new"), &patch, at(0), invocation).await.expect("written");
         })
         .await,
         costs("8b", "put a device into a new room, both or neither", async |invocation| {
-            let patch = DevicePatch { room: Edit::Set(room("attic")), ..DevicePatch::default() };
+            let patch = into_room("attic");
             let moved = store.edit_device(&device("new"), &patch, at(0), invocation).await;
             moved.expect("written");
         })
@@ -378,7 +375,7 @@ async fn deletion_rows(tables: &TwoTables) -> Vec<Row> {
         .await,
         row("13b", "remove 144 readings of a device", {
             let id = device(&device_name(0));
-            let found = store.belongings(&id, 144, &invocation()).await.expect("read");
+            let found = answer!(store.belongings(&id, 144));
             cost(async |invocation| {
                 let removed = store.remove_belongings(&found.found, invocation).await;
                 assert!(removed.cause.is_none());
@@ -387,7 +384,7 @@ async fn deletion_rows(tables: &TwoTables) -> Vec<Row> {
         }),
         row("13c", "end the deletion of a device", {
             let id = device("new");
-            let known = store.deletion(&id, &invocation()).await.expect("read");
+            let known = answer!(store.deletion(&id));
             let known = known.expect("it began");
             cost(async |invocation| {
                 let ended = store.end_deletion(&id, &known, at(99), invocation).await;

@@ -32,8 +32,8 @@ use table::{
 use crate::engine::{Engine, Table};
 use crate::faults::proxy::{Call, Proxy};
 use crate::given::{
-    always, annotation, at, device, device_of, invocation, label, reading_in, room, schema,
-    stored_quarter,
+    always, annotation, at, device, device_of, into_room, invocation, label, named, reading_in,
+    room, schema, stored_quarter,
 };
 use crate::stored::first_page;
 
@@ -175,8 +175,8 @@ async fn each_port_asks_what_it_declares() {
     let new_room = |id| Room::new(room(id), at(5));
     let query = &first_page(always(), Order::Ascending, 10);
     let issued = given::token("a", Scope::Read);
-    let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
-    let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+    let move_to = into_room("room-b");
+    let rename = named("Sensor");
     let begun = &Stay::begun(a.clone(), at(0));
     let stays = &StayQuery { range: always(), after: None, limit: 10 };
     let about = Some(About { name: Some(label("Meter")), ..About::default() });
@@ -205,12 +205,12 @@ async fn each_port_asks_what_it_declares() {
         store.is_indexed(invocation),
         store.search(search, invocation));
     check!(MarkIndexed: store.mark_indexed(at(0), invocation));
-    let named = new.changed(|it| it.name = Some(label("Kitchen"))).expect("a device");
-    let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };
+    let kitchen = new.changed(|it| it.name = Some(label("Kitchen"))).expect("a device");
+    let old = named("Old");
     store.edit_device(&d, &old, at(0), invocation).await.expect("edited");
     check!(IndexDevices:
         store.begin_index("1", invocation),
-        store.index_device(&named, invocation),
+        store.index_device(&kitchen, invocation),
         store.end_index("1", at(0), invocation));
     let restored = store.device(&d, invocation).await.expect("asked").expect("it is registered");
     let behind =
@@ -258,7 +258,7 @@ async fn each_port_asks_what_it_declares() {
         store.all_devices(invocation),
         store.device_page(None, 10, invocation));
     check!(ListDevices: store.all_devices(invocation));
-    let patch = DevicePatch { room: Edit::Set(room("room-c")), ..DevicePatch::default() };
+    let patch = into_room("room-c");
     let other = device("other");
     let registered = device_of([&reading_in("other", 0, "room-a")]);
     Box::pin(store.register_device(&registered, invocation)).await.expect("registered");

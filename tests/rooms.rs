@@ -11,7 +11,7 @@ use table::{EditRegistry as _, RoomVisit};
 
 use crate::engine::Engine;
 use crate::given::{
-    at, device, invocation, placed, reading, register_devices_of, register_room, room, seal,
+    answer, at, device, placed, reading, register_devices_of, register_room, room, seal,
 };
 use crate::home::{Consumer, Home, Options};
 use crate::records;
@@ -85,7 +85,7 @@ impl House {
         for id in HOME {
             let into = Edit::Set("home".parse().expect("an id"));
             let patch = RoomPatch { home: into, ..RoomPatch::default() };
-            home.store.edit_room(&room(id), &patch, &invocation()).await.expect("written");
+            answer!(home.store.edit_room(&room(id), &patch));
         }
         Self { home, sent: 0 }
     }

@@ -3,7 +3,7 @@
 use domain::{Order, Reading, TimeRange};
 use table::{Expected, NoteSeen, PutReadings, RangeQuery, RoomVisit};
 
-use crate::given::invocation;
+use crate::given::{answer, invocation};
 
 /// Stores readings; all of them are stored.
 pub(crate) async fn put(store: &impl PutReadings, readings: &[Reading]) {
@@ -13,7 +13,7 @@ pub(crate) async fn put(store: &impl PutReadings, readings: &[Reading]) {
 
 /// Notes for the first time that a device is seen in a room.
 pub(crate) async fn note_seen(store: &impl NoteSeen, seen: &RoomVisit) {
-    assert!(store.put_seen(seen, Expected::Absent, &invocation()).await.expect("written"));
+    assert!(answer!(store.put_seen(seen, Expected::Absent)));
 }
 
 /// The first page of a range.

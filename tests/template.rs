@@ -8,8 +8,9 @@ mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::given::cases;
 use dynamodb::DynamoStore;
-use local::table_definition::TableDefinition;
+use local::table_definition::{KeyElement, TableDefinition};
 use local::template::Template;
 use serde_json::{Map, Value, json};
 use table::layout::{
@@ -18,6 +19,7 @@ use table::layout::{
 use table::{Action, Permission, Target, keys};
 
 use crate::architecture::rust_files;
+use crate::events::differs;
 use crate::generated::assert_is;
 use crate::source::Source;
 
@@ -39,70 +41,89 @@ fn permissions(package: &str) -> BTreeSet<Permission> {
     ports.iter().copied().flatten().copied().collect()
 }
 
+/// A case is the parameters of a stack. Its statements have the form of those in `tests/events/cases.txt`. They are about
+/// resources by name, and about `Outputs`, `Rules` and `Parameters`; a role's `may` has what it allows, by service.
+#[test]
+fn the_template_says_what_its_cases_say() {
+    for case in cases(include_str!("template/cases.txt")) {
+        let pairs = case.given.split(' ').filter_map(|pair| pair.split_once('='));
+        let document = document(&pairs.collect::<Vec<_>>());
+        for statement in &case.expected {
+            assert_eq!(differs(&document, statement), None, "{case}: {statement}");
+        }
+    }
+}
+
+/// What the cases are about.
+fn document(parameters: &[(&str, &str)]) -> Value {
+    let mut document = template().resources(parameters).expect("resources");
+    let roles: Vec<_> = all(&document, "AWS::IAM::Role").map(|(name, _)| name.to_owned()).collect();
+    for role in roles {
+        let mut may: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for statement in statements_of(&document, &role) {
+            may.entry(service(&statement)).or_default().push(statement);
+        }
+        document[&role]["may"] = json!(may);
+    }
+
+    for section in ["Parameters", "Rules"] {
+        document.insert(section.to_owned(), template().source()[section].clone());
+    }
+    let outputs = template().outputs(parameters).expect("outputs");
+    document.insert("Outputs".to_owned(), outputs.into());
+    document.into()
+}
+
 // ---- The table ---------------------------------------------------------------------------------
 
 #[test]
-fn the_table_has_the_keys_of_the_code() {
-    let table = TableDefinition::own().expect("the template describes a table");
-    let key = |parts: &[(&str, &str)]| -> Vec<(String, String)> {
-        parts.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
-    };
-    let of = |schema: &[local::table_definition::KeyElement]| -> Vec<(String, String)> {
-        schema.iter().map(|part| (part.attribute_name.clone(), part.key_type.clone())).collect()
-    };
-    assert_eq!(of(&table.key_schema), key(&[(keys::PK, "HASH"), (keys::SK, "RANGE")]));
-    let types: BTreeMap<_, _> = table
-        .attribute_definitions
-        .iter()
-        .map(|attribute| (attribute.attribute_name.as_str(), attribute.attribute_type.as_str()))
-        .collect();
-    assert_eq!(types, BTreeMap::from([(keys::PK, "S"), (keys::SK, "S"), (keys::ROOM, "S")]));
+fn the_table_has_the_keys_and_the_indexes_of_the_code() {
+    let default = Layout::default();
+    for (chosen, layout) in [
+        (&[][..], default),
+        (&[("AttributeIndex", "on")], Layout { attribute_index: true, ..default }),
+        (&[("ConditionsIndex", "on")], Layout { conditions_index: true, ..default }),
+        (&[("RoomIndex", "off")], Layout { room_index: false, ..default }),
+    ] {
+        let table = TableDefinition::from_template(template(), chosen).expect("a table");
+        assert_eq!(table.layout(), layout);
+        let key = |partition: &str, sort: &str| {
+            [(partition, "HASH"), (sort, "RANGE")].map(|(name, kind)| format!("{name} {kind}"))
+        };
+        let of = |schema: &[KeyElement]| -> Vec<String> {
+            let parts = schema.iter();
+            parts.map(|part| format!("{} {}", part.attribute_name, part.key_type)).collect()
+        };
+        assert_eq!(of(&table.key_schema), key(keys::PK, keys::SK));
 
-    assert_eq!(table.layout(), Layout::default());
-    let coded: Vec<&Index> = table.layout().indexes().collect();
-    assert_eq!(table.global_secondary_indexes.len(), coded.len());
-    for (deployed, index) in table.global_secondary_indexes.iter().zip(coded) {
-        assert_eq!(deployed.index_name, index.name);
-        let expected = key(&[(index.partition_key, "HASH"), (index.sort_key, "RANGE")]);
-        assert_eq!(of(&deployed.key_schema), expected);
-        assert_eq!(deployed.projection.projection_type, index.projection);
+        let indexes: Vec<&Index> = layout.indexes().collect();
+        assert_eq!(table.global_secondary_indexes.len(), indexes.len());
+        let mut names = BTreeSet::from([keys::PK, keys::SK]);
+        for (deployed, index) in table.global_secondary_indexes.iter().zip(indexes) {
+            assert_eq!(deployed.index_name, index.name);
+            assert_eq!(of(&deployed.key_schema), key(index.partition_key, index.sort_key));
+            assert_eq!(deployed.projection.projection_type, index.projection);
+            let held = &deployed.projection.non_key_attributes;
+            let is_of_conditions = index.name == CONDITIONS_INDEX.name;
+            assert!(if is_of_conditions {
+                *held == CONDITIONS_ATTRIBUTES
+            } else {
+                held.is_empty()
+            });
+            names.extend([index.partition_key, index.sort_key]);
+        }
+        let found: BTreeMap<_, _> = table
+            .attribute_definitions
+            .iter()
+            .map(|attribute| (attribute.attribute_name.as_str(), attribute.attribute_type.as_str()))
+            .collect();
+        let kind = |name| if name == CONDITIONS_INDEX.sort_key { "B" } else { "S" };
+        assert_eq!(found, names.into_iter().map(|name| (name, kind(name))).collect());
+
+        assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
+        assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
+        assert!(table.time_to_live_specification.enabled);
     }
-
-    assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
-    assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
-    assert!(table.time_to_live_specification.enabled);
-}
-
-#[test]
-fn the_index_of_attributes_is_there_for_whom_it_is_switched_on() {
-    let on = [("AttributeIndex", "on")];
-    let table = TableDefinition::from_template(template(), &on).expect("a table");
-    assert_eq!(table.layout(), Layout { attribute_index: true, ..Layout::default() });
-    let deployed = table.global_secondary_indexes.last().expect("an index");
-    assert_eq!(deployed.index_name, ATTRIBUTE_INDEX.name);
-    let parts: Vec<_> = deployed.key_schema.iter().map(|it| it.attribute_name.as_str()).collect();
-    assert_eq!(parts, [ATTRIBUTE_INDEX.partition_key, ATTRIBUTE_INDEX.sort_key]);
-    assert_eq!(deployed.projection.projection_type, ATTRIBUTE_INDEX.projection);
-    let resources = template().resources(&on).expect("resources");
-    assert_eq!(environment(&resources, "query")["ATTRIBUTE_INDEX"], "on");
-}
-
-#[test]
-fn the_table_costs_by_use_up_to_a_ceiling_or_stays_in_the_free_tier() {
-    let on_demand = template().resources(&[("Billing", "on-demand")]).expect("resources");
-    let (_, table) = only(&on_demand, "AWS::DynamoDB::Table");
-    let table = &table["Properties"];
-    assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
-    for throughput in [table, &table["GlobalSecondaryIndexes"][0]] {
-        let ceiling = &throughput["OnDemandThroughput"];
-        assert!(ceiling["MaxWriteRequestUnits"].is_string(), "{throughput}");
-        assert!(ceiling["MaxReadRequestUnits"].is_string(), "{throughput}");
-        assert_eq!(throughput.get("ProvisionedThroughput"), None);
-    }
-
-    let provisioned = resources();
-    let (_, table) = only(&provisioned, "AWS::DynamoDB::Table");
-    assert_eq!(table["Properties"]["BillingMode"], "PROVISIONED", "what a new stack has");
 }
 
 /// The free units are an account's. No choice of an index changes those of the table.
@@ -144,71 +165,11 @@ fn every_choice_of_indexes_fits_in_the_free_units() {
     assert!(used.contains(&25), "{used:?}");
 }
 
-#[test]
-fn without_the_index_nothing_of_it_is_left() {
-    let off = [("RoomIndex", "off")];
-    let table = TableDefinition::from_template(template(), &off).expect("a table");
-    assert!(table.global_secondary_indexes.is_empty());
-    assert_eq!(table.layout(), Layout { room_index: false, ..Layout::default() });
-    let names: Vec<_> =
-        table.attribute_definitions.iter().map(|it| it.attribute_name.as_str()).collect();
-    assert_eq!(names, [keys::PK, keys::SK]);
-    let resources = template().resources(&off).expect("resources");
-    assert_eq!(environment(&resources, "query")["ROOM_INDEX"], "off");
-}
-
-#[test]
-fn the_index_by_conditions_is_as_the_code_has_it_where_it_is_on() {
-    let on = [("ConditionsIndex", "on")];
-    let table = TableDefinition::from_template(template(), &on).expect("a table");
-    assert_eq!(table.layout(), Layout { conditions_index: true, ..Layout::default() });
-    let deployed = table.global_secondary_indexes.iter();
-    let deployed = deployed.filter(|it| it.index_name == CONDITIONS_INDEX.name);
-    let [index] = deployed.collect::<Vec<_>>()[..] else { panic!("one index") };
-    let key: Vec<_> = index.key_schema.iter().map(|part| part.attribute_name.as_str()).collect();
-    assert_eq!(key, [CONDITIONS_INDEX.partition_key, CONDITIONS_INDEX.sort_key]);
-    assert_eq!(index.projection.projection_type, CONDITIONS_INDEX.projection);
-    assert_eq!(index.projection.non_key_attributes, CONDITIONS_ATTRIBUTES);
-    let kind = |name: &str| {
-        let mut all = table.attribute_definitions.iter();
-        all.find(|it| it.attribute_name == name).map(|it| it.attribute_type.as_str())
-    };
-    assert_eq!((kind(key[0]), kind(key[1])), (Some("S"), Some("B")));
-    let resources = template().resources(&on).expect("resources");
-    for package in ["query", "rollup"] {
-        assert_eq!(environment(&resources, package)["CONDITIONS_INDEX"], "on");
-    }
-}
-
-#[test]
-fn the_readings_outlive_the_stack_and_mistakes() {
-    let resources = resources();
-    let (_, table) = only(&resources, "AWS::DynamoDB::Table");
-    assert_eq!(
-        (&table["DeletionPolicy"], &table["UpdateReplacePolicy"]),
-        (&json!("Retain"), &json!("Retain"))
-    );
-    assert_eq!(table["Properties"]["DeletionProtectionEnabled"], true);
-    let recovery = &table["Properties"]["PointInTimeRecoverySpecification"];
-    assert_eq!(recovery["PointInTimeRecoveryEnabled"], true);
-    let off = template().resources(&[("PointInTimeRecovery", "off")]).expect("resources");
-    let (_, off) = only(&off, "AWS::DynamoDB::Table");
-    let recovery = &off["Properties"]["PointInTimeRecoverySpecification"];
-    assert_eq!(recovery["PointInTimeRecoveryEnabled"], false);
-    assert_eq!(
-        table["Properties"].get("TableName"),
-        None,
-        "a fixed name cannot be kept and made anew"
-    );
-}
-
 // ---- The functions -----------------------------------------------------------------------------
 
 #[test]
 fn every_function_is_a_package_built_for_lambda() {
-    let source = template().source().clone();
-    assert_eq!(source["Parameters"]["Architecture"]["Default"], "arm64");
-    let globals = &source["Globals"]["Function"];
+    let globals = &template().source()["Globals"]["Function"];
     assert_eq!(globals["Architectures"], json!([{"Ref": "Architecture"}]));
     assert_eq!(globals["Runtime"], "provided.al2023");
     let resources = resources();
@@ -247,10 +208,6 @@ fn the_environment_is_what_the_code_reads() {
         .filter(|name| !name.starts_with("AWS_"))
         .collect();
     assert_eq!(set, read);
-    let chosen = template().resources(&[("LogEvery", "50")]).expect("resources");
-    let variables = environment(&chosen, "query");
-    assert_eq!(variables["STACK_NAME"], json!({"Ref": "AWS::StackName"}));
-    assert_eq!(variables["LOG_EVERY"], "50");
 }
 
 #[test]
@@ -273,21 +230,6 @@ fn every_function_logs_to_its_own_group_for_a_while() {
     for group in groups {
         let days = number(&resources[group]["Properties"]["RetentionInDays"]);
         assert!((1..=365).contains(&days), "{group}: {days} days");
-    }
-}
-
-#[test]
-fn memory_and_concurrency_are_the_owner_s_to_choose() {
-    let globals = template().source()["Globals"]["Function"].clone();
-    assert_eq!(globals["MemorySize"], json!({"Ref": "MemorySize"}));
-    // Its time is CPU, whose share grows with the memory.
-    assert_eq!(function(&resources(), "query")["MemorySize"], "1024");
-    let chosen = template().resources(&[("ReservedConcurrency", "7")]).expect("resources");
-    for package in ["ingest", "query"] {
-        let reserved = "ReservedConcurrentExecutions";
-        assert_eq!(function(&chosen, package)[reserved], "7");
-        // A new account has 10, and all must stay unreserved.
-        assert_eq!(function(&resources(), package).get(reserved), None);
     }
 }
 
@@ -492,52 +434,6 @@ fn only_who_sends_reads_what_is_secret_of_a_channel() {
     assert_eq!(readers.collect::<Vec<_>>(), ["alerting"]);
 }
 
-#[test]
-fn messages_are_sent_every_minute_and_when_registry_asks() {
-    let resources = resources();
-    let events: Vec<_> = events(&resources, "alerting").collect();
-    let [event] = events[..] else { panic!("one event: {events:?}") };
-    assert_eq!(event["Type"], "Schedule");
-    assert_eq!(event["Properties"]["Schedule"], "rate(1 minute)");
-    let function = function(&resources, "alerting");
-    assert!(number(&function["Timeout"]) < 60, "no two minutes at once");
-    assert_eq!(function["EventInvokeConfig"]["MaximumRetryAttempts"], 0);
-    let name = &environment(&resources, "registry")["ALERTING_FUNCTION"];
-    let name = text(&name["Ref"]);
-    assert_eq!(resources[name]["Properties"]["CodeUri"], "functions/alerting");
-    let own: Vec<_> =
-        statements(&resources, "registry").filter(|it| service(it) == "lambda").collect();
-    let [hint] = &own[..] else { panic!("{own:?}") };
-    assert_eq!(hint["Action"], json!(["lambda:InvokeFunction"]));
-    assert_eq!(hint["Resource"], json!({"Fn::GetAtt": [name, "Arn"]}));
-}
-
-#[test]
-fn alerts_go_to_an_address_of_their_own() {
-    let topic = |parameters: &[(&str, &str)]| {
-        let resources = template().resources(parameters).expect("resources");
-        let topic = resources.get("AlertTopic").cloned();
-        let publishes: Vec<_> =
-            statements(&resources, "alerting").filter(|it| service(it) == "sns").collect();
-        (topic, publishes)
-    };
-    let (none, publishes) = topic(&[]);
-    assert_eq!((none, publishes.len()), (None, 0));
-    let (topic, publishes) = topic(&[("AlertEmail", "a@example.org")]);
-    let subscription = json!([{"Protocol": "email", "Endpoint": "a@example.org"}]);
-    assert_eq!(topic.expect("a topic")["Properties"]["Subscription"], subscription);
-    let [publish] = &publishes[..] else { panic!("{publishes:?}") };
-    assert_eq!(publish["Action"], json!(["sns:Publish"]));
-    assert_eq!(publish["Resource"], json!({"Ref": "AlertTopic"}));
-
-    let known = |parameters: &[(&str, &str)]| {
-        let resources = template().resources(parameters).expect("resources");
-        environment(&resources, "query")["ALERT_TOPIC"].clone()
-    };
-    assert_eq!(known(&[("AlertEmail", "a@example.org")]), json!({"Ref": "AlertTopic"}));
-    assert_eq!(known(&[]), "", "query refuses every topic then");
-}
-
 /// Whether statements about one resource permit an action on the partitions that a request names.
 fn may(statements: &[Value], action: Action, partitions: &[&str]) -> bool {
     let action = format!("dynamodb:{action:?}");
@@ -598,92 +494,6 @@ fn what_is_allowed_by_partition_is_not_allowed_without_one() {
     }
 }
 
-// ---- The stream --------------------------------------------------------------------------------
-
-#[test]
-fn each_consumer_follows_readings_only() {
-    let resources = resources();
-    let (table, _) = only(&resources, "AWS::DynamoDB::Table");
-    let readings = json!({"Keys": {keys::SK: {"S": [{"prefix": keys::READING_PREFIX}]}}});
-    for (package, expected) in [
-        ("registry", json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": readings})),
-        ("rollup", json!({"dynamodb": readings})),
-    ] {
-        let mapping = mapping(&resources, package);
-        assert_eq!(mapping["Stream"], json!({"Fn::GetAtt": [table, "StreamArn"]}));
-        let filters = mapping["FilterCriteria"]["Filters"].as_array().cloned().unwrap_or_default();
-        let [filter] = filters.as_slice() else { panic!("one filter: {filters:?}") };
-        let pattern: Value =
-            serde_json::from_str(text(&filter["Pattern"])).expect("a pattern is JSON");
-        assert_eq!(pattern, expected, "{package}");
-    }
-}
-
-#[test]
-fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
-    let resources = resources();
-    let queue = dead_letter_queue(&resources);
-    let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
-    for package in CONSUMERS {
-        let mapping = mapping(&resources, package);
-        assert_eq!(mapping["StartingPosition"], "TRIM_HORIZON");
-        assert_eq!(mapping["BisectBatchOnFunctionError"], true);
-        assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
-        // The functions put aside what can never be applied; whatever else fails may go on in some hours.
-        let retries = number(&mapping["MaximumRetryAttempts"]);
-        let age = number(&mapping["MaximumRecordAgeInSeconds"]);
-        assert_eq!((retries, age), (1_000, 86_400));
-        if package == "registry" {
-            assert_eq!(number(&mapping["BatchSize"]), 100);
-            // 259,200 invocations a month of the million that are free.
-            assert_eq!(mapping["MaximumBatchingWindowInSeconds"], "10");
-        } else {
-            assert_eq!(number(&mapping["BatchSize"]), 500);
-            assert_eq!(mapping["MaximumBatchingWindowInSeconds"], "60");
-        }
-        assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
-        assert!(queues_of(&resources, package).contains(&arn), "{package}");
-        let variable = &environment(&resources, package)["DEAD_LETTER_QUEUE_URL"];
-        assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
-    }
-    assert_eq!(sends(&resources, "registry"), arn);
-}
-
-#[test]
-fn the_rollup_function_is_invoked_every_minute_and_by_its_own_queue() {
-    let resources = resources();
-    let event = |kind: &str| {
-        let mut found = events(&resources, "rollup").filter(|event| event["Type"] == kind);
-        let event = found.next().unwrap_or_else(|| panic!("no {kind}"));
-        assert!(found.next().is_none(), "one {kind}");
-        &event["Properties"]
-    };
-    assert_eq!(event("Schedule")["Schedule"], "rate(1 minute)");
-
-    let url = &environment(&resources, "rollup")["ROLLUP_QUEUE_URL"];
-    let name = text(&url["Ref"]);
-    let dead_letters = dead_letter_queue(&resources);
-    assert_ne!(name, dead_letters);
-    let queued = event("SQS");
-    assert_eq!(queued["Queue"], json!({"Fn::GetAtt": [name, "Arn"]}));
-    assert_eq!(queued["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
-    assert!((1..=10).contains(&number(&queued["BatchSize"])));
-    let queue = &resources[name]["Properties"];
-    let timeout = number(&function(&resources, "rollup")["Timeout"]);
-    assert_eq!(number(&queue["VisibilityTimeout"]), 6 * timeout);
-    let redrive = json!({
-        "deadLetterTargetArn": {"Fn::GetAtt": [dead_letters, "Arn"]}, "maxReceiveCount": 8,
-    });
-    assert_eq!(queue["RedrivePolicy"], redrive);
-
-    let own = statements(&resources, "rollup").filter(|it| service(it) == "sqs");
-    let own: Vec<_> = own.filter(|it| it["Resource"] == queued["Queue"]).collect();
-    let needed = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage"];
-    let needed = needed.map(|action| format!("sqs:{action}"));
-    let [statement] = own.as_slice() else { panic!("{own:?}") };
-    assert_eq!(actions(statement).collect::<Vec<_>>(), needed);
-}
-
 #[test]
 fn the_functions_know_the_ceilings_of_the_table_and_of_its_index() {
     let ceilings = |parameters: &[(&str, &str)]| {
@@ -699,37 +509,6 @@ fn the_functions_know_the_ceilings_of_the_table_and_of_its_index() {
     assert_eq!(ceilings(&chosen), [json!("40"), json!("30")]);
     assert_eq!(ceilings(&[]), [json!("11"), json!("11")]);
     assert_eq!(ceilings(&[("RoomIndex", "off")]), [json!("12"), json!("12")]);
-}
-
-/// CloudFormation's rules compare for equality only; `config.rs` compares the numbers.
-#[test]
-fn nothing_is_kept_for_ever_whose_rollups_are_not() {
-    let rules = template().source()["Rules"].clone();
-    let for_ever = |parameter: &str| json!({"Fn::Equals": [{"Ref": parameter}, 0]});
-    for (rule, finer, coarser) in [
-        ("QuartersOutliveReadings", "RetentionDays", "QuarterRetentionDays"),
-        ("DaysOutliveQuarters", "QuarterRetentionDays", "DayRetentionDays"),
-    ] {
-        let why = format!("{finer} is 0 (for ever), so {coarser} must be 0 too.");
-        let assertion = json!({"Assert": for_ever(coarser), "AssertDescription": why});
-        let expected = json!({"RuleCondition": for_ever(finer), "Assertions": [assertion]});
-        assert_eq!(rules[rule], expected, "{rule}");
-    }
-}
-
-/// The queue that a function may send to, and nothing else of it.
-fn sends(resources: &Map<String, Value>, package: &str) -> Value {
-    let sends: Vec<_> = statements(resources, package).filter(|it| service(it) == "sqs").collect();
-    let [send] = sends.as_slice() else { panic!("{sends:?}") };
-    assert_eq!(send["Action"], json!(["sqs:SendMessage"]));
-    send["Resource"].clone()
-}
-
-/// The queues that a function may send to.
-fn queues_of(resources: &Map<String, Value>, package: &str) -> Vec<Value> {
-    let statements = statements(resources, package);
-    let sends = statements.filter(|it| actions(it).any(|action| action == "sqs:SendMessage"));
-    sends.map(|it| it["Resource"].clone()).collect()
 }
 
 // ---- Reading the template ----------------------------------------------------------------------
@@ -773,18 +552,6 @@ fn function<'a>(resources: &'a Map<String, Value>, package: &str) -> &'a Value {
 /// A function's variables.
 fn environment<'a>(resources: &'a Map<String, Value>, package: &str) -> &'a Map<String, Value> {
     function(resources, package)["Environment"]["Variables"].as_object().expect("variables")
-}
-
-fn events<'a>(resources: &'a Map<String, Value>, package: &str) -> impl Iterator<Item = &'a Value> {
-    function(resources, package)["Events"].as_object().into_iter().flatten().map(|(_, event)| event)
-}
-
-/// What the stream's event source mapping to a function is told.
-fn mapping<'a>(resources: &'a Map<String, Value>, package: &'a str) -> &'a Value {
-    let found: Vec<_> =
-        events(resources, package).filter(|event| event["Type"] == "DynamoDB").collect();
-    let [event] = found.as_slice() else { panic!("one event: {found:?}") };
-    &event["Properties"]
 }
 
 /// The queue that hands nothing on.

@@ -476,22 +476,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_index_of_attributes_comes_and_goes_as_it_is_told() {
+    async fn indexes_come_and_go_as_they_are_told() {
         let directory = tempfile::tempdir().unwrap();
-        let layout = async |attribute_index| {
+        let indexes = async |conditions_index, attribute_index| {
             let data = Data::Dir(directory.path().to_owned());
-            let options = Options { data, attribute_index, listens: false, ..Options::default() };
-            let system = System::start(options).await.unwrap();
+            let listens = false;
+            let options =
+                Options { data, conditions_index, attribute_index, listens, ..Options::default() };
+            let system = Box::pin(System::start(options)).await.unwrap();
+            let has_conditions = system.engine.has_index(&CONDITIONS_INDEX).unwrap();
             let store = DynamoStore::connect(system.store_config(), Layout::default());
             let invocation = Invocation::until(Deadline::after(TIMEOUT));
             let layout = store.as_laid_out(&invocation).await.unwrap().layout();
             system.shutdown().await.unwrap();
-            (layout.room_index, layout.attribute_index)
+            [layout.room_index, has_conditions, layout.attribute_index]
         };
-        assert_eq!(layout(None).await, (true, false));
-        assert_eq!(layout(Some(true)).await, (true, true));
-        assert_eq!(layout(None).await, (true, true));
-        assert_eq!(layout(Some(false)).await, (true, false));
+        assert_eq!(indexes(None, None).await, [true, false, false]);
+        assert_eq!(indexes(None, Some(true)).await, [true, false, true]);
+        assert_eq!(indexes(Some(true), None).await, [true, true, true]);
+        assert_eq!(indexes(None, None).await, [true, true, true]);
+        assert_eq!(indexes(None, Some(false)).await, [true, true, false]);
+        assert_eq!(indexes(Some(false), None).await, [true, false, false]);
     }
 
     #[tokio::test]
@@ -518,22 +523,6 @@ mod tests {
         system.settle().await.unwrap();
         assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
         system.shutdown().await.unwrap();
-    }
-    #[tokio::test]
-    async fn the_index_by_conditions_comes_and_goes_as_it_is_told() {
-        let directory = tempfile::tempdir().unwrap();
-        let has_index = async |conditions_index| {
-            let data = Data::Dir(directory.path().to_owned());
-            let options = Options { data, conditions_index, listens: false, ..Options::default() };
-            let system = Box::pin(System::start(options)).await.unwrap();
-            let has_index = system.engine.has_index(&CONDITIONS_INDEX).unwrap();
-            system.shutdown().await.unwrap();
-            has_index
-        };
-        assert!(!has_index(None).await);
-        assert!(has_index(Some(true)).await);
-        assert!(has_index(None).await);
-        assert!(!has_index(Some(false)).await);
     }
 
     #[tokio::test]

@@ -21,14 +21,14 @@ use table::{
 
 use super::AlertPorts;
 use crate::engine::Table;
-use crate::given::{always, at, device, invocation, label, range, room};
+use crate::given::{always, answer, at, device, invocation, label, range, room};
 
 const MINUTE: i64 = 60_000;
 
 // ---- Rules and channels ------------------------------------------------------------------------
 
 async fn save(store: &impl AlertPorts, rule: &StoredRule) -> bool {
-    store.put_alert_rule(rule, &invocation()).await.expect("asked")
+    answer!(store.put_alert_rule(rule))
 }
 
 async fn saved(store: &impl AlertPorts, id: &str) -> StoredRule {
@@ -46,18 +46,16 @@ pub(super) async fn a_rule_is_put_only_over_what_was_read(store: &impl AlertPort
     for (rule, is_stored) in [(&first, false), (&second, true), (&second, false), (&first, false)] {
         assert_eq!(save(store, rule).await, is_stored, "{rule:?}");
     }
-    let listed = store.alert_rules(&invocation()).await.expect("read");
-    assert_eq!(listed.found, [second.clone(), other.clone()]);
-    let one = store.alert_rule(&second.id, &invocation()).await.expect("read");
-    assert_eq!(one, Some(second.clone()));
+    assert_eq!(answer!(store.alert_rules()).found, [second.clone(), other.clone()]);
+    assert_eq!(answer!(store.alert_rule(&second.id)), Some(second.clone()));
     for was_there in [true, false] {
         let deleted = store.delete_alert_rule(&second.id, &invocation()).await;
         assert_eq!(deleted.expect("asked"), was_there);
     }
-    assert_eq!(store.alert_rule(&second.id, &invocation()).await.expect("read"), None);
+    assert_eq!(answer!(store.alert_rule(&second.id)), None);
     let late = StoredRule { version: 3, ..second };
     assert!(!save(store, &late).await, "it is deleted");
-    assert_eq!(store.alert_rules(&invocation()).await.expect("read").found, [other]);
+    assert_eq!(answer!(store.alert_rules()).found, [other]);
 }
 
 pub(super) async fn of_rules_saved_at_once_one_is_stored(store: &impl AlertPorts) {
@@ -66,8 +64,7 @@ pub(super) async fn of_rules_saved_at_once_one_is_stored(store: &impl AlertPorts
         (1..9).map(|n| StoredRule { version: 2, ..alert_rule("r", at(n)) }).collect();
     let stored = join_all(rules.iter().map(|rule| save(store, rule))).await;
     let stored: Vec<_> = rules.iter().zip(stored).filter(|it| it.1).map(|it| it.0).collect();
-    let listed = store.alert_rules(&invocation()).await.expect("read").found;
-    assert_eq!(listed.iter().collect::<Vec<_>>(), stored);
+    assert_eq!(answer!(store.alert_rules()).found.iter().collect::<Vec<_>>(), stored);
 }
 
 fn secret(text: &str) -> ChannelSecret {
@@ -76,11 +73,11 @@ fn secret(text: &str) -> ChannelSecret {
 }
 
 async fn secret_of(store: &impl AlertPorts, id: &str) -> Option<ChannelSecret> {
-    store.channel_secret(&channel_id(id), &invocation()).await.expect("read")
+    answer!(store.channel_secret(&channel_id(id)))
 }
 
 async fn channels(store: &impl AlertPorts) -> Vec<StoredChannel> {
-    store.channels(&invocation()).await.expect("read").found
+    answer!(store.channels()).found
 }
 
 pub(super) async fn a_channel_and_its_secret_are_stored_together_or_not_at_all(
@@ -88,7 +85,7 @@ pub(super) async fn a_channel_and_its_secret_are_stored_together_or_not_at_all(
 ) {
     let put = async |channel: &StoredChannel, secret: Option<&str>| {
         let secret = secret.map(self::secret);
-        store.put_channel(channel, secret.as_ref(), &invocation()).await.expect("asked")
+        answer!(store.put_channel(channel, secret.as_ref()))
     };
     let (first, other) = (channel("c"), channel("a"));
     assert!(put(&first, Some("one")).await && put(&other, None).await);
@@ -106,7 +103,7 @@ pub(super) async fn a_channel_and_its_secret_are_stored_together_or_not_at_all(
     assert_eq!(secret_of(store, "c").await, Some(secret("three")));
     assert_eq!(channels(store).await, [other.clone(), third]);
     for _ in 0..2 {
-        store.delete_channel(&channel_id("c"), &invocation()).await.expect("deleted");
+        answer!(store.delete_channel(&channel_id("c")));
         assert_eq!(secret_of(store, "c").await, None);
         assert_eq!(channels(store).await, std::slice::from_ref(&other));
     }
@@ -122,7 +119,7 @@ pub(super) async fn of_edits_of_a_channel_at_once_the_secret_is_that_of_the_one_
         })
         .collect();
     let put = async |(channel, secret): &(StoredChannel, ChannelSecret)| {
-        store.put_channel(channel, Some(secret), &invocation()).await.expect("asked")
+        answer!(store.put_channel(channel, Some(secret)))
     };
     let stored = join_all(edits.iter().map(put)).await;
     let stored: Vec<_> = edits.iter().zip(stored).filter(|it| it.1).map(|it| it.0).collect();
@@ -135,10 +132,8 @@ pub(super) async fn a_channel_that_was_edited_takes_no_note_of_what_it_was(
     store: &impl AlertPorts,
 ) {
     let first = channel("c");
-    store.put_channel(&first, Some(&secret("one")), &invocation()).await.expect("stored");
-    let note = async |known: &StoredChannel, failing| {
-        store.note_channel(known, failing, &invocation()).await.expect("asked")
-    };
+    answer!(store.put_channel(&first, Some(&secret("one"))));
+    let note = async |known: &StoredChannel, failing| answer!(store.note_channel(known, failing));
     let failing = Some(Failing { since: at(1), next: at(2) });
     for failing in [failing, failing, None, failing] {
         assert!(note(&first, failing).await);
@@ -146,11 +141,11 @@ pub(super) async fn a_channel_that_was_edited_takes_no_note_of_what_it_was(
         assert_eq!(channels(store).await, [expected]);
     }
     let second = StoredChannel { version: 2, ..first.clone() };
-    assert!(store.put_channel(&second, None, &invocation()).await.expect("asked"));
+    assert!(answer!(store.put_channel(&second, None)));
     assert!(!note(&first, failing).await, "it has another address");
     assert_eq!(channels(store).await, std::slice::from_ref(&second));
     assert_eq!(secret_of(store, "c").await, Some(secret("one")));
-    store.delete_channel(&second.id, &invocation()).await.expect("deleted");
+    answer!(store.delete_channel(&second.id));
     assert!(!note(&second, failing).await);
     assert_eq!(channels(store).await, []);
 }
@@ -181,7 +176,7 @@ fn judgement(
 }
 
 async fn put(store: &impl AlertPorts, judgement: &NewJudgement) -> JudgementOutcome {
-    store.put_judgement(judgement, &invocation()).await.expect("asked")
+    answer!(store.put_judgement(judgement))
 }
 
 async fn state_of(store: &impl AlertPorts, key: &AlertKey) -> Option<StoredAlertState> {
@@ -191,13 +186,13 @@ async fn state_of(store: &impl AlertPorts, key: &AlertKey) -> Option<StoredAlert
 
 async fn told(store: &impl AlertPorts) -> Vec<ToldMessage> {
     let query = ToldQuery { range: always(), rule: None, after: None, limit: 1_000 };
-    store.told_messages(&query, &invocation()).await.expect("read").listing.found
+    answer!(store.told_messages(&query)).listing.found
 }
 
 /// The messages that a channel is to send at a time, and that nobody is sending.
 async fn waiting(store: &impl AlertPorts, id: &str, now: i64) -> Vec<WaitingMessage> {
-    let page = store.waiting_messages(&channel_id(id), None, 1_000, &invocation()).await;
-    let mut waiting = page.expect("read").listing.found;
+    let page = answer!(store.waiting_messages(&channel_id(id), None, 1_000));
+    let mut waiting = page.listing.found;
     waiting.retain(|message| message.is_free(at(now)));
     waiting
 }
@@ -239,7 +234,7 @@ pub(super) async fn a_rule_that_changed_or_is_gone_tells_nothing(store: &impl Al
     assert!(save(store, &again).await);
     let made = judgement(&rule, &state, [1], &["a"]);
     assert_eq!(put(store, &made).await, JudgementOutcome::RuleChanged);
-    store.delete_alert_rule(&rule.id, &invocation()).await.expect("deleted");
+    answer!(store.delete_alert_rule(&rule.id));
     for judged_by in [&rule, &again] {
         let made = judgement(judged_by, &state, [1], &["a"]);
         assert_eq!(put(store, &made).await, JudgementOutcome::RuleChanged);
@@ -282,12 +277,11 @@ pub(super) async fn of_judgements_at_once_one_of_each_state_is_stored(store: &im
 pub(super) async fn a_test_waits_once(store: &impl AlertPorts) {
     let test = WaitingMessage::test(channel_id("a"), label("Phone"), at(0));
     for is_new in [true, false] {
-        let put = store.put_test_message(&test, &invocation()).await;
-        assert_eq!(put.expect("asked"), is_new);
+        assert_eq!(answer!(store.put_test_message(&test)), is_new);
         assert_eq!(waiting(store, "a", 0).await, std::slice::from_ref(&test));
     }
     let later = WaitingMessage::test(channel_id("a"), label("Phone"), at(1));
-    assert!(store.put_test_message(&later, &invocation()).await.expect("asked"));
+    assert!(answer!(store.put_test_message(&later)));
     assert_eq!(waiting(store, "a", 1).await, [test, later]);
     assert_eq!((told(store).await, waiting(store, "b", 1).await), (Vec::new(), Vec::new()));
 }
@@ -305,7 +299,7 @@ pub(super) async fn as_many_messages_are_told_as_a_transaction_holds(store: &imp
 }
 
 async fn put_state(store: &impl AlertPorts, state: &StoredAlertState) {
-    assert!(store.put_alert_state(state, &invocation()).await.expect("asked"));
+    assert!(answer!(store.put_alert_state(state)));
 }
 
 pub(super) async fn a_state_is_edited_only_as_it_was_read(store: &impl AlertPorts) {
@@ -317,7 +311,7 @@ pub(super) async fn a_state_is_edited_only_as_it_was_read(store: &impl AlertPort
     state.acknowledged = None;
     assert!(state.acknowledge());
     put_state(store, &acknowledged).await;
-    assert!(!store.put_alert_state(&acknowledged, &invocation()).await.expect("asked"), "twice");
+    assert!(!answer!(store.put_alert_state(&acknowledged)), "twice");
     // Who judged what was read before hears of it, and reads again.
     let late = judgement(&rule, &following(&first), [], &[]);
     assert_eq!(put(store, &late).await, JudgementOutcome::StateMoved);
@@ -337,8 +331,7 @@ pub(super) async fn what_was_told_once_is_a_state_too(store: &impl AlertPorts) {
         assert_eq!(state_of(store, &key).await, Some(state.clone()));
         known = Some(state);
     }
-    let due = store.due_alert_states(Timestamp::MAX, None, 10, &invocation()).await;
-    assert_eq!(due.expect("read").listing.found, []);
+    assert_eq!(answer!(store.due_alert_states(Timestamp::MAX, None, 10)).listing.found, []);
 }
 
 /// A walk over pages of `limit`.
@@ -384,10 +377,10 @@ pub(super) async fn states_are_found_by_their_keys_by_rule_and_when_they_are_due
 
     let missing = (0..90).map(|n| alert_key("r", &format!("missing{n}")));
     let asked: Vec<AlertKey> = missing.chain(states.iter().map(|it| it.key.clone())).collect();
-    let mut found = store.alert_states(&asked, &invocation()).await.expect("read").found;
+    let mut found = answer!(store.alert_states(&asked)).found;
     found.sort_by(|a, b| a.key.cmp(&b.key));
     assert_eq!(found, states);
-    assert_eq!(store.alert_states(&[], &invocation()).await.expect("read").found, []);
+    assert_eq!(answer!(store.alert_states(&[])).found, []);
 
     for limit in [1, 5, 12, 13, 1_000] {
         for rule in [None, Some("r"), Some("r-a"), Some("r.a"), Some("none")] {
@@ -436,17 +429,14 @@ pub(super) async fn states_are_deleted_by_rule_or_as_they_were_read(store: &impl
     }
     let known = firing("r-a", "d0");
     put_state(store, &following(&known)).await;
-    let delete = async |version| {
-        store.delete_alert_state(&known.key, version, &invocation()).await.expect("asked")
-    };
+    let delete = async |version| answer!(store.delete_alert_state(&known.key, version));
     assert!(!delete(1).await, "it has moved on");
     assert!(delete(2).await);
     assert!(!delete(2).await, "it is gone");
     for count in [30, 0] {
-        let deleted = store.delete_alert_states(&"r".parse().expect("an id"), &invocation()).await;
-        assert_eq!(deleted.expect("deleted"), count);
+        assert_eq!(answer!(store.delete_alert_states(&"r".parse().expect("an id"))), count);
     }
-    let left = store.alert_state_page(None, None, 100, &invocation()).await.expect("read");
+    let left = answer!(store.alert_state_page(None, None, 100));
     assert_eq!(left.listing.found.len(), 29);
     assert!(left.listing.found.iter().all(|it| it.key.rule.as_str() == "r-a"));
 }
@@ -486,7 +476,7 @@ pub(super) async fn what_was_told_is_walked_newest_first(store: &impl AlertPorts
             let mut query = ToldQuery { range, rule: rule.clone(), after: None, limit };
             let mut found = Vec::new();
             loop {
-                let page = store.told_messages(&query, &invocation()).await.expect("read");
+                let page = answer!(store.told_messages(&query));
                 found.extend(page.listing.found);
                 if !page.has_more {
                     break;
@@ -528,7 +518,7 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     lease(&all[0], MINUTE).await;
     let postponed = lease(&all[1], MINUTE).await;
     let next = at(2 * MINUTE);
-    assert!(store.postpone_waiting(&postponed, next, false, &invocation()).await.expect("asked"));
+    assert!(answer!(store.postpone_waiting(&postponed, next, false)));
     for (now, first) in [(0, 3), (MINUTE - 1, 3), (MINUTE, 1), (2 * MINUTE, 1)] {
         let found = waiting(store, "c", now).await;
         assert_eq!(found[0].told.message.number, first, "{now}");
@@ -565,9 +555,8 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
 pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     wait(store, 1, &[("c", 0)]).await;
     let [known] = &waiting(store, "c", 0).await[..] else { panic!("one") };
-    let lease = async |known: &WaitingMessage, until| {
-        store.lease_waiting(known, at(until), &invocation()).await.expect("asked")
-    };
+    let lease =
+        async |known: &WaitingMessage, until| answer!(store.lease_waiting(known, at(until)));
     let leases = join_all((1..9).map(|n| lease(known, n * 1_000))).await;
     let given: Vec<WaitingMessage> = leases.into_iter().flatten().collect();
     let [first] = &given[..] else { panic!("{given:?}") };
@@ -578,7 +567,7 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     assert_eq!(free, first);
     let second = lease(free, 60_000).await.expect("free");
     assert_eq!(second.attempts, 2);
-    assert!(!store.finish_waiting(first, &invocation()).await.expect("asked"));
+    assert!(!answer!(store.finish_waiting(first)));
     let postpone = async |leased: &WaitingMessage, next, may_have_arrived| {
         let given = invocation();
         store.postpone_waiting(leased, at(next), may_have_arrived, &given).await.expect("asked")
@@ -595,9 +584,9 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let expected = WaitingMessage { attempts: 2, next: at(5), lease: None, ..second.clone() };
     assert_eq!(*again, expected);
     let third = lease(again, 60_000).await.expect("free");
-    assert!(store.finish_waiting(&third, &invocation()).await.expect("asked"));
-    assert!(!store.finish_waiting(&third, &invocation()).await.expect("asked"), "twice");
-    assert!(!store.finish_waiting(known, &invocation()).await.expect("asked"), "without a lease");
+    assert!(answer!(store.finish_waiting(&third)));
+    assert!(!answer!(store.finish_waiting(&third)), "twice");
+    assert!(!answer!(store.finish_waiting(known)), "without a lease");
     assert_eq!(lease(again, 60_000).await, None);
     assert_eq!(waiting(store, "c", MINUTE).await, []);
 }
@@ -605,7 +594,7 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
 // ---- Rechecks, and when the system last ran ----------------------------------------------------
 
 async fn rechecks(store: &impl AlertPorts) -> Vec<Recheck> {
-    store.rechecks(None, 1_000, &invocation()).await.expect("read").listing.found
+    answer!(store.rechecks(None, 1_000)).listing.found
 }
 
 async fn touch(store: &impl AlertPorts, touched: &[(Rechecked, Timestamp)]) {
@@ -616,9 +605,7 @@ async fn touch(store: &impl AlertPorts, touched: &[(Rechecked, Timestamp)]) {
 pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read(
     store: &impl AlertPorts,
 ) {
-    let remove = async |recheck: &Recheck| {
-        store.remove_recheck(recheck, &invocation()).await.expect("asked")
-    };
+    let remove = async |recheck: &Recheck| answer!(store.remove_recheck(recheck));
     let mut known: Option<Recheck> = None;
     for (millis, earliest) in [(50, 50), (90, 50), (50, 50), (20, 20), (30, 20)] {
         touch(store, &[(device("d").into(), at(millis))]).await;
@@ -638,9 +625,8 @@ pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_
 }
 
 pub(super) async fn a_look_at_a_rule_moves_on_until_the_rule_is_touched(store: &impl AlertPorts) {
-    let step = async |recheck: &Recheck, to: &str| {
-        store.move_recheck(recheck, &device(to), &invocation()).await.expect("asked")
-    };
+    let step =
+        async |recheck: &Recheck, to: &str| answer!(store.move_recheck(recheck, &device(to)));
     let rule = Rechecked::Rule("r".parse().expect("an id"));
     touch(store, &[(device("r").into(), at(5)), (rule.clone(), at(9))]).await;
     let [first, of_device] = &rechecks(store).await[..] else { panic!("two") };
@@ -657,11 +643,11 @@ pub(super) async fn a_look_at_a_rule_moves_on_until_the_rule_is_touched(store: &
         let touched = &rechecks(store).await[0];
         assert_eq!((touched.since, &touched.after), (at(9), &None), "it begins anew");
         assert!(!step(moved, "d3").await);
-        assert!(!store.remove_recheck(moved, &invocation()).await.expect("asked"));
+        assert!(!answer!(store.remove_recheck(moved)));
     }
     let last = &rechecks(store).await[0];
     assert!(step(last, "d9").await);
-    assert!(store.remove_recheck(last, &invocation()).await.expect("asked"), "as far as it came");
+    assert!(answer!(store.remove_recheck(last)), "as far as it came");
     assert!(!step(last, "d9").await, "it is gone");
     assert_eq!(rechecks(store).await.len(), 1);
 }
@@ -674,7 +660,7 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
     join_all([3, -4, 5, -20, 7, -1].map(one)).await;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.rechecks(after.as_ref(), 7, &invocation()).await.expect("read");
+        let page = answer!(store.rechecks(after.as_ref(), 7));
         found.extend(page.listing.found);
         if !page.has_more {
             break;
@@ -690,7 +676,7 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
     let again = async |recheck: Recheck| {
         let touched = [(recheck.what.clone(), recheck.since)];
         let (removed, ()) = futures_util::join!(
-            async { store.remove_recheck(&recheck, &invocation()).await.expect("asked") },
+            async { answer!(store.remove_recheck(&recheck)) },
             touch(store, &touched)
         );
         (recheck, removed)
@@ -705,29 +691,25 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
 }
 
 pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl AlertPorts) {
-    assert_eq!(store.running_mark(&invocation()).await.expect("read"), None);
+    assert_eq!(answer!(store.running_mark()), None);
     let mut mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
     let first = mark.clone();
-    let replaced = store.put_running_mark(&first, Expected::Present, &invocation()).await;
-    assert!(!replaced.expect("asked"), "no mark to replace");
+    assert!(!answer!(store.put_running_mark(&first, Expected::Present)), "no mark to replace");
     for n in 1..4 {
         let marks: Vec<_> =
             (0..4).map(|it| RunningMark { at: at(n * 10 + it), ..mark.clone() }).collect();
         let expected = Expected::before(mark.version);
-        let put = async |mark| {
-            store.put_running_mark(mark, expected, &invocation()).await.expect("asked")
-        };
+        let put = async |mark| answer!(store.put_running_mark(mark, expected));
         let stored = join_all(marks.iter().map(put)).await;
         assert_eq!(stored.iter().filter(|is_stored| **is_stored).count(), 1, "{stored:?}");
-        let found = store.running_mark(&invocation()).await.expect("read").expect("a mark");
+        let found = answer!(store.running_mark()).expect("a mark");
         let expected = marks.iter().zip(stored).find(|it| it.1).map(|it| it.0);
         assert_eq!(Some(&found), expected);
         mark = RunningMark { version: found.version + 1, ..found };
         mark.pauses.push(TimeRange::new(at(n), at(n + 1)).expect("a range"));
     }
-    let replaced = store.put_running_mark(&first, Expected::Present, &invocation()).await;
-    assert!(replaced.expect("asked"));
-    assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(first));
+    assert!(answer!(store.put_running_mark(&first, Expected::Present)));
+    assert_eq!(answer!(store.running_mark()), Some(first));
 }
 
 // ---- What is in the table ----------------------------------------------------------------------
@@ -736,14 +718,12 @@ pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl
 pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(table: &Table) {
     let store = table.store();
     let rule = saved(&store, "r").await;
-    let put_channel = store.put_channel(&channel("c"), Some(&secret("one")), &invocation()).await;
-    assert!(put_channel.expect("asked"));
+    assert!(answer!(store.put_channel(&channel("c"), Some(&secret("one")))));
     let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
     touch(&store, &[(device("d").into(), at(0))]).await;
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    let noted = store.put_running_mark(&mark, Expected::Absent, &invocation()).await;
-    assert!(noted.expect("asked"));
+    assert!(answer!(store.put_running_mark(&mark, Expected::Absent)));
     let number = "00000000000000000001";
     let seconds = |days: i64| (at(0).as_millis() / 1_000 + days * 86_400).to_string();
     for (pk, sk, names, expires) in [
@@ -783,7 +763,7 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
 pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table) {
     let store = table.store();
     let rule = saved(&store, "r").await;
-    assert!(store.put_channel(&channel("c"), None, &invocation()).await.expect("asked"));
+    assert!(answer!(store.put_channel(&channel("c"), None)));
     let made = judgement(&rule, &due_at(alert_key("r", "d"), Some(0)), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
     touch(&store, &[(device("d").into(), at(0))]).await;
@@ -800,51 +780,45 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
         let item = json!({"pk": {"S": pk}, "sk": {"S": sk}, "due": past, "next": past});
         table.put_item(item).await;
     }
-    let rules = store.alert_rules(&invocation()).await.expect("read");
+    let rules = answer!(store.alert_rules());
     assert_eq!((rules.found.len(), rules.unreadable.len()), (1, 1));
     assert_eq!(
         chain(&rules.unreadable[0]),
         "the item ALERT#RULES a: ver is missing or has another type"
     );
-    let channels = store.channels(&invocation()).await.expect("read");
+    let channels = answer!(store.channels());
     assert_eq!((channels.found.len(), channels.unreadable.len()), (1, 1));
     let keys = [alert_key("r", "a"), alert_key("r", "d")];
-    let states = store.alert_states(&keys, &invocation()).await.expect("read");
+    let states = answer!(store.alert_states(&keys));
     assert_eq!((states.found.len(), states.unreadable.len()), (1, 1));
-    let due = store.due_alert_states(at(0), None, 10, &invocation()).await.expect("read").listing;
+    let due = answer!(store.due_alert_states(at(0), None, 10)).listing;
     assert_eq!((due.found.len(), due.unreadable.len()), (1, 1));
     let query = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
-    let told = store.told_messages(&query, &invocation()).await.expect("read").listing;
+    let told = answer!(store.told_messages(&query)).listing;
     assert_eq!((told.found.len(), told.unreadable.len()), (1, 1));
     let id: ChannelId = channel_id("c");
     let waiting = store.waiting_messages(&id, None, 10, &invocation()).await;
     let waiting = waiting.expect("read").listing;
     assert_eq!((waiting.found.len(), waiting.unreadable.len()), (1, 1));
-    let rechecks = store.rechecks(None, 10, &invocation()).await.expect("read").listing;
+    let rechecks = answer!(store.rechecks(None, 10)).listing;
     assert_eq!((rechecks.found.len(), rechecks.unreadable.len()), (1, 1));
     let damaged = store.running_mark(&invocation()).await.expect_err("it is damaged");
     assert!(matches!(damaged, StoreError::Unreadable(_)), "{damaged:?}");
     // What is damaged can be replaced, or deleted with the rest.
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    let replaced = store.put_running_mark(&mark, Expected::Present, &invocation()).await;
-    assert!(replaced.expect("asked"));
-    assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(mark));
+    assert!(answer!(store.put_running_mark(&mark, Expected::Present)));
+    assert_eq!(answer!(store.running_mark()), Some(mark));
     touch(&store, &[(device("a").into(), at(0))]).await;
     assert_eq!(self::rechecks(&store).await.len(), 2);
-    let deleted = store.delete_alert_states(&rule.id, &invocation()).await;
-    assert_eq!(deleted.expect("deleted"), 2);
-    assert!(
-        store.delete_alert_rule(&"a".parse().expect("an id"), &invocation()).await.expect("asked")
-    );
+    assert_eq!(answer!(store.delete_alert_states(&rule.id)), 2);
+    assert!(answer!(store.delete_alert_rule(&"a".parse().expect("an id"))));
 }
 
 /// The alerts of a device are deleted by whoever judges, which knows their rules.
 pub(super) async fn a_device_that_is_deleted_takes_no_alert_with_it(table: &Table) {
     let store = table.store();
     let rule = saved(&store, "r").await;
-    assert!(
-        store.put_channel(&channel("c"), Some(&secret("one")), &invocation()).await.expect("asked")
-    );
+    assert!(answer!(store.put_channel(&channel("c"), Some(&secret("one")))));
     let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
     touch(&store, &[(device("d").into(), at(0))]).await;
@@ -853,7 +827,7 @@ pub(super) async fn a_device_that_is_deleted_takes_no_alert_with_it(table: &Tabl
     assert_eq!(before.len(), 7);
     // Also of devices that are called like a part of their keys.
     for id in ["d", "r", "c", "device:d", "ALERT", "RULES"] {
-        let found = store.belongings(&device(id), 100, &invocation()).await.expect("read");
+        let found = answer!(store.belongings(&device(id), 100));
         assert_eq!(found.found.len(), usize::from(id == "d"), "{id}");
         let removed = store.remove_belongings(&found.found, &invocation()).await;
         assert!(removed.cause.is_none());

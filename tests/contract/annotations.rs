@@ -4,7 +4,7 @@ use domain::{Annotated, Annotation, TimeRange};
 use table::{AnnotationPage, AnnotationQuery};
 
 use super::Ports;
-use crate::given::{always, annotation, at, invocation, label, range};
+use crate::given::{always, annotation, answer, at, label, range};
 
 const HOUR: i64 = 3_600_000;
 
@@ -19,12 +19,12 @@ fn about(text: &str, from: i64) -> Annotation {
 
 async fn put(store: &impl Ports, all: &[Annotation]) {
     for annotation in all {
-        store.put_annotation(annotation, &invocation()).await.expect("written");
+        answer!(store.put_annotation(annotation));
     }
 }
 
 async fn page(store: &impl Ports, query: &AnnotationQuery) -> AnnotationPage {
-    store.annotations(query, &invocation()).await.expect("read")
+    answer!(store.annotations(query))
 }
 
 async fn found(store: &impl Ports, range: TimeRange, about: Option<&Annotated>) -> Vec<Annotation> {
@@ -99,8 +99,7 @@ pub(super) async fn an_annotation_is_replaced_and_deleted_for_good(store: &impl 
         }
     }
     for was_there in [true, false] {
-        let deleted = store.delete_annotation(&first.id, &invocation()).await.expect("asked");
-        assert_eq!(deleted, was_there);
+        assert_eq!(answer!(store.delete_annotation(&first.id)), was_there);
         assert_eq!(found(store, always(), None).await, []);
     }
 }

@@ -7,23 +7,22 @@ use table::{
 };
 
 use super::ConditionsPorts;
-use crate::given::{at, device, invocation, reading, schema, stored_quarter};
+use crate::given::{answer, at, device, reading, schema, stored_quarter};
 
 const QUARTER: i64 = 900_000;
 
 async fn put_schema(store: &impl ConditionsPorts, version: u8, expected: Expected) -> bool {
-    let put = store.put_conditions_schema(&schema(version), expected, &invocation()).await;
-    put.expect("asked")
+    answer!(store.put_conditions_schema(&schema(version), expected))
 }
 
 async fn stored_schema(store: &impl ConditionsPorts) -> Option<StoredSchema> {
-    store.conditions_schema(&invocation()).await.expect("read")
+    answer!(store.conditions_schema())
 }
 
 pub(super) async fn a_schema_is_put_only_over_what_was_read(store: &impl ConditionsPorts) {
     assert!(store.has_conditions_index());
     assert_eq!(stored_schema(store).await, None);
-    assert_eq!(store.indexing(&invocation()).await.expect("read"), Indexing::Unset);
+    assert_eq!(answer!(store.indexing()), Indexing::Unset);
     assert!(!put_schema(store, 1, Expected::Version(0)).await);
     assert!(put_schema(store, 1, Expected::Absent).await);
     assert!(!put_schema(store, 1, Expected::Absent).await, "twice");
@@ -32,12 +31,11 @@ pub(super) async fn a_schema_is_put_only_over_what_was_read(store: &impl Conditi
     let stored = StoredSchema { schema: schema(2), is_ready: false };
     assert_eq!(stored_schema(store).await, Some(stored));
     let by = Indexing::By(schema(2).into());
-    assert_eq!(store.indexing(&invocation()).await.expect("read"), by);
+    assert_eq!(answer!(store.indexing()), by);
 }
 
 pub(super) async fn only_the_stored_schema_becomes_ready(store: &impl ConditionsPorts) {
-    let ready =
-        async |version| store.set_conditions_ready(version, &invocation()).await.expect("asked");
+    let ready = async |version| answer!(store.set_conditions_ready(version));
     assert!(!ready(1).await, "there is none");
     put_schema(store, 1, Expected::Absent).await;
     assert!(ready(1).await && ready(1).await, "twice");
@@ -54,16 +52,16 @@ async fn an_index_that_was_off_is_not_complete() {
     let table = engine.table_of(&[("ConditionsIndex", "on")]).await;
     let store = table.store();
     put_schema(&store, 1, Expected::Absent).await;
-    assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
-    store.distrust_conditions(&invocation()).await.expect("the index is there");
+    assert!(answer!(store.set_conditions_ready(1)));
+    answer!(store.distrust_conditions());
     assert!(stored_schema(&store).await.expect("there is one").is_ready);
     let off = table.store_without_conditions_index();
     for _ in 0..2 {
-        off.distrust_conditions(&invocation()).await.expect("written");
+        answer!(off.distrust_conditions());
         assert!(!stored_schema(&store).await.expect("there is one").is_ready);
     }
     let empty = engine.table_of(&[("ConditionsIndex", "off")]).await.store();
-    empty.distrust_conditions(&invocation()).await.expect("there is no schema");
+    answer!(empty.distrust_conditions());
     assert_eq!(stored_schema(&store).await.map(|it| it.schema), Some(schema(1)));
 }
 
@@ -78,7 +76,7 @@ fn rollup(id: &str, n: i64, values: (&str, &str), indexing: &Indexing) -> Stored
 }
 
 async fn put(store: &impl ConditionsPorts, rollup: &StoredRollup, expected: Expected) -> bool {
-    store.put_rollup(rollup, expected, &invocation()).await.expect("asked")
+    answer!(store.put_rollup(rollup, expected))
 }
 
 fn by(version: u8) -> Indexing {
@@ -94,7 +92,7 @@ async fn page(
 ) -> ConditionsPage {
     let device = &device("d");
     let query = ConditionsQuery { device, month: at(0), first, last, after, limit };
-    store.indexed_quarters(&query, &invocation()).await.expect("asked")
+    answer!(store.indexed_quarters(&query))
 }
 
 const ALL: (&[u8], &[u8]) = (&[1, 0, 0, 0], &[1, 255, 255, 255]);
@@ -169,7 +167,7 @@ pub(super) async fn a_rollup_by_an_older_schema_replaces_none(store: &impl Condi
     };
     let first = stored(1, &by(2));
     assert!(put(store, &first, Expected::Absent).await);
-    assert_eq!(store.rollup(&first.key, &invocation()).await.expect("read"), Some(first));
+    assert_eq!(answer!(store.rollup(&first.key)), Some(first));
     for older in [&Indexing::Unset, &by(1)] {
         assert!(!put(store, &stored(2, older), Expected::Version(1)).await, "{older:?}");
     }

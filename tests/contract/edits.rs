@@ -14,7 +14,9 @@ use table::{Edited, UpdateOutcome};
 use super::Ports;
 use super::registry::{device_now, registered};
 use super::stays::stays_of;
-use crate::given::{at, device, invocation, label, metric, number, room, tags, unit};
+use crate::given::{
+    answer, at, device, into_room, label, metric, named, number, patch_of, room, tags, unit,
+};
 
 async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Edited, DevicePatchError> {
     edit_at(store, patch, 0).await
@@ -25,7 +27,7 @@ async fn edit_at(
     patch: &DevicePatch,
     now: i64,
 ) -> UpdateOutcome<Edited, DevicePatchError> {
-    store.edit_device(&device("d"), patch, at(now), &invocation()).await.expect("asked")
+    answer!(store.edit_device(&device("d"), patch, at(now)))
 }
 
 async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
@@ -87,10 +89,10 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
         assert_eq!(edit(store, &patch).await, UpdateOutcome::ConditionFailed(None));
     }
     let patch = RoomPatch { name: Edit::Set(label("Kitchen")), ..RoomPatch::default() };
-    let asked = store.edit_room(&room("room-a"), &patch, &invocation()).await.expect("asked");
+    let asked = answer!(store.edit_room(&room("room-a"), &patch));
     assert_eq!(asked, UpdateOutcome::ConditionFailed(None));
-    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
+    assert_eq!(answer!(store.devices()).found, []);
+    assert_eq!(answer!(store.rooms()).found, []);
 }
 
 pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
@@ -100,10 +102,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         hold: Edit::Set(TimeDelta::minutes(5)),
         ..MetricPatch::default()
     };
-    let of_metric = |settings: &MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), Some(settings.clone()))].into(),
-        ..DevicePatch::default()
-    };
+    let of_metric = |settings: &MetricPatch| patch_of("temperature", settings.clone());
     edited(store, &of_metric(&power)).await;
     let now = edited(store, &everything()).await;
     assert_eq!(now.name().cloned(), Some(label("Smart meter")));
@@ -182,16 +181,13 @@ pub(super) async fn edited_twice_is_edited_once(store: &impl Ports) {
 pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     registered(store, "d").await;
     let before = edited(store, &everything()).await;
-    let patch = DevicePatch { name: Edit::Set(label("Meter")), ..DevicePatch::default() };
+    let patch = named("Meter");
     let now = edited(store, &patch).await;
     let named = before.changed(|it| (it.name, it.version) = (Some(label("Meter")), 2));
     assert_eq!(named.as_ref(), Ok(&now));
 
     let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
-    let patch = DevicePatch {
-        metrics: [(metric("temperature"), Some(settings))].into(),
-        ..DevicePatch::default()
-    };
+    let patch = patch_of("temperature", settings);
     let before = now;
     let now = edited(store, &patch).await;
     let expected = before.changed(|it| {
@@ -204,10 +200,7 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
 
 pub(super) async fn each_change_of_what_is_folded_has_a_number(store: &impl Ports) {
     registered(store, "d").await;
-    let change = |patch: MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), Some(patch))].into(),
-        ..DevicePatch::default()
-    };
+    let change = |patch: MetricPatch| patch_of("temperature", patch);
     let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
     assert_eq!(edited(store, &change(counter)).await.fold_settings().number, 1);
     let verdicts = Edit::Set([(at(6), Verdict::Accept)].into());
@@ -217,7 +210,7 @@ pub(super) async fn each_change_of_what_is_folded_has_a_number(store: &impl Port
     let extent = Extent { first: at(6), last: at(6) };
     assert_eq!(now.fold_settings().changed_since(1), Some(extent), "of the others nothing changes");
     assert_eq!(now.fold_settings().changed_since(0), Some(Extent::ALL));
-    let name = DevicePatch { name: Edit::Set(label("Meter")), ..DevicePatch::default() };
+    let name = named("Meter");
     assert_eq!(*edited(store, &name).await.fold_settings(), *now.fold_settings());
     assert_eq!(
         *edited(store, &judged).await.fold_settings(),
@@ -233,10 +226,7 @@ pub(super) async fn changes_at_once_have_numbers_of_their_own(store: &impl Ports
         let kind = Edit::Set(MetricKind::Counter);
         let tolerance = Edit::Set(number(tolerance));
         let patch = MetricPatch { kind, tolerance, ..MetricPatch::default() };
-        DevicePatch {
-            metrics: [(metric("temperature"), Some(patch))].into(),
-            ..DevicePatch::default()
-        }
+        patch_of("temperature", patch)
     };
     let patches = tolerances.map(change);
     join_all(patches.iter().map(|patch| edit(store, patch))).await;
@@ -272,18 +262,8 @@ pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
 
 pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     registered(store, "d").await;
-    let names = [
-        "count",
-        "min",
-        "hour",
-        "name",
-        "unit",
-        "kind",
-        "metrics",
-        "modulus",
-        "size",
-        "first_seen",
-    ];
+    let names: Vec<&str> =
+        "count min hour name unit kind metrics modulus size first_seen".split(' ').collect();
     learn(store, &names).await;
     let settings = MetricPatch {
         kind: Edit::Set(MetricKind::Counter),
@@ -368,22 +348,22 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     let mut other = patch.clone();
     other.metrics.insert(metric("humidity"), Some(MetricPatch::default()));
     assert_eq!(edit_at(store, &other, 5).await, unknown("humidity"));
-    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
+    assert_eq!(answer!(store.room(&new.id)), None);
 
     let UpdateOutcome::Updated(edited) = edit_at(store, &patch, 5).await else { panic!("written") };
     let Edited { device: now, room: registered } = edited;
     assert_eq!((now.place().room(), registered), (Some(&new.id), Some(new.clone())));
     assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
-    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
+    assert_eq!(answer!(store.room(&new.id)), Some(new.clone()));
 
     // Into another room and back: the room is there.
-    let into = |id| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
+    let into = |id| into_room(id);
     edit_at(store, &into("room-c"), 7).await;
     let UpdateOutcome::Updated(edited) = edit_at(store, &into("room-b"), 9).await else {
         panic!("written")
     };
     assert_eq!(edited.room, Some(new.clone()));
-    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new));
+    assert_eq!(answer!(store.room(&new.id)), Some(new));
     other.name = Edit::Set(label("not this"));
     assert_eq!(edit_at(store, &other, 9).await, unknown("humidity"));
 }
@@ -405,12 +385,12 @@ pub(super) async fn rooms_chosen_at_once_are_one_after_the_other(store: &impl Po
     assert_eq!((open.since, open.until), (at(7), None));
     let spans: Vec<_> = stays.iter().map(|stay| (stay.since, stay.until)).collect();
     assert_eq!(spans, [(at(5), Some(at(6))), (at(6), Some(at(7)))]);
-    assert_eq!(store.rooms(&invocation()).await.expect("read").found.len(), 3);
+    assert_eq!(answer!(store.rooms()).found.len(), 3);
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {
     let before = Room::new(room("room-a"), at(0));
-    store.register_room(&before, &invocation()).await.expect("written");
+    answer!(store.register_room(&before));
     let named = Room { name: Some(label("Kitchen")), ..before.clone() };
     for (name, expected) in [
         (Edit::Set(label("Kitchen")), &named),
@@ -420,16 +400,15 @@ pub(super) async fn a_room_has_a_name(store: &impl Ports) {
         (Edit::Clear, &before),
     ] {
         let patch = RoomPatch { name, ..RoomPatch::default() };
-        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
+        let asked = answer!(store.edit_room(&before.id, &patch));
         assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
-        let now = store.room(&before.id, &invocation()).await.expect("read");
-        assert_eq!(now.as_ref(), Some(expected));
+        assert_eq!(answer!(store.room(&before.id)).as_ref(), Some(expected));
     }
 }
 
 pub(super) async fn a_room_has_a_home(store: &impl Ports) {
     let before = Room { name: Some(label("Kitchen")), ..Room::new(room("room-a"), at(0)) };
-    store.register_room(&before, &invocation()).await.expect("written");
+    answer!(store.register_room(&before));
     let home: HomeId = "home-a".parse().expect("an id");
     let housed = Room { home: Some(home.clone()), ..before.clone() };
     for (home, expected) in [
@@ -439,16 +418,15 @@ pub(super) async fn a_room_has_a_home(store: &impl Ports) {
         (Edit::Clear, &before),
     ] {
         let patch = RoomPatch { home, ..RoomPatch::default() };
-        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
+        let asked = answer!(store.edit_room(&before.id, &patch));
         assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
-        let listed = store.rooms(&invocation()).await.expect("read").found;
-        assert_eq!(listed, std::slice::from_ref(expected));
+        assert_eq!(answer!(store.rooms()).found, std::slice::from_ref(expected));
     }
 }
 
 pub(super) async fn a_room_is_said_to_be_outside(store: &impl Ports) {
     let before = Room { name: Some(label("Garden")), ..Room::new(room("room-a"), at(0)) };
-    store.register_room(&before, &invocation()).await.expect("written");
+    answer!(store.register_room(&before));
     let said = |outside| Room { outside, ..before.clone() };
     for (outside, expected) in [
         (Edit::Set(true), Some(true)),
@@ -457,10 +435,9 @@ pub(super) async fn a_room_is_said_to_be_outside(store: &impl Ports) {
         (Edit::Clear, None),
     ] {
         let patch = RoomPatch { outside, ..RoomPatch::default() };
-        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
+        let asked = answer!(store.edit_room(&before.id, &patch));
         assert_eq!(asked, UpdateOutcome::Updated(said(expected)));
-        let listed = store.rooms(&invocation()).await.expect("read").found;
-        assert_eq!(listed, [said(expected)]);
+        assert_eq!(answer!(store.rooms()).found, [said(expected)]);
     }
 }
 
@@ -472,8 +449,5 @@ pub(super) async fn nothing_edited_is_nothing_changed(store: &impl Ports) {
 async fn learn(store: &impl Ports, names: &[&str]) {
     let metrics: BTreeSet<_> = names.iter().map(|name| metric(name)).collect();
     let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
-    store
-        .update_device(&device_now(store, "d").await, &learned, &invocation())
-        .await
-        .expect("asked");
+    answer!(store.update_device(&device_now(store, "d").await, &learned));
 }

@@ -12,7 +12,7 @@ use table::{
 use super::ranges::pages;
 use super::registry::registered;
 use crate::engine::Table;
-use crate::given::{always, at, device, invocation, label, reading_in, room};
+use crate::given::{always, answer, at, device, invocation, label, reading_in, room};
 use crate::stored::{first_page, put};
 
 pub(super) async fn a_reading_is_one_item(table: &Table) {
@@ -55,7 +55,7 @@ pub(super) async fn a_registration_is_one_item(table: &Table) {
     }]);
     assert_eq!(Value::from(table.items("DEVICE").await), expected);
     let room = Room { name: Some(label("Kitchen")), ..Room::new(room("room-a"), at(0)) };
-    store.register_room(&room, &invocation()).await.expect("written");
+    answer!(store.register_room(&room));
     let expected = json!([{
         "pk": {"S": "ROOM"},
         "sk": {"S": "room-a"},
@@ -90,17 +90,17 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
             }
         }
     }
-    let devices = store.devices(&invocation()).await.expect("read");
+    let devices = answer!(store.devices());
     assert_eq!(devices.found, [known]);
     let named: Vec<_> = devices.unreadable.iter().map(|item| chain(item)).collect();
     let missing = "first_seen is missing or has another type";
     assert_eq!(named[0], format!("the item DEVICE e: {missing}"));
     assert!(named[1].starts_with("the item DEVICE e#f: "), "{named:?}");
-    let rooms = store.rooms(&invocation()).await.expect("read");
+    let rooms = answer!(store.rooms());
     assert_eq!(rooms.found, []);
     assert_eq!(chain(&rooms.unreadable[0]), format!("the item ROOM room-z: {missing}"));
     let asked = [device("d"), device("e"), device("f")];
-    let found = store.find_devices(&asked, &invocation()).await.expect("read");
+    let found = answer!(store.find_devices(&asked));
     assert_eq!((found.found.len(), found.unreadable.len()), (1, 1));
     let error = store.device(&device("e"), &invocation()).await.expect_err("damaged");
     assert!(chain(&error).contains("the item DEVICE e: "), "{}", chain(&error));

@@ -11,7 +11,7 @@ use table::{BegunDeletion, Edited, UpdateOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
-use crate::given::{at, device, invocation, metric, number, unit};
+use crate::given::{answer, at, device, number, patch_of, unit};
 
 type Outcome = UpdateOutcome<Edited, DevicePatchError>;
 
@@ -22,7 +22,7 @@ async fn behind(store: &impl Ports, id: &str, meter: Edit<&str>) -> Outcome {
         Edit::Set(meter) => Edit::Set(device(meter)),
     };
     let patch = DevicePatch { behind, ..DevicePatch::default() };
-    store.edit_device(&device(id), &patch, at(0), &invocation()).await.expect("asked")
+    answer!(store.edit_device(&device(id), &patch, at(0)))
 }
 
 async fn put_behind(store: &impl Ports, id: &str, meter: &str) {
@@ -41,7 +41,7 @@ fn circle(device_id: &str, meter: &str) -> Outcome {
 /// The meter of each of these devices.
 async fn meters(store: &impl Ports, ids: &[&str]) -> BTreeMap<DeviceId, Option<DeviceId>> {
     let ids: Vec<DeviceId> = ids.iter().map(|id| device(id)).collect();
-    let found = store.find_devices(&ids, &invocation()).await.expect("read").found;
+    let found = answer!(store.find_devices(&ids)).found;
     found.into_iter().map(|it| (it.id().clone(), it.behind().cloned())).collect()
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn a_meter_knows_who_is_behind_it(store: &impl Ports) {
 }
 
 async fn begun(store: &impl Ports, id: &str) -> BegunDeletion {
-    store.begin_deletion(&device(id), at(5), &invocation()).await.expect("asked")
+    answer!(store.begin_deletion(&device(id), at(5)))
 }
 
 pub(super) async fn a_meter_with_devices_behind_it_is_not_deleted(store: &impl Ports) {
@@ -176,15 +176,10 @@ pub(super) async fn a_device_put_behind_a_meter_or_the_meter_deleted_not_both(st
 
 pub(super) async fn settings_are_checked_on_what_is_stored(store: &impl Ports) {
     registered(store, "d").await;
-    let patch = |settings: MetricPatch| DevicePatch {
-        metrics: [(metric("temperature"), Some(settings))].into(),
-        ..DevicePatch::default()
-    };
+    let patch = |settings: MetricPatch| patch_of("temperature", settings);
     let modulus =
         patch(MetricPatch { modulus: Edit::Set(number("1000")), ..MetricPatch::default() });
-    let edit = async |patch: &DevicePatch| {
-        store.edit_device(&device("d"), patch, at(0), &invocation()).await.expect("asked")
-    };
+    let edit = async |patch: &DevicePatch| answer!(store.edit_device(&device("d"), patch, at(0)));
     match edit(&modulus).await {
         UpdateOutcome::ConditionFailed(Some(why)) => {
             assert_eq!(why.field(), "metrics.temperature.modulus");

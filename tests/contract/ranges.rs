@@ -4,20 +4,20 @@ use domain::{DeviceId, Order, Reading, Timestamp};
 use table::{Page, RangeQuery, ReadingKey};
 
 use super::Ports;
-use crate::given::{always, at, device, invocation, range, reading, reading_in, room};
+use crate::given::{always, answer, at, device, range, reading, reading_in, room};
 use crate::stored::{first_page, put};
 
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
 async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page {
-    store.device_readings(&device(id), query, &invocation()).await.expect("read")
+    answer!(store.device_readings(&device(id), query))
 }
 
 /// The pages of `d` and of `room-a`, where it is.
 pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page; 2] {
     let devices = [device("d")];
-    let of_room = store.room_readings(&room("room-a"), &devices, query, &invocation()).await;
-    [of_device(store, "d", query).await, of_room.expect("read")]
+    let of_room = answer!(store.room_readings(&room("room-a"), &devices, query));
+    [of_device(store, "d", query).await, of_room]
 }
 
 /// The offsets of all readings of a device in a range.
@@ -36,8 +36,7 @@ async fn walk_room(
     let mut all = Vec::new();
     // More pages than any walk here has: one that goes round in circles must end, too.
     for _ in 0..1_000 {
-        let page =
-            store.room_readings(&room(id), devices, &query, &invocation()).await.expect("read");
+        let page = answer!(store.room_readings(&room(id), devices, &query));
         assert!(page.readings.len() <= query.limit);
         assert!(
             page.readings.len() == query.limit || !page.has_more,
@@ -215,8 +214,8 @@ pub(super) async fn nothing_is_found_where_nothing_is(store: &impl Ports) {
         let page = of_device(store, "e", &query).await;
         assert!(page.readings.is_empty() && !page.has_more);
         for devices in [&[][..], &[device("e")]] {
-            let page = store.room_readings(&room("room-b"), devices, &query, &invocation()).await;
-            assert!(page.expect("read").readings.is_empty());
+            let page = answer!(store.room_readings(&room("room-b"), devices, &query));
+            assert!(page.readings.is_empty());
         }
     }
 }

@@ -6,14 +6,14 @@ use futures_util::future::join_all;
 use table::{Added, RangeQuery};
 
 use super::Ports;
-use crate::given::{always, device, invocation, placed, reading, reading_in};
+use crate::given::{always, answer, device, invocation, placed, reading, reading_in};
 use crate::stored::{first_page, put};
 
 /// All readings of a device, oldest first, whatever was acknowledged before.
 pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
     let page = first_page(always(), Order::Ascending, 10_000);
     let query = RangeQuery { consistent: true, ..page };
-    let page = store.device_readings(&device(id), &query, &invocation()).await.expect("read");
+    let page = answer!(store.device_readings(&device(id), &query));
     assert!(!page.has_more);
     page.readings
 }
@@ -41,68 +41,24 @@ pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
 }
 
 pub(super) async fn the_extremes_of_numbers_are_exact(store: &impl Ports) {
-    let values = [
-        "0",
-        "1E-130",
-        "-1E-130",
-        "9.99E125",
-        "-9.99E125",
-        "99999999999999999999999999999999999999",
-        "9.9999999999999999999999999999999999999E125",
-        "-9.9999999999999999999999999999999999999E125",
-        "1.2345678901234567890123456789012345678E-130",
-        "12345678901234567890.123456789012345678",
-        "0.00000000000000000000000000000000000001",
-        "0.1",
-        "100000000000000000000000000000000000000000",
-        "1E40",
-        "1E-40",
-    ];
+    let values = "0 1E-130 -1E-130 9.99E125 -9.99E125 99999999999999999999999999999999999999 \
+         9.9999999999999999999999999999999999999E125 \
+         -9.9999999999999999999999999999999999999E125 \
+         1.2345678901234567890123456789012345678E-130 12345678901234567890.123456789012345678 \
+         0.00000000000000000000000000000000000001 0.1 100000000000000000000000000000000000000000 \
+         1E40 1E-40";
     let readings: Vec<_> =
-        (0..).zip(values).map(|(n, value)| reading("d", n, &[("co2", value)])).collect();
+        (0..).zip(values.split(' ')).map(|(n, value)| reading("d", n, &[("co2", value)])).collect();
     put(store, &readings).await;
     assert_eq!(all_of(store, "d").await, readings);
 }
 
 pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
     // Words of DynamoDB's expressions, and attributes that other items of the table have.
-    let names = [
-        "count",
-        "min",
-        "max",
-        "sum",
-        "avg",
-        "hour",
-        "minute",
-        "second",
-        "state",
-        "type",
-        "zone",
-        "unit",
-        "name",
-        "time",
-        "temp",
-        "ttl",
-        "data",
-        "date",
-        "day",
-        "year",
-        "percent",
-        "status",
-        "size",
-        "level",
-        "position",
-        "range",
-        "values",
-        "select",
-        "between",
-        "kind",
-        "metrics",
-        "tags",
-        "modulus",
-        "tolerance",
-    ];
-    let metrics: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
+    let names = "count min max sum avg hour minute second state type zone unit name time temp \
+         ttl data date day year percent status size level position range values select between \
+         kind metrics tags modulus tolerance";
+    let metrics: Vec<_> = names.split(' ').map(|name| (name, "1")).collect();
     let reading = reading("d", 0, &metrics);
     put(store, std::slice::from_ref(&reading)).await;
     assert_eq!(all_of(store, "d").await, [reading]);
@@ -205,9 +161,8 @@ pub(super) async fn a_merged_reading_may_have_any_number_of_metrics(store: &impl
 
 pub(super) async fn an_arrival_takes_nobodys_place(store: &impl Ports) {
     let one = placed(reading("d", 0, &[("a", "1")]), "room-a");
-    let add = async |reading: &Reading, arrival: &str| {
-        store.add_arrival(reading, arrival, None, &invocation()).await.expect("asked")
-    };
+    let add =
+        async |reading: &Reading, arrival: &str| answer!(store.add_arrival(reading, arrival, None));
     for _ in 0..2 {
         assert_eq!(add(&one, "x").await, Added::Stored, "the same arrival, again");
         assert_eq!(add(&reading("d", 0, &[("b", "2")]), "y").await, Added::Taken);
@@ -229,7 +184,7 @@ pub(super) async fn of_arrivals_at_once_one_is_stored(store: &impl Ports) {
 
 pub(super) async fn an_arrival_that_is_repeated_takes_no_merge_back(store: &impl Ports) {
     let arrival = reading("d", 0, &[("a", "1")]);
-    let add = async || store.add_arrival(&arrival, "x", None, &invocation()).await.expect("asked");
+    let add = async || answer!(store.add_arrival(&arrival, "x", None));
     assert_eq!(add().await, Added::Stored);
     merge(store, &[reading("d", 0, &[("a", "2"), ("b", "2")])]).await;
     // The answer to the first request was lost, so it is sent again.

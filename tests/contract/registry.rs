@@ -11,7 +11,7 @@ use table::{InsertOutcome, Registration, UpdateOutcome};
 
 use super::Ports;
 use crate::given::{
-    at, device, device_of, invocation, label, metric, number, reading_in, room, tags, unit,
+    answer, at, device, device_of, invocation, label, metric, number, reading_in, room, tags, unit,
 };
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
@@ -29,18 +29,17 @@ fn metrics(names: &[&str]) -> BTreeSet<MetricName> {
 
 pub(super) async fn registered(store: &impl Ports, id: &str) -> Device {
     let device = new_device(id);
-    let registration = store.register_device(&device, &invocation()).await.expect("written");
-    assert_eq!(registration, Registration::Inserted);
+    assert_eq!(answer!(store.register_device(&device)), Registration::Inserted);
     device
 }
 
 pub(super) async fn device_now(store: &impl Ports, id: &str) -> Device {
-    store.device(&device(id), &invocation()).await.expect("read").expect("registered")
+    answer!(store.device(&device(id))).expect("registered")
 }
 
 /// Learns of the device as it is now.
 async fn learn(store: &impl Ports, learned: &DeviceUpdate) -> UpdateOutcome<Device> {
-    let now = store.device(&device("d"), &invocation()).await.expect("read");
+    let now = answer!(store.device(&device("d")));
     learn_of(store, &now.unwrap_or_else(|| new_device("d")), learned).await
 }
 
@@ -49,7 +48,7 @@ async fn learn_of(
     known: &Device,
     learned: &DeviceUpdate,
 ) -> UpdateOutcome<Device> {
-    store.update_device(known, learned, &invocation()).await.expect("asked")
+    answer!(store.update_device(known, learned))
 }
 
 #[track_caller]
@@ -61,17 +60,17 @@ fn written<T: std::fmt::Debug>(learning: UpdateOutcome<T>) -> T {
 }
 
 pub(super) async fn an_empty_registry_is_empty(store: &impl Ports) {
-    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
-    assert_eq!(store.device(&device("d"), &invocation()).await.expect("read"), None);
-    assert_eq!(store.room(&room("room-a"), &invocation()).await.expect("read"), None);
+    assert_eq!(answer!(store.devices()).found, []);
+    assert_eq!(answer!(store.rooms()).found, []);
+    assert_eq!(answer!(store.device(&device("d"))), None);
+    assert_eq!(answer!(store.room(&room("room-a"))), None);
 }
 
 pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
     let first = registered(store, "d").await;
     let later = device_of([&reading_in("d", 5, "room-b")]);
     for again in [&first, &later] {
-        let registration = store.register_device(again, &invocation()).await.expect("asked");
+        let registration = answer!(store.register_device(again));
         assert_eq!(registration, Registration::Exists(Box::new(first.clone())));
     }
     assert_eq!(device_now(store, "d").await, first);
@@ -108,37 +107,30 @@ pub(super) async fn devices_and_rooms_are_apart_and_listed_by_id(store: &impl Po
         registered(store, id).await;
     }
     for id in &ids[..3] {
-        let registration =
-            store.register_room(&new_room(id), &invocation()).await.expect("written");
-        assert_eq!(registration, InsertOutcome::Inserted);
+        assert_eq!(answer!(store.register_room(&new_room(id))), InsertOutcome::Inserted);
     }
-    let devices = store.devices(&invocation()).await.expect("read").found;
+    let devices = answer!(store.devices()).found;
     let listed: Vec<_> = devices.iter().map(|device| device.id().as_str()).collect();
     assert_eq!(listed, ["0", "B", "a", "a-b", "a.b", "a:b", "b", "same"]);
     assert!(devices.iter().all(|device| *device == new_device(device.id().as_str())));
-    assert_eq!(
-        store.rooms(&invocation()).await.expect("read").found,
-        ["a", "b", "same"].map(new_room)
-    );
+    assert_eq!(answer!(store.rooms()).found, ["a", "b", "same"].map(new_room));
 }
 
 pub(super) async fn a_room_is_registered_once(store: &impl Ports) {
     let first = new_room("room-a");
-    let asked = store.register_room(&first, &invocation()).await.expect("written");
-    assert_eq!(asked, InsertOutcome::Inserted);
+    assert_eq!(answer!(store.register_room(&first)), InsertOutcome::Inserted);
     let later = Room { name: Some(label("Kitchen")), ..new_room("room-a") };
-    let asked = store.register_room(&later, &invocation()).await.expect("asked");
-    assert_eq!(asked, InsertOutcome::Exists(first.clone()));
-    assert_eq!(store.room(&first.id, &invocation()).await.expect("read"), Some(first));
+    assert_eq!(answer!(store.register_room(&later)), InsertOutcome::Exists(first.clone()));
+    assert_eq!(answer!(store.room(&first.id)), Some(first));
 }
 
 pub(super) async fn what_is_not_registered_learns_nothing(store: &impl Ports) {
     let learned = DeviceUpdate { metrics: metrics(&["co2"]), ..DeviceUpdate::default() };
     assert_eq!(learn(store, &learned).await, UpdateOutcome::ConditionFailed(None));
-    let asked = store.update_room(&room("room-a"), at(0), &invocation()).await.expect("asked");
+    let asked = answer!(store.update_room(&room("room-a"), at(0)));
     assert_eq!(asked, UpdateOutcome::ConditionFailed(None));
-    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
+    assert_eq!(answer!(store.devices()).found, []);
+    assert_eq!(answer!(store.rooms()).found, []);
 }
 
 pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
@@ -210,8 +202,7 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let before = registered(store, "d").await;
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
-    let edited =
-        store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
+    let edited = answer!(store.edit_device(&device("d"), &patch, at(0)));
     assert!(matches!(edited, UpdateOutcome::Updated(_)));
     let learned = DeviceUpdate { room: Some((at(101), room("room-b"))), ..DeviceUpdate::default() };
     assert!(matches!(
@@ -222,7 +213,7 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     assert_eq!(*now.place(), Place::Chosen(room("room-c")));
 
     // Taken back, the readings decide again.
-    store.edit_device(&device("d"), &into(Edit::Clear), at(0), &invocation()).await.expect("asked");
+    answer!(store.edit_device(&device("d"), &into(Edit::Clear), at(0)));
     let learned = DeviceUpdate { room: Some((at(1), room("room-b"))), ..DeviceUpdate::default() };
     assert_eq!(written(learn(store, &learned).await).place().room(), Some(&room("room-b")));
 }
@@ -240,7 +231,7 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
         metrics: [(metric("temperature"), Some(settings))].into(),
         ..DevicePatch::default()
     };
-    store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
+    answer!(store.edit_device(&device("d"), &patch, at(0)));
     let edited = device_now(store, "d").await;
     let learned = DeviceUpdate {
         about: None,
@@ -283,10 +274,8 @@ pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store:
 
 pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {
     let before = new_room("room-a");
-    store.register_room(&before, &invocation()).await.expect("written");
-    let learn = async |millis| {
-        store.update_room(&before.id, at(millis), &invocation()).await.expect("asked")
-    };
+    answer!(store.register_room(&before));
+    let learn = async |millis| answer!(store.update_room(&before.id, at(millis)));
     for later in [100, 200] {
         assert_eq!(learn(later).await, UpdateOutcome::ConditionFailed(Some(before.clone())));
     }
@@ -315,26 +304,23 @@ pub(super) async fn several_are_found_at_once(store: &impl Ports) {
     for id in ids.iter().step_by(2) {
         registered(store, id).await;
     }
-    store.register_room(&new_room("d1"), &invocation()).await.expect("written");
+    answer!(store.register_room(&new_room("d1")));
     let asked: Vec<_> = ids.iter().map(|id| device(id)).collect();
-    let mut found = store.find_devices(&asked, &invocation()).await.expect("read").found;
+    let mut found = answer!(store.find_devices(&asked)).found;
     found.sort_by(|a, b| a.id().cmp(b.id()));
     let mut expected: Vec<_> = ids.iter().step_by(2).map(|id| new_device(id)).collect();
     expected.sort_by(|a, b| a.id().cmp(b.id()));
     assert_eq!(found, expected);
     let asked = ["d0", "d1"].map(room);
-    assert_eq!(
-        store.find_rooms(&asked, &invocation()).await.expect("read").found,
-        [new_room("d1")]
-    );
-    assert_eq!(store.find_rooms(&[], &invocation()).await.expect("read").found, []);
+    assert_eq!(answer!(store.find_rooms(&asked)).found, [new_room("d1")]);
+    assert_eq!(answer!(store.find_rooms(&[])).found, []);
 }
 
 pub(super) async fn a_device_introduces_so_many_rooms(store: &impl Ports) {
     registered(store, "d").await;
     let introduce = async |n: usize| {
         let room = room(&format!("{:x<120}-{n}", "r"));
-        store.introduce_room(&device("d"), &room, &invocation()).await.expect("asked")
+        answer!(store.introduce_room(&device("d"), &room))
     };
     for n in 0..MAX_INTRODUCED_ROOMS {
         assert_eq!(written(introduce(n).await).introduced_rooms().len(), n + 1);
@@ -342,8 +328,7 @@ pub(super) async fn a_device_introduces_so_many_rooms(store: &impl Ports) {
     let full = device_now(store, "d").await;
     assert_eq!(introduce(99).await, UpdateOutcome::ConditionFailed(Some(full.clone())));
     assert_eq!(written(introduce(5).await), full, "done twice, it is noted once");
-    let nobody =
-        store.introduce_room(&device("e"), &room("r"), &invocation()).await.expect("asked");
+    let nobody = answer!(store.introduce_room(&device("e"), &room("r")));
     assert_eq!(nobody, UpdateOutcome::ConditionFailed(None));
 }
 
@@ -407,11 +392,10 @@ pub(super) async fn a_device_learns_what_no_person_has_said(store: &impl Ports) 
 
 pub(super) async fn a_room_without_a_name_is_named_once(store: &impl Ports) {
     let id = room("attic");
-    let asked =
-        async |name: &str| store.name_room(&id, &label(name), &invocation()).await.expect("asked");
+    let asked = async |name: &str| answer!(store.name_room(&id, &label(name)));
     assert_eq!(asked("Attic").await, UpdateOutcome::ConditionFailed(None), "nothing is made");
     let new = Room::new(id.clone(), at(5));
-    store.register_room(&new, &invocation()).await.expect("asked");
+    answer!(store.register_room(&new));
     let named = Room { name: Some(label("Attic")), ..new };
     assert_eq!(asked("Attic").await, UpdateOutcome::Updated(named.clone()));
     assert_eq!(asked("Loft").await, UpdateOutcome::ConditionFailed(Some(named)));

@@ -13,7 +13,9 @@ use table::{
 
 use super::Ports;
 use super::registry::registered;
-use crate::given::{always, at, device, invocation, range, reading, reading_in, stored_quarter};
+use crate::given::{
+    always, answer, at, device, invocation, range, reading, reading_in, stored_quarter,
+};
 
 const QUARTER: i64 = 900_000;
 
@@ -41,11 +43,11 @@ fn day(id: &str, date: &str) -> StoredRollup {
 }
 
 async fn put(store: &impl Ports, rollup: &StoredRollup, expected: Expected) -> bool {
-    store.put_rollup(rollup, expected, &invocation()).await.expect("asked")
+    answer!(store.put_rollup(rollup, expected))
 }
 
 async fn stored(store: &impl Ports, key: &RollupKey) -> Option<StoredRollup> {
-    store.rollup(key, &invocation()).await.expect("read")
+    answer!(store.rollup(key))
 }
 
 pub(super) async fn a_rollup_is_put_only_over_what_was_read(store: &impl Ports) {
@@ -87,19 +89,15 @@ pub(super) async fn quarters_and_days_are_ranges_of_their_own(store: &impl Ports
     }
     assert!(put(store, &rollup("d:other", 0, 1), Expected::Absent).await);
     for consistent in [true, false] {
-        let found = store
-            .quarters(&device("d"), range(QUARTER, 3 * QUARTER), consistent, &invocation())
-            .await
-            .expect("read");
+        let found = answer!(store.quarters(&device("d"), range(QUARTER, 3 * QUARTER), consistent));
         assert_eq!(found, [rollup("d", 1, 1), rollup("d", 2, 1)]);
     }
-    let all = store.quarters(&device("d"), always(), true, &invocation()).await.expect("read");
-    assert_eq!(all.len(), 4);
+    assert_eq!(answer!(store.quarters(&device("d"), always(), true)).len(), 4);
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
     let days = async |first, last, order, limit| -> Vec<Bucket> {
         let dates = date(first)..=date(last);
-        let found = store.days(&device("d"), dates, order, limit, &invocation()).await;
-        found.expect("read").into_iter().map(|day| day.key.bucket).collect()
+        let found = answer!(store.days(&device("d"), dates, order, limit));
+        found.into_iter().map(|day| day.key.bucket).collect()
     };
     let [ten, eleven, twelve] =
         ["2026-01-10", "2026-01-11", "2026-01-12"].map(|it| Bucket::Day(date(it)));
@@ -115,8 +113,7 @@ pub(super) async fn a_thousand_quarters_are_read(store: &impl Ports) {
     for chunk in new.chunks(50) {
         join_all(chunk.iter().map(|it| put(store, it, Expected::Absent))).await;
     }
-    let all = store.quarters(&device("d"), always(), false, &invocation()).await.expect("read");
-    assert_eq!(all, new);
+    assert_eq!(answer!(store.quarters(&device("d"), always(), false)), new);
 }
 
 fn state(zone: &str) -> RollupState {
@@ -124,16 +121,16 @@ fn state(zone: &str) -> RollupState {
 }
 
 async fn state_now(store: &impl Ports) -> RollupState {
-    store.rollup_state(&invocation()).await.expect("read").expect("a state")
+    answer!(store.rollup_state()).expect("a state")
 }
 
 pub(super) async fn a_mark_moves_forward_and_back_where_it_is_ahead(store: &impl Ports) {
-    store.begin_rollups(&state("UTC"), &invocation()).await.expect("stored");
+    answer!(store.begin_rollups(&state("UTC")));
     for (groups, millis) in [(&[3][..], 5), (&[14], 7), (&[3, 9, 14], 6), (&[3, 14], 4)] {
         let groups = groups.iter().copied().collect();
         // What is not known leaves what was.
         let queue = (millis < 7).then(|| QueueDepth { messages: 4, at: at(millis) });
-        store.advance_sealed(&groups, at(millis), queue, &invocation()).await.expect("advanced");
+        answer!(store.advance_sealed(&groups, at(millis), queue));
     }
     let mut expected = state("UTC");
     // The last moved no mark, and noted its depth.
@@ -142,29 +139,29 @@ pub(super) async fn a_mark_moves_forward_and_back_where_it_is_ahead(store: &impl
     assert_eq!(state_now(store).await, expected);
     for since in [5, 3] {
         let backlog = Backlog { since: at(since), at: at(8) };
-        store.note_backlog(backlog, &invocation()).await.expect("noted");
+        answer!(store.note_backlog(backlog));
         let late = LateChanges { backlog: Some(backlog), ..LateChanges::default() };
-        assert_eq!(store.late_changes(&invocation()).await.expect("read"), late);
+        assert_eq!(answer!(store.late_changes()), late);
     }
     // Back where it is ahead, and nowhere else.
-    store.set_back_sealed(&[3, 5, 14].into(), at(6), &invocation()).await.expect("set back");
+    answer!(store.set_back_sealed(&[3, 5, 14].into(), at(6)));
     expected.sealed[14] = at(6);
     assert_eq!(state_now(store).await, expected);
     let id = device("d");
-    assert_eq!(store.refold(&id, &invocation()).await.expect("read"), Refold::default());
+    assert_eq!(answer!(store.refold(&id)), Refold::default());
     for refold in [
         Refold { settings: 0, under_way: Some((2, at(9))) },
         Refold { settings: 2, under_way: None },
     ] {
-        store.set_refold(&id, &refold, &invocation()).await.expect("stored");
-        assert_eq!(store.refold(&id, &invocation()).await.expect("read"), refold);
+        answer!(store.set_refold(&id, &refold));
+        assert_eq!(answer!(store.refold(&id)), refold);
     }
 }
 
 /// Whoever marks late changes at the same time, each mark is there, and so is the backlog.
 pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
     let backlog = Backlog { since: at(0), at: at(1) };
-    store.note_backlog(backlog, &invocation()).await.expect("noted");
+    answer!(store.note_backlog(backlog));
     let mark = |n: i64| LateMark {
         range: TimeRange::new(at(n), at(n + 1)).expect("a range"),
         groups: DeviceGroups::of(&device("d")),
@@ -174,27 +171,26 @@ pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
         let mut known = LateChanges::default();
         loop {
             let marks = known.marks_with(mark(n), at(n));
-            let stored = store.put_late_marks(&marks, known.version, &invocation()).await;
-            match stored.expect("asked") {
+            let stored = answer!(store.put_late_marks(&marks, known.version));
+            match stored {
                 None => break,
                 Some(now) => known = now,
             }
         }
     });
     join_all(marking).await;
-    let found = store.late_changes(&invocation()).await.expect("read");
+    let found = answer!(store.late_changes());
     assert_eq!((found.version, found.backlog), (8, Some(backlog)));
     assert_eq!(found.marks, (0..8).map(mark).collect::<Vec<_>>());
-    let refused = store.put_late_marks(&[], 7, &invocation()).await.expect("asked");
-    assert_eq!(refused, Some(found));
+    assert_eq!(answer!(store.put_late_marks(&[], 7)), Some(found));
 }
 
 pub(super) async fn the_first_state_stays(store: &impl Ports) {
-    assert_eq!(store.rollup_state(&invocation()).await.expect("read"), None);
-    let begin = async |state| store.begin_rollups(&state, &invocation()).await.expect("asked");
+    assert_eq!(answer!(store.rollup_state()), None);
+    let begin = async |state| answer!(store.begin_rollups(&state));
     assert_eq!(begin(state("Europe/Berlin")).await, InsertOutcome::Inserted);
     assert_eq!(begin(state("UTC")).await, InsertOutcome::Exists(state("Europe/Berlin")));
-    store.set_rebuilt(Timestamp::MIN, "Asia/Tokyo", &invocation()).await.expect("stored");
+    answer!(store.set_rebuilt(Timestamp::MIN, "Asia/Tokyo"));
     let now = RollupState { since: Timestamp::MIN, ..state("Asia/Tokyo") };
     assert_eq!(state_now(store).await, now);
 }
@@ -208,7 +204,7 @@ pub(super) async fn readings_come_with_their_expiry(store: &impl Ports) {
     keep(lasting.clone(), None).await;
     keep(passing.clone(), Some(TimeDelta::days(1))).await;
     let all = TimeRange::new(at(0), at(2_000)).expect("a range");
-    let found = store.stored_readings(&device("d"), all, &invocation()).await.expect("read");
+    let found = answer!(store.stored_readings(&device("d"), all));
     let expiries: Vec<_> = found.iter().map(|it| it.expires).collect();
     // A day of retention, and three of grace.
     assert_eq!(expiries, [None, Some(at(1_000 + 4 * 86_400_000))]);
@@ -216,10 +212,10 @@ pub(super) async fn readings_come_with_their_expiry(store: &impl Ports) {
 }
 
 pub(super) async fn every_device_is_listed(store: &impl Ports) {
-    assert_eq!(store.all_devices(&invocation()).await.expect("read").found, []);
+    assert_eq!(answer!(store.all_devices()).found, []);
     registered(store, "b").await;
     registered(store, "a").await;
-    let found = store.all_devices(&invocation()).await.expect("read").found;
+    let found = answer!(store.all_devices()).found;
     assert_eq!(found.iter().map(|it| it.id().as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert!(found.iter().all(|it| it.metrics().values().all(|it| it.kind == MetricKind::Gauge)));
 }

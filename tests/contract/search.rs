@@ -16,7 +16,7 @@ use table::{
 
 use super::registry::new_device;
 use crate::engine::Table;
-use crate::given::{at, device, invocation, label, number, tags};
+use crate::given::{answer, at, device, invocation, label, named, number, tags};
 use crate::home::Home;
 
 table::store! {
@@ -38,16 +38,12 @@ fn set(name: &str, values: Vec<AttributeValue>) -> DevicePatch {
     DevicePatch { attributes, ..DevicePatch::default() }
 }
 
-fn named(name: &str) -> DevicePatch {
-    DevicePatch { name: Edit::Set(label(name)), ..DevicePatch::default() }
-}
-
 async fn registered(store: &impl Searched, id: &str) {
-    store.register_device(&new_device(id), &invocation()).await.expect("registered");
+    answer!(store.register_device(&new_device(id)));
 }
 
 async fn edited(store: &impl EditRegistry, id: &str, patch: &DevicePatch) -> Device {
-    match store.edit_device(&device(id), patch, at(0), &invocation()).await.expect("asked") {
+    match answer!(store.edit_device(&device(id), patch, at(0))) {
         UpdateOutcome::Updated(edited) => edited.device,
         UpdateOutcome::ConditionFailed(was) => panic!("refused: {was:?}"),
     }
@@ -64,7 +60,7 @@ async fn walk(
     loop {
         let after = found.last().cloned();
         let query = SearchQuery { subject, range, after: after.as_ref(), limit };
-        let page = store.search(&query, &invocation()).await.expect("asked");
+        let page = answer!(store.search(&query));
         assert!(page.hits.len() <= limit);
         let is_last = !page.has_more || page.hits.is_empty();
         found.extend(page.hits);
@@ -174,7 +170,7 @@ pub(super) async fn of_edits_at_once_the_entries_are_those_of_the_device(store: 
         drop(store.edit_device(&device("d"), &patch, at(0), &invocation()).await);
     });
     join_all(edits).await;
-    let now = store.device(&device("d"), &invocation()).await.expect("asked").expect("is there");
+    let now = answer!(store.device(&device("d"))).expect("is there");
     assert_eq!(now.tags().len(), 2, "at least one edit was made");
     let found = entries(store, "d", &[Subject::Tag, attribute("n")]).await;
     assert_eq!(found, now.search_entries());
@@ -200,28 +196,28 @@ pub(super) async fn more_values_than_a_device_may_have_change_nothing(store: &im
     let names: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let patch = |names| DevicePatch { tags: Edit::Set(tags(names)), ..DevicePatch::default() };
-    let refused = store.edit_device(&device("d"), &patch(&names), at(0), &invocation()).await;
-    assert!(matches!(refused.expect("asked"), UpdateOutcome::ConditionFailed(Some(_))));
+    let refused = answer!(store.edit_device(&device("d"), &patch(&names), at(0)));
+    assert!(matches!(refused, UpdateOutcome::ConditionFailed(Some(_))));
     assert_eq!(ids(store, &Subject::Tag, &SearchRange::All).await, [""; 0]);
     edited(store, "d", &patch(&names[1..])).await;
     assert_eq!(ids(store, &Subject::Tag, &SearchRange::All).await.len(), 32);
 }
 
 async fn is_indexed(table: &Table) -> bool {
-    table.store().is_indexed(&invocation()).await.expect("asked")
+    answer!(table.store().is_indexed())
 }
 
 /// A table whose devices are all in the index, as a run says.
 async fn indexed(table: &Table) {
     let store = table.store();
-    store.begin_index("1", &invocation()).await.expect("noted");
+    answer!(store.begin_index("1"));
     assert!(!is_indexed(table).await);
-    assert!(store.end_index("1", at(0), &invocation()).await.expect("noted"));
+    assert!(answer!(store.end_index("1", at(0))));
     assert!(is_indexed(table).await);
 }
 
 async fn marked(store: &DynamoStore) -> bool {
-    store.mark_indexed(at(0), &invocation()).await.expect("asked")
+    answer!(store.mark_indexed(at(0)))
 }
 
 pub(super) async fn a_table_without_values_is_marked_by_itself(table: &Table) {
@@ -229,9 +225,9 @@ pub(super) async fn a_table_without_values_is_marked_by_itself(table: &Table) {
     assert!(!marked(&without).await && !is_indexed(table).await);
     registered(&store, "d").await;
     let about = About { name: Some(label("Said")), ..About::default() };
-    let known = store.device(&device("d"), &invocation()).await.expect("asked").expect("there");
+    let known = answer!(store.device(&device("d"))).expect("there");
     let learned = DeviceUpdate { about: Some(about), ..DeviceUpdate::default() };
-    store.update_device(&known, &learned, &invocation()).await.expect("learned");
+    answer!(store.update_device(&known, &learned));
     assert!(marked(&store).await && is_indexed(table).await);
     // Whoever writes a value then writes it into the index.
     edited(&store, "d", &named("Kitchen")).await;
@@ -251,9 +247,9 @@ pub(super) async fn a_table_with_a_value_is_not_marked_by_itself(table: &Table) 
     // Nor where the value goes, or a run has begun: that is for a run to end.
     let unnamed = DevicePatch { name: Edit::Clear, ..DevicePatch::default() };
     edited(&store, "d", &unnamed).await;
-    store.begin_index("1", &invocation()).await.expect("noted");
+    answer!(store.begin_index("1"));
     assert!(!marked(&store).await && !is_indexed(table).await);
-    assert!(store.end_index("1", at(0), &invocation()).await.expect("noted"));
+    assert!(answer!(store.end_index("1", at(0))));
     assert!(marked(&store).await);
 }
 
@@ -267,7 +263,7 @@ pub(super) async fn an_edit_without_the_index_takes_the_mark_away(table: &Table)
     registered(&store, "d").await;
     registered(&store, "e").await;
     indexed(table).await;
-    assert!(!without.is_indexed(&invocation()).await.expect("asked"));
+    assert!(!answer!(without.is_indexed()));
     edited(&store, "d", &named("Kitchen")).await;
     let behind = DevicePatch { behind: Edit::Set(device("e")), ..DevicePatch::default() };
     edited(&without, "d", &behind).await;
@@ -276,9 +272,9 @@ pub(super) async fn an_edit_without_the_index_takes_the_mark_away(table: &Table)
     assert!(!is_indexed(table).await);
     assert_eq!(ids(&store, &Subject::Name, &SearchRange::All).await, ["d"], "by the old name");
 
-    store.begin_index("2", &invocation()).await.expect("noted");
+    answer!(store.begin_index("2"));
     edited(&without, "d", &named("Attic")).await;
-    let ended = store.end_index("2", at(0), &invocation()).await.expect("asked");
+    let ended = answer!(store.end_index("2", at(0)));
     assert!(!ended && !is_indexed(table).await, "the run may have been past the device");
 }
 
@@ -287,8 +283,7 @@ pub(super) async fn a_run_stores_what_is_missing_and_deletes_what_is_wrong(table
     registered(&store, "d").await;
     edited(&store, "d", &named("Kitchen")).await;
     let mut now = edited(&without, "d", &named("Hall")).await;
-    let index =
-        async |device: &Device| store.index_device(device, &invocation()).await.expect("asked");
+    let index = async |device: &Device| answer!(store.index_device(device));
     assert_eq!(index(&new_device("d")).await, 2, "a device that is no longer so is read again");
     assert_eq!(index(&now).await, 0);
     assert_eq!(entries(&store, "d", &[Subject::Name]).await, now.search_entries());
@@ -301,7 +296,7 @@ pub(super) async fn a_run_stores_what_is_missing_and_deletes_what_is_wrong(table
             "first_seen": {"S": at(0).to_string()}, "tags": {"L": list}, "metrics": {"M": {}},
         }))
         .await;
-    now = store.device(&device("e"), &invocation()).await.expect("asked").expect("is there");
+    now = answer!(store.device(&device("e"))).expect("is there");
     assert_eq!(index(&now).await, 50);
     assert_eq!(entries(&store, "e", &[Subject::Tag]).await.len(), 50);
     assert_eq!(index(&new_device("gone")).await, 0, "of no device nothing is stored");
@@ -309,10 +304,10 @@ pub(super) async fn a_run_stores_what_is_missing_and_deletes_what_is_wrong(table
 
 pub(super) async fn of_two_runs_the_later_one_ends(table: &Table) {
     let store = table.store();
-    store.begin_index("1", &invocation()).await.expect("noted");
-    store.begin_index("2", &invocation()).await.expect("noted");
-    assert!(!store.end_index("1", at(0), &invocation()).await.expect("asked"));
-    assert!(store.end_index("2", at(0), &invocation()).await.expect("asked"));
-    store.begin_index("3", &invocation()).await.expect("noted");
+    answer!(store.begin_index("1"));
+    answer!(store.begin_index("2"));
+    assert!(!answer!(store.end_index("1", at(0))));
+    assert!(answer!(store.end_index("2", at(0))));
+    answer!(store.begin_index("3"));
     assert!(is_indexed(table).await, "what is complete stays so");
 }

@@ -6,7 +6,7 @@ use domain::Month;
 use table::{Belonging, Expected, RoomVisit};
 
 use super::Ports;
-use crate::given::{device, invocation, room};
+use crate::given::{answer, device, invocation, room};
 
 fn month(text: &str) -> Month {
     text.parse().expect("a month")
@@ -17,17 +17,16 @@ fn months(first: &str, last: &str) -> RangeInclusive<Month> {
 }
 
 async fn put(store: &impl Ports, seen: &RoomVisit, expected: Expected) -> bool {
-    store.put_seen(seen, expected, &invocation()).await.expect("asked")
+    answer!(store.put_seen(seen, expected))
 }
 
 async fn noted(store: &impl Ports, place: &str, id: &str) -> Option<RoomVisit> {
-    store.seen(&room(place), &device(id), &invocation()).await.expect("read")
+    answer!(store.seen(&room(place), &device(id)))
 }
 
 async fn found(store: &impl Ports, place: &str, first: &str, last: &str) -> Vec<String> {
     let months = months(first, last);
-    let found =
-        store.seen_in(&room(place), months.clone(), 100, &invocation()).await.expect("read");
+    let found = answer!(store.seen_in(&room(place), months.clone(), 100));
     assert!(found.iter().all(|seen| seen.room == room(place) && seen.overlaps(&months)));
     found.into_iter().map(|seen| seen.device.to_string()).collect()
 }
@@ -69,7 +68,7 @@ pub(super) async fn devices_seen_in_a_room_in_some_months_are_found(store: &impl
     assert_eq!(found(store, "room-a", "2026-03", "2026-03").await, [""; 0]);
     assert_eq!(found(store, "room-a.b", "2026-02", "2026-02").await, ["f"]);
     let months = months("2025-01", "2027-01");
-    let some = store.seen_in(&room("room-a"), months, 2, &invocation()).await.expect("read");
+    let some = answer!(store.seen_in(&room("room-a"), months, 2));
     assert_eq!(some.len(), 2, "at most as many as were asked for");
 }
 
@@ -78,20 +77,19 @@ pub(super) async fn what_is_noted_goes_with_the_device(store: &impl Ports) {
         let begun = RoomVisit::begun(room(place), device(id), month("2026-03"));
         assert!(put(store, &begun, Expected::Absent).await);
     }
-    let all = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;
+    let all = answer!(store.belongings(&device("d"), 10)).found;
     let expected = ["room-a", "room-b"].map(|it| Belonging::of_seen(&device("d"), &room(it)));
     assert_eq!(all, expected);
     for _ in 0..2 {
         let outcome = store.remove_belongings(&all, &invocation()).await;
         assert!(outcome.not_stored.is_empty(), "{outcome:?}");
     }
-    let left = store.belongings(&device("d"), 10, &invocation()).await.expect("read");
-    assert_eq!(left.found, []);
+    assert_eq!(answer!(store.belongings(&device("d"), 10)).found, []);
     assert_eq!(found(store, "room-a", "2026-03", "2026-03").await, ["e"]);
     // A fold that is still at work begins anew, with both sides.
     let begun = RoomVisit::begun(room("room-a"), device("d"), month("2026-03"));
     assert!(!put(store, &begun.widened(&months("2026-04", "2026-04")), Expected::Version(1)).await);
     assert!(put(store, &begun, Expected::Absent).await);
-    let again = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;
+    let again = answer!(store.belongings(&device("d"), 10)).found;
     assert_eq!(again, [Belonging::of_seen(&device("d"), &room("room-a"))]);
 }

@@ -13,7 +13,7 @@ use table::{
 use super::Ports;
 use super::registry::registered;
 use crate::engine::Table;
-use crate::given::{at, device, device_of, invocation, reading_in, room};
+use crate::given::{answer, at, device, device_of, invocation, reading_in, room};
 
 /// Ids of several kinds, in no order.
 fn ids(number: u32) -> impl Iterator<Item = String> {
@@ -34,7 +34,7 @@ pub(super) async fn pages_hold_every_device_once_and_in_order(store: &impl Ports
         let mut found: Vec<String> = Vec::new();
         let mut after = None;
         loop {
-            let page = store.device_page(after.as_ref(), limit, &invocation()).await.expect("read");
+            let page = answer!(store.device_page(after.as_ref(), limit));
             assert!(page.listing.found.len() <= limit && page.listing.unreadable.is_empty());
             found.extend(page.listing.found.iter().map(|device| device.id().to_string()));
             if !page.has_more {
@@ -52,12 +52,11 @@ pub(super) async fn pages_hold_every_device_once_and_in_order(store: &impl Ports
             }
         }
         assert_eq!(found, known.iter().cloned().collect::<Vec<_>>(), "{limit}");
-        let all = store.devices(&invocation()).await.expect("read").found;
+        let all = answer!(store.devices()).found;
         known = all.iter().map(|device| device.id().to_string()).collect();
-        let same = store.all_devices(&invocation()).await.expect("read").found;
-        assert_eq!(all, same);
+        assert_eq!(all, answer!(store.all_devices()).found);
     }
-    let past = store.device_page(Some(&device("zz")), 5, &invocation()).await.expect("read");
+    let past = answer!(store.device_page(Some(&device("zz")), 5));
     assert!(past.listing.found.is_empty() && !past.has_more);
 }
 
@@ -65,14 +64,14 @@ pub(super) async fn pages_hold_every_room_once_and_in_order(store: &impl Ports) 
     let mut known: BTreeSet<String> = BTreeSet::new();
     for id in ids(20) {
         let new = Room::new(room(&id), at(0));
-        store.register_room(&new, &invocation()).await.expect("written");
+        answer!(store.register_room(&new));
         known.insert(id);
     }
     for limit in [1, 7, 19, 20, 21] {
         let mut found: Vec<String> = Vec::new();
         let mut after = None;
         loop {
-            let page = store.room_page(after.as_ref(), limit, &invocation()).await.expect("read");
+            let page = answer!(store.room_page(after.as_ref(), limit));
             found.extend(page.listing.found.iter().map(|room| room.id.to_string()));
             if !page.has_more {
                 break;
@@ -92,7 +91,7 @@ pub(super) async fn a_rooms_devices_are_a_list_of_their_own(store: &impl Ports) 
         let reading = reading_in(id, 0, named);
         store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
         let new = device_of([&reading]);
-        store.register_device(&new, &invocation()).await.expect("written");
+        answer!(store.register_device(&new));
         if named == "room-a" {
             here.insert(id.to_owned());
         }
@@ -143,8 +142,8 @@ pub(super) async fn another_number_of_shards_is_refused(table: &Table) {
             refused(store().check_shards(invocation).await, [made, set]);
         }
         let store = table.store_with_shards(made);
-        assert_eq!(store.devices(&invocation()).await.expect("read").found.len(), 1);
-        let stored = store.stored_shards(&invocation()).await.expect("read").expect("a number");
+        assert_eq!(answer!(store.devices()).found.len(), 1);
+        let stored = answer!(store.stored_shards()).expect("a number");
         assert_eq!(u64::from(stored.number()), made);
     }
 }

@@ -7,7 +7,7 @@ use table::{Edited, StayKey, StayQuery, UpdateOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
-use crate::given::{always, at, device, invocation, range, reading_in, room};
+use crate::given::{always, answer, at, device, into_room, range, reading_in, room};
 use crate::stored::{first_page, put};
 
 fn query(range: TimeRange) -> StayQuery {
@@ -15,13 +15,13 @@ fn query(range: TimeRange) -> StayQuery {
 }
 
 pub(super) async fn stays_of(store: &impl Ports, id: &str) -> Vec<Stay> {
-    let page = store.stays_of(&device(id), &query(always()), &invocation()).await.expect("read");
+    let page = answer!(store.stays_of(&device(id), &query(always())));
     assert!(page.stays.iter().all(|of| of.device == device(id)));
     page.stays.into_iter().map(|of| of.stay).collect()
 }
 
 async fn stays_in(store: &impl Ports, id: &str) -> Vec<DeviceStay> {
-    let page = store.stays_in(&room(id), &query(always()), &invocation()).await.expect("read");
+    let page = answer!(store.stays_in(&room(id), &query(always())));
     assert!(page.stays.iter().all(|of| of.stay.room == room(id)));
     page.stays
 }
@@ -35,7 +35,7 @@ fn of(id: &str, stay: Stay) -> DeviceStay {
 }
 
 fn into(id: &str) -> DevicePatch {
-    DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() }
+    into_room(id)
 }
 
 async fn edit(
@@ -44,7 +44,7 @@ async fn edit(
     patch: &DevicePatch,
     now: i64,
 ) -> UpdateOutcome<Edited, DevicePatchError> {
-    store.edit_device(&device(id), patch, at(now), &invocation()).await.expect("asked")
+    answer!(store.edit_device(&device(id), patch, at(now)))
 }
 
 async fn edited(store: &impl Ports, id: &str, patch: &DevicePatch, now: i64) {
@@ -109,9 +109,7 @@ pub(super) async fn a_stay_that_was_learned_needs_the_place_and_the_version_that
     store: &impl Ports,
 ) {
     let known = registered(store, "d").await;
-    let begin = async |known: &domain::Device, stay: &Stay| {
-        store.begin_stay(known, stay, &invocation()).await.expect("asked")
-    };
+    let begin = async |known: &domain::Device, stay: &Stay| answer!(store.begin_stay(known, stay));
     let first = stay("room-a", 100, None);
     let UpdateOutcome::Updated(now) = begin(&known, &first).await else { panic!("written") };
     assert_eq!((&now, now.version()), (&known.with_stay(Some(first.clone())), 1));
@@ -121,7 +119,7 @@ pub(super) async fn a_stay_that_was_learned_needs_the_place_and_the_version_that
     assert_eq!(stays_of(store, "d").await, std::slice::from_ref(&first));
 
     let moved = DeviceUpdate { room: Some((at(300), room("room-b"))), ..DeviceUpdate::default() };
-    let updated = store.update_device(&now, &moved, &invocation()).await.expect("asked");
+    let updated = answer!(store.update_device(&now, &moved));
     let UpdateOutcome::Updated(there) = updated else { panic!("written") };
     assert_eq!(*there.place(), Place::Learned(room("room-b"), at(300)));
     let lost = UpdateOutcome::ConditionFailed(Some(there.clone()));
@@ -150,7 +148,7 @@ pub(super) async fn stays_that_overlap_a_range_are_found(store: &impl Ports) {
     with_history(store, "d", 4).await;
     let found = async |from, to| -> Vec<i64> {
         let query = query(range(from, to));
-        let page = store.stays_of(&device("d"), &query, &invocation()).await.expect("read");
+        let page = answer!(store.stays_of(&device("d"), &query));
         assert!(!page.has_more);
         let since = page.stays.iter().map(|of| of.stay.since.since(at(0)).num_milliseconds());
         since.collect()
@@ -171,7 +169,7 @@ pub(super) async fn a_walk_over_stays_meets_each_once(store: &impl Ports) {
         let mut query = StayQuery { limit, ..query(always()) };
         let mut walked = Vec::new();
         loop {
-            let page = store.stays_in(&room, &query, &invocation()).await.expect("read");
+            let page = answer!(store.stays_in(&room, &query));
             assert!(page.stays.len() <= limit);
             query.after = page.stays.last().map(StayKey::of);
             walked.extend(page.stays.iter().map(StayKey::of));
@@ -185,10 +183,10 @@ pub(super) async fn a_walk_over_stays_meets_each_once(store: &impl Ports) {
         assert_eq!(walked, expected.collect::<Vec<_>>(), "limit {limit}");
     }
     let mut query = StayQuery { limit: 4, ..query(always()) };
-    let first = store.stays_of(&device("d"), &query, &invocation()).await.expect("read");
+    let first = answer!(store.stays_of(&device("d"), &query));
     assert!(first.has_more);
     query.after = first.stays.last().map(StayKey::of);
-    let rest = store.stays_of(&device("d"), &query, &invocation()).await.expect("read");
+    let rest = answer!(store.stays_of(&device("d"), &query));
     assert_eq!((rest.stays.len(), rest.has_more), (3, false));
 }
 
@@ -201,8 +199,8 @@ pub(super) async fn a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_mo
     put(store, &readings).await;
     edited(store, "d", &into("room-b"), 15).await;
     let query = first_page(range(0, 100), Order::Ascending, 10);
-    let page = store.room_readings(&room("room-a"), &[device("d")], &query, &invocation()).await;
-    assert_eq!(page.expect("read").readings, readings[..1]);
+    let page = answer!(store.room_readings(&room("room-a"), &[device("d")], &query));
+    assert_eq!(page.readings, readings[..1]);
 }
 
 pub(super) async fn stays_are_restored_for_the_device_that_was_read(store: &impl Ports) {
@@ -210,7 +208,7 @@ pub(super) async fn stays_are_restored_for_the_device_that_was_read(store: &impl
     let known = device_now(store, "d").await;
     let newest = [stay("room-b", 200, Some(300)), stay("room-c", 300, None)];
     for is_first in [true, false] {
-        let restored = store.restore_stays(&known, &newest, &invocation()).await.expect("asked");
+        let restored = answer!(store.restore_stays(&known, &newest));
         assert_eq!(matches!(restored, UpdateOutcome::Updated(_)), is_first, "{restored:?}");
         let now = device_now(store, "d").await;
         assert_eq!((now.stay(), now.version()), (newest.last(), known.version() + 1));
@@ -220,7 +218,7 @@ pub(super) async fn stays_are_restored_for_the_device_that_was_read(store: &impl
         .map(|n| i64::try_from(n).expect("small"))
         .map(|n| stay("room-a", n * 2, Some(n * 2 + 1)))
         .collect();
-    let restored = store.restore_stays(&known, &many, &invocation()).await.expect("asked");
+    let restored = answer!(store.restore_stays(&known, &many));
     assert!(matches!(restored, UpdateOutcome::Updated(_)), "{restored:?}");
     assert_eq!(stays_of(store, "d").await, [&many[..], &newest].concat());
     assert_eq!(stays_in(store, "room-a").await.len(), many.len());

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 from processes import Failed, until
 from report import ok, same
@@ -69,56 +70,25 @@ def without_action(policy, action):
     return policy | {"Statement": kept}
 
 
-# What each role may do with which partitions - a device's, the registry's with one of several of its devices, the
-# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen
-# in a room, the values by which a device is found, the notes', and those of alerts - and nothing else. The transaction
-# puts an item.
-DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
-STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
-SEEN, NOTES = "SEEN_IN#some-room", "ANNOTATION#"
-ALERTS = tuple(f"ALERT#{it}" for it in ("RULES", "CHANNELS", "SECRETS", "STATES", "TOLD", "WAITING", "LOOKS", "RUNNING"))
-RULES, CHANNELS, SECRETS, STATES, TOLD, WAITING, LOOKS, RUNNING = ALERTS
-JUDGED = {STATES, TOLD, WAITING}
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES, NOTES, *ALERTS)
-PERMITTED = {
-    "IngestRole": {
-        "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
-        "update_item": {DEVICE}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
-    },
-    "QueryRole": {
-        "put_item": {"ROOM", TOKEN, SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
-        "transact_write_items": {"ROOM", TOKEN, SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
-        "update_item": {*REGISTRY, NOTES, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
-        "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES, NOTES, RULES, CHANNELS, *JUDGED},
-        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES, RULES, RUNNING},
-        "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES, NOTES, RULES, CHANNELS, SECRETS, STATES},
-    },
-    "RegistryRole": {
-        "put_item": {*REGISTRY, *STAYS, *JUDGED}, "update_item": {*REGISTRY, LOOKS}, "transact_write_items": {*REGISTRY, *STAYS, *JUDGED},
-        "batch_get_item": {*REGISTRY, STATES}, "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES},
-        "get_item": {STATE, ROLLUP, RULES, RUNNING},
-    },
-    "RollupRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA, SEEN, RULES},
-        "put_item": {ROLLUP, STATE, SEEN}, "transact_write_items": {ROLLUP, STATE, SEEN}, "update_item": {ROLLUP, STATE, SCHEMA, LOOKS},
-    },
-    "AlertingRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES, TOLD, WAITING, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
-        "get_item": {STATE, ROLLUP, RULES, SECRETS, RUNNING}, "put_item": {*JUDGED, RUNNING}, "transact_write_items": {*JUDGED, RUNNING},
-        "update_item": {CHANNELS, WAITING, LOOKS}, "delete_item": {STATES, WAITING, LOOKS},
-    },
-}
+# What each role may do with which partitions, and nothing else: `calls.json` has it from the code. The transaction puts an
+# item.
+CALLS = json.loads(Path(__file__).with_name("calls.json").read_text())
+ACTIONS = {"batch_execute_statement": "PartiQLInsert", "transact_write_items": "PutItem"}
+
 
 def own_partitions(stack):
     """What the roles may not touch, whatever the functions' code does."""
-    for role, permitted in PERMITTED.items():
+    for function, needed in CALLS["functions"].items():
+        role = f"{function.capitalize()}Role"
         table = as_role(stack, role)
-        for action in requests(stack.table, DEVICE):
-            for partition in PARTITIONS:
-                allowed = is_allowed(table, action, requests(stack.table, partition)[action])
-                same(f"whether {role} may {action} on {partition}", partition in permitted.get(action, ()), allowed)
+        for operation in requests(stack.table, "some-device"):
+            action = ACTIONS.get(operation, operation.title().replace("_", ""))
+            for target, partitions in CALLS["partitions"].items():
+                for partition in partitions:
+                    allowed = is_allowed(table, operation, requests(stack.table, partition)[operation])
+                    same(f"whether {role} may {operation} on {partition}", f"{action} {target}" in needed, allowed)
         # One part of a transaction that is not permitted is enough. Query makes tokens, and writes no state.
-        beside = STATE if role == "QueryRole" else TOKEN
+        beside = "STATE#" if role == "QueryRole" else "TOKEN"
         writes = [requests(stack.table, partition)["transact_write_items"]["TransactItems"][0] for partition in ("ROOM", beside)]
         same(f"whether {role} may write {beside} beside a room", False, is_allowed(table, "transact_write_items", {"TransactItems": writes}))
     ok("each role reaches the partitions that it needs, by every operation, and no other; query's alone may make a token")

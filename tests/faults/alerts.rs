@@ -17,7 +17,7 @@ use table::{
 
 use super::proxy::{Effect, Fault, Proxy, Share};
 use crate::engine::{Engine, Table};
-use crate::given::{always, at, invocation};
+use crate::given::{always, answer, at, invocation};
 use crate::home::Home;
 
 /// A proxy that spoils the first requests of an operation so.
@@ -36,7 +36,7 @@ async fn spoiling(table: &Table, operation: &'static str, fault: Fault, times: u
 /// The numbers of what was told, and of what waits.
 async fn told(store: &DynamoStore) -> (Vec<u64>, Vec<u64>) {
     let query = ToldQuery { range: always(), rule: None, after: None, limit: 100 };
-    let told = store.told_messages(&query, &invocation()).await.expect("read").listing.found;
+    let told = answer!(store.told_messages(&query)).listing.found;
     let waiting = store.waiting_messages(&channel_id("c"), None, 100, &invocation()).await;
     let waiting = waiting.expect("read").listing.found;
     let free = waiting.iter().filter(|message| message.is_free(at(0)));
@@ -62,7 +62,7 @@ async fn a_message_is_stored_once_whatever_becomes_of_the_answer() {
     ] {
         for times in [1, 2, 6] {
             let table = engine.table(true).await;
-            assert!(table.store().put_alert_rule(&rule, &invocation()).await.expect("stored"));
+            assert!(answer!(table.store().put_alert_rule(&rule)));
             let proxy = spoiling(&table, "TransactWriteItems", fault, times).await;
             let store = table.store_by_way_of(proxy.url());
             // Whoever judges tries again until the state is the judgement's, or another's.
@@ -75,8 +75,7 @@ async fn a_message_is_stored_once_whatever_becomes_of_the_answer() {
             let outcome = outcome.unwrap_or_else(|why| panic!("{fault:?} {times}: {why:?}"));
             assert_ne!(outcome, JudgementOutcome::RuleChanged, "{fault:?} {times}");
             assert_eq!(told(&table.store()).await, (vec![1], vec![1]), "{fault:?} {times}");
-            let again = store.put_judgement(&judgement, &invocation()).await;
-            assert_eq!(again.expect("asked"), JudgementOutcome::StateMoved);
+            assert_eq!(answer!(store.put_judgement(&judgement)), JudgementOutcome::StateMoved);
         }
     }
 }
@@ -88,12 +87,12 @@ async fn states_that_the_table_left_unprocessed_are_asked_for_again() {
     let keys: Vec<_> = (0..130).map(|n| alert_key("r", &format!("d{n}"))).collect();
     for n in 0..130 {
         let state = firing("r", &format!("d{n}"));
-        assert!(table.store().put_alert_state(&state, &invocation()).await.expect("stored"));
+        assert!(answer!(table.store().put_alert_state(&state)));
     }
     for share in [Share::One, Share::Half, Share::All] {
         let proxy = spoiling(&table, "BatchGetItem", Fault::Unprocessed(share), 2).await;
         let store = table.store_by_way_of(proxy.url());
-        let found = store.alert_states(&keys, &invocation()).await.expect("read").found;
+        let found = answer!(store.alert_states(&keys)).found;
         let found: BTreeSet<_> = found.iter().map(|it| &it.key).collect();
         assert_eq!(found, keys.iter().collect(), "{share:?}");
     }
@@ -106,21 +105,19 @@ async fn a_lease_that_nobody_heard_of_ends() {
     let table = engine.table(true).await;
     let rule = alert_rule("r", at(0));
     let store = table.store();
-    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    assert!(answer!(store.put_alert_rule(&rule)));
     let by = [(channel_id("c"), at(0))];
     let news = vec![message(1, News::Fired)];
     let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
-    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+    answer!(store.put_judgement(&judgement));
     let proxy = spoiling(&table, "UpdateItem", Fault::Reset(Effect::Done), 1).await;
     let unlucky = table.store_by_way_of(proxy.url());
-    let lost = unlucky.lease_waiting(&judgement.waiting()[0], at(60_000), &invocation()).await;
-    assert_eq!(lost.expect("the second attempt is answered"), None);
+    assert_eq!(answer!(unlucky.lease_waiting(&judgement.waiting()[0], at(60_000))), None);
     assert!(told(&store).await.1.is_empty(), "leased");
     let free = store.waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     let free = free.expect("read").listing.found;
     assert!(free[0].is_free(at(60_000)));
-    let leased = store.lease_waiting(&free[0], at(120_000), &invocation()).await.expect("asked");
-    assert_eq!(leased.expect("free").attempts, 2);
+    assert_eq!(answer!(store.lease_waiting(&free[0], at(120_000))).expect("free").attempts, 2);
 }
 
 /// Several who save at the same moment may all see that there is room for one.
@@ -131,11 +128,11 @@ async fn of_rules_and_channels_that_are_saved_at_once_no_more_stay_than_there_ma
     let store = table.store();
     for n in 0..98 {
         let rule = alert_rule(&format!("r{n}"), at(0));
-        assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+        assert!(answer!(store.put_alert_rule(&rule)));
     }
     for n in 0..8 {
         let channel = channel(&format!("c{n}"));
-        assert!(store.put_channel(&channel, None, &invocation()).await.expect("stored"));
+        assert!(answer!(store.put_channel(&channel, None)));
     }
     let home = Home::at(table.store(), at(0));
     let rule = json!({"name": "Warm", "device": "d", "metric": "t", "above": 8});
@@ -150,7 +147,7 @@ async fn of_rules_and_channels_that_are_saved_at_once_no_more_stay_than_there_ma
         let one = home.ask("PUT", &format!("{url}-later"), "", Some(body)).await.status;
         assert_eq!(one == 200, saved < most, "{url}: {saved}, then {one}");
     }
-    let rules = store.alert_rules(&invocation()).await.expect("read").found.len();
-    let channels = store.channels(&invocation()).await.expect("read").found.len();
+    let rules = answer!(store.alert_rules()).found.len();
+    let channels = answer!(store.channels()).found.len();
     assert!(rules <= 100 && channels <= 10, "{rules} rules, {channels} channels");
 }

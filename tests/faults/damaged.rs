@@ -12,7 +12,7 @@ use table::{
 use super::patience::{by_way_of, deadline, store_channel};
 use super::proxy::{Call, Proxy};
 use crate::engine::Engine;
-use crate::given::{at, invocation};
+use crate::given::{answer, at};
 use crate::home::Home;
 
 /// It waited, so that its state is asked whether it is still true.
@@ -22,11 +22,11 @@ async fn a_message_whose_state_is_damaged_is_sent() {
     let table = engine.table(true).await;
     let (store, rule) = (table.store(), alert_rule("r", at(0)));
     store_channel(&store).await;
-    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    assert!(answer!(store.put_alert_rule(&rule)));
     let (told_at, sent_at) = (at(0), at(0).saturating_add(TimeDelta::minutes(1)));
     let (news, by) = (vec![message(1, News::Fired)], [(channel_id("c"), sent_at)]);
     let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, told_at);
-    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+    answer!(store.put_judgement(&judgement));
 
     let mut state = table.items(keys::ALERT_STATES).await.remove(0);
     state["state"] = json!({"S": "damaged"});
@@ -37,8 +37,8 @@ async fn a_message_whose_state_is_damaged_is_sent() {
     home.alert(Event::Hint, deadline()).await.expect("done");
 
     assert_eq!(home.receiver.messages().len(), 1);
-    let waiting = store.waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
-    assert!(waiting.expect("read").listing.found.is_empty(), "it is finished");
+    let waiting = answer!(store.waiting_messages(&channel_id("c"), None, 9));
+    assert!(waiting.listing.found.is_empty(), "it is finished");
 }
 
 /// They are judged by nobody, so whoever lists alerts has to see them.

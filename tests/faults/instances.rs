@@ -15,7 +15,7 @@ use table::LookUpRegistry as _;
 use super::proxy::Proxy;
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, device, invocation, request};
+use crate::given::{Answer, START, answer, at, device, request};
 use crate::home::{Consumer, Home, Options};
 use crate::records;
 
@@ -95,7 +95,8 @@ impl Fleet {
 
     /// The room of a device.
     async fn room(&self, id: &str) -> Option<String> {
-        let found = self.table.store().device(&device(id), &invocation()).await.expect("read");
+        let store = self.table.store();
+        let found = answer!(store.device(&device(id)));
         found.and_then(|device| device.place().room().cloned()).map(String::from)
     }
 
@@ -378,8 +379,7 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
         records.push(records::of_item(records.len(), "MODIFY", &item));
     }
     fleet.deliver(0, &records).await;
-    let healthy =
-        store.device(&device(&ids[1]), &invocation()).await.expect("read").expect("there");
+    let healthy = answer!(store.device(&device(&ids[1]))).expect("there");
     assert_eq!(healthy.metrics().len(), 2);
     let letters = fleet.homes[0].letters.messages();
     assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);

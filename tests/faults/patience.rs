@@ -16,7 +16,7 @@ use table::{
 
 use super::proxy::{Call, Fault, Proxy};
 use crate::engine::{Engine, Table};
-use crate::given::{at, invocation, reading};
+use crate::given::{answer, at, invocation, reading};
 use crate::home::{Home, Options};
 use crate::stored::put;
 
@@ -52,7 +52,7 @@ async fn store_silence(store: &DynamoStore) {
 async fn store_rule(store: &DynamoStore, id: &str, members: Value) {
     let rule = Rule::from_json(members, at(0)).expect("a rule");
     let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
-    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    assert!(answer!(store.put_alert_rule(&rule)));
 }
 
 /// Two devices that are warm from the fiftieth minute on, each with a rule that fires after a time and a recheck of it.
@@ -78,7 +78,7 @@ pub(super) async fn store_channel(store: &DynamoStore) {
     });
     let secret = ChannelSecret(secret.as_object().expect("an object").clone());
     let channel = StoredChannel { quiet_hours: None, ..channel("c") };
-    assert!(store.put_channel(&channel, Some(&secret), &invocation()).await.expect("stored"));
+    assert!(answer!(store.put_channel(&channel, Some(&secret))));
 }
 
 /// A home on a table by way of a proxy, so many minutes after the start.
@@ -107,8 +107,8 @@ async fn tell_once_while_throttled(operation: &'static str) {
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
     assert_eq!(home.receiver.messages().len(), 1, "{operation}: what was judged is sent");
     let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
-    let waiting = table.store().waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
-    assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
+    let waiting = answer!(table.store().waiting_messages(&channel_id("c"), None, 9));
+    assert!(waiting.listing.found.is_empty(), "{operation}: it is finished");
 
     home.clock.set(later);
     home.alert(Event::Hint, deadline()).await.expect("done");
@@ -157,10 +157,10 @@ async fn send_while_throttled(operation: &'static str, partitions: &'static [&'s
     let table = engine.table(true).await;
     let (store, rule) = (table.store(), alert_rule("r", at(0)));
     store_channel(&store).await;
-    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    assert!(answer!(store.put_alert_rule(&rule)));
     let (news, by) = (vec![message(1, News::Fired)], [(channel_id("c"), at(0))]);
     let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
-    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+    answer!(store.put_judgement(&judgement));
 
     let plan = move |call: &Call| {
         let is_named = partitions.iter().any(|partition| call.names(partition));
@@ -230,6 +230,6 @@ async fn a_sweep_goes_on_though_the_table_throttles_longer_than_a_sender_waits()
     let watch = Stopwatch::start();
     home.schedule().await.expect("done in the end");
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
-    let state = store.rollup_state(&invocation()).await.expect("read").expect("a state");
+    let state = answer!(store.rollup_state()).expect("a state");
     assert_eq!(state.sealed(), at(45 * MINUTE));
 }

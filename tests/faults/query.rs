@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{DeviceId, DevicePatch, Edit, Order, Place, Room, Stay};
+use domain::{DeviceId, Order, Place, Room, Stay};
 use serde_json::Value;
 use table::keys::STAYS_IN_PREFIX;
 use table::{
@@ -14,7 +14,9 @@ use table::{
 
 use super::proxy::{Call, Effect, Fault, Proxy};
 use crate::engine::Engine;
-use crate::given::{always, at, device, invocation, reading_in, register_devices_of, room};
+use crate::given::{
+    always, answer, at, device, into_room, invocation, reading_in, register_devices_of, room,
+};
 use crate::stored::{first_page, put};
 
 #[tokio::test]
@@ -29,9 +31,8 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     let store = table.store_by_way_of(proxy.url());
     for limit in [1, 2, 100] {
         let query = first_page(always(), Order::Ascending, limit);
-        let page =
-            store.room_readings(&room("room-a"), &[device("d")], &query, &invocation()).await;
-        assert_eq!(page.expect("read").readings.len(), limit.min(2));
+        let page = answer!(store.room_readings(&room("room-a"), &[device("d")], &query));
+        assert_eq!(page.readings.len(), limit.min(2));
         let asked = proxy.take_operations().len();
         assert!(asked <= 12, "{asked} requests for {limit} readings");
     }
@@ -108,7 +109,7 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let table = Engine::embedded().await.table(true).await;
     let direct = table.store();
     register_devices_of(&direct, &[reading_in("d", 0, "room-a")]).await;
-    let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
+    let patch = |id: &str| into_room(id);
     let new = |id: &str| Room::new(room(id), at(0));
 
     let mut failures = vec![Fault::Failed(Effect::Done)];
@@ -123,8 +124,8 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     })
     .await;
     let store = table.store_by_way_of(proxy.url());
-    let moved = store.edit_device(&device("d"), &patch("attic"), at(0), &invocation()).await;
-    let UpdateOutcome::Updated(Edited { device: now, .. }) = moved.expect("retried") else {
+    let moved = answer!(store.edit_device(&device("d"), &patch("attic"), at(0)));
+    let UpdateOutcome::Updated(Edited { device: now, .. }) = moved else {
         panic!("it is registered")
     };
     assert_eq!(*now.place(), Place::Chosen(room("attic")));
@@ -132,15 +133,14 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let [first, again, ..] = sent.as_slice() else { panic!("it is sent again: {sent:?}") };
     assert!(first.is_string() && first == again, "DynamoDB knows the second for the first");
     assert_eq!(now.stay().cloned(), Some(Stay::begun(room("attic"), at(0))));
-    assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
+    assert_eq!(answer!(direct.room(&room("attic"))), Some(new("attic")));
 
     proxy.replan(|call| {
         (call.operation == "TransactWriteItems").then_some(Fault::Failed(Effect::None))
     });
     let moved = store.edit_device(&device("d"), &patch("cellar"), at(1), &invocation()).await;
     assert!(moved.is_err_and(|error| error.is_retryable()));
-    assert_eq!(direct.room(&room("cellar"), &invocation()).await.expect("read"), None);
-    let device =
-        direct.device(&device("d"), &invocation()).await.expect("read").expect("registered");
+    assert_eq!(answer!(direct.room(&room("cellar"))), None);
+    let device = answer!(direct.device(&device("d"))).expect("registered");
     assert_eq!(device, now);
 }

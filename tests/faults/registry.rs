@@ -16,7 +16,7 @@ use table::{EditRegistry as _, PutReadings as _, ReadRegistry};
 use super::proxy::{Effect, Fault, Proxy};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{at, device, invocation, label, placed, reading, room};
+use crate::given::{answer, at, device, invocation, label, placed, reading, room};
 use crate::home::{Consumer, Home};
 use crate::records;
 
@@ -43,7 +43,7 @@ fn readings(rng: &mut Rng) -> Vec<Reading> {
 /// What has to be the same however the records came: everything but the timestamp that told the room,
 /// which is not written again while the room stays, and which device was the first to name a room.
 async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
-    let mut devices = store.devices(&invocation()).await.expect("read").found;
+    let mut devices = answer!(store.devices()).found;
     for device in &mut devices {
         let changed = device.changed(|it| {
             if let Place::Learned(_, at) = &mut it.place {
@@ -53,7 +53,7 @@ async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
         });
         *device = changed.expect("a device");
     }
-    (devices, store.rooms(&invocation()).await.expect("read").found)
+    (devices, answer!(store.rooms()).found)
 }
 
 /// Delivered once, in order, without faults, to a store in memory.
@@ -199,7 +199,7 @@ async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
                 let _ = future::join(edit, delivered).await;
             }
             let mut by_device = Vec::new();
-            for device in table.store().devices(&invocation()).await.expect("read").found {
+            for device in answer!(table.store().devices()).found {
                 let stays = stays_in(&table, &format!("STAYS_OF#{}", device.id())).await;
                 let apart = |pair: &[(String, Value, Value)]| {
                     pair[0]

@@ -15,7 +15,7 @@ use table::{
 
 use super::{Row, cost, costs, row};
 use crate::engine::Engine;
-use crate::given::{always, at, device, invocation};
+use crate::given::{always, answer, at, device, invocation};
 
 /// A state that is due that many milliseconds after the start.
 fn due_at(key: AlertKey, millis: i64) -> StoredAlertState {
@@ -204,7 +204,7 @@ async fn recheck_rows(store: &DynamoStore) -> Vec<Row> {
         row("21a", "note that readings of a device are to be rechecked", touch(5).await),
         row("21b", "the same where an earlier instant is noted", touch(9).await),
     ];
-    let rechecks = store.rechecks(None, 10, &invocation()).await.expect("read").listing.found;
+    let rechecks = answer!(store.rechecks(None, 10)).listing.found;
     rows.extend([
         costs("21c", "the devices whose readings are to be rechecked", async |invocation| {
             let page = store.rechecks(None, 10, invocation).await.expect("read");

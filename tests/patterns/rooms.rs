@@ -15,7 +15,7 @@ use table::{
 use super::{Row, cost, costs, row};
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device, device_of, invocation, percent_encoded, placed, put_first, reading,
+    answer, at, device, device_of, percent_encoded, placed, put_first, reading,
     register_devices_of, room, seal, stored_rollup,
 };
 use crate::home::Home;
@@ -108,8 +108,7 @@ impl House {
             }
         }
         let groups = (0..SWEEP_GROUPS).collect();
-        let moved = self.store.advance_sealed(&groups, sealed[1], None, &invocation()).await;
-        moved.expect("written");
+        answer!(self.store.advance_sealed(&groups, sealed[1], None));
         self.now = now;
         self.load().await;
     }
@@ -124,7 +123,7 @@ impl House {
         let known = device_of([&measured(n, 0)]);
         let bucket = Bucket::Day(Zone::UTC.date(part.from()));
         let key = RollupKey { device: known.id().clone(), bucket };
-        let stored = self.store.rollup(&key, &invocation()).await.expect("read");
+        let stored = answer!(self.store.rollup(&key));
         let rollup = Rollup::fold(&readings(n, part), &FoldRules::of(&known));
         let version = stored.map(|it| it.version);
         let rollup = StoredRollup {
@@ -132,8 +131,7 @@ impl House {
             ..stored_rollup(known.id(), bucket, part, rollup)
         };
         let expected = version.map_or(Expected::Absent, Expected::Version);
-        let put = self.store.put_rollup(&rollup, expected, &invocation()).await;
-        assert!(put.expect("written"));
+        assert!(answer!(self.store.put_rollup(&rollup, expected)));
     }
 
     async fn roll_up_day(&self, n: usize, midnight: i64) {

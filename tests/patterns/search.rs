@@ -8,7 +8,7 @@ use table::{EditRegistry as _, SearchDevices as _, SearchQuery, UpdateOutcome};
 
 use super::{Row, cost, costs, measured_at, row};
 use crate::engine::Engine;
-use crate::given::{at, device, invocation, label, number, register_devices_of, tags};
+use crate::given::{answer, at, device, label, named, number, register_devices_of, tags};
 
 /// A fleet of a hundred devices with a name, a kind, two tags and two attributes, one of them a number, in a
 /// table with the index of attributes.
@@ -34,10 +34,7 @@ pub(super) async fn rows() -> Vec<Row> {
         let first = measured_at(n, 0);
         register_devices_of(&store, std::slice::from_ref(&first)).await;
         if n > 0 {
-            store
-                .edit_device(&first.device, &patch(n), at(0), &invocation())
-                .await
-                .expect("written");
+            answer!(store.edit_device(&first.device, &patch(n), at(0)));
         }
     }
     let edit = async |patch: DevicePatch| {
@@ -63,11 +60,7 @@ pub(super) async fn rows() -> Vec<Row> {
             "the first edit of a device with 7 values, with `AttributeIndex=on`",
             edit(patch(0)).await,
         ),
-        row(
-            "12b",
-            "change one value, with `AttributeIndex=on`",
-            edit(DevicePatch { name: Edit::Set(label("Window")), ..DevicePatch::default() }).await,
-        ),
+        row("12b", "change one value, with `AttributeIndex=on`", edit(named("Window")).await),
         row("12c", "90 entries of one value of an attribute", found(firmware, 90).await),
         row(
             "12d",

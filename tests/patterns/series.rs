@@ -9,9 +9,7 @@ use table::{
 
 use super::{Row, row};
 use crate::engine::{Engine, Table};
-use crate::given::{
-    at, device_of, invocation, percent_encoded, placed, reading, seal, stored_rollup,
-};
+use crate::given::{answer, at, device_of, percent_encoded, placed, reading, seal, stored_rollup};
 use crate::home::Home;
 use crate::stored::put;
 
@@ -51,7 +49,7 @@ impl Meter {
         let table = Engine::embedded().await.table_without_stream(&[]).await;
         let store = table.store();
         let known = device_of([&measured(DAYS.0 * 24 * 60)]);
-        store.register_device(&known, &invocation()).await.expect("written");
+        answer!(store.register_device(&known));
         let rules = FoldRules::of(&known);
         let days = (DAYS.0..DAYS.1).map(|n| {
             let date = Zone::UTC.date(at(n * DAY));

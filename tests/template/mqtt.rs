@@ -5,10 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{
-    PACKAGES, actions, all, dead_letter_queue, function, matches_pattern, number, resources, role,
-    sends, statements_of, template, text,
-};
+use super::{actions, all, matches_pattern, resources, template, text};
 use crate::architecture::root;
 
 const MQTT: [(&str, &str); 1] = [("IotTopic", "roomtide")];
@@ -221,9 +218,6 @@ fn a_thing_may_publish_to_its_own_topics_only() {
             ("Subscribe", "topicfilter/TOPIC/*"),
         ])
     );
-    let basic =
-        template().outputs(&MQTT).expect("outputs")["MqttBasicIngestTopic"]["Value"].clone();
-    assert_eq!(basic, json!({"Fn::Sub": "$aws/rules/${IotRule}/${IotTopic}/DEVICE"}));
 }
 
 /// IoT Core ends the connection of a device whose will or retained message it may not publish
@@ -247,40 +241,4 @@ fn what_devices_do_first_is_permitted() {
             );
         }
     }
-}
-
-// ---- Messages that fail ------------------------------------------------------------------------
-
-#[test]
-fn an_mqtt_message_that_cannot_be_stored_is_kept() {
-    let resources = resources();
-    let queue = dead_letter_queue(&resources);
-    let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
-    let invoked = &function(&resources, "ingest")["EventInvokeConfig"];
-    assert_eq!(invoked["DestinationConfig"]["OnFailure"]["Destination"], arn);
-    assert!((1..=2).contains(&number(&invoked["MaximumRetryAttempts"])));
-    assert_eq!(sends(&resources, "ingest"), arn);
-}
-
-#[test]
-fn an_mqtt_message_that_ingest_cannot_be_given_is_kept() {
-    let resources = template().resources(&MQTT).expect("resources");
-    let queue = dead_letter_queue(&resources);
-    let mut rules = all(&resources, "AWS::IoT::TopicRule");
-    let (_, hands_on) = rules.next().expect("a rule");
-    let action = &hands_on["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
-    let same = |it: &Value| it["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"] == *action;
-    assert!(rules.all(|(_, rule)| same(rule)), "each rule has it");
-    assert_eq!(action["QueueUrl"], json!({"Ref": queue}));
-    let sender = text(&action["RoleArn"]["Fn::GetAtt"][0]);
-    let trusted = &resources[sender]["Properties"]["AssumeRolePolicyDocument"]["Statement"];
-    assert_eq!(trusted[0]["Principal"], json!({"Service": "iot.amazonaws.com"}));
-    assert!(trusted[0]["Condition"]["StringEquals"]["aws:SourceAccount"].is_object());
-    assert!(PACKAGES.iter().all(|package| role(&resources, package) != sender), "its own");
-    let statements: Vec<_> = statements_of(&resources, sender).collect();
-    let send = json!({
-        "Effect": "Allow", "Action": ["sqs:SendMessage"],
-        "Resource": {"Fn::GetAtt": [queue, "Arn"]},
-    });
-    assert_eq!(statements, [send]);
 }

@@ -210,27 +210,3 @@ fn the_saved_queries_ask_the_functions_logs() {
     }
     assert_eq!(queries, 4);
 }
-
-/// Not every account may make a budget, and not every region knows the type.
-#[test]
-fn a_budget_is_made_for_whoever_asks_and_can_be_told() {
-    for (parameters, expected) in [
-        (&[][..], 0),
-        (&[("MonthlyBudget", "10")][..], 0),
-        (&[("AlarmEmail", "a@example.org")][..], 0),
-        (&[("MonthlyBudget", "10"), ("AlarmEmail", "a@example.org")][..], 1),
-    ] {
-        let resources = template().resources(parameters).expect("resources");
-        let budgets: Vec<_> = all(&resources, "AWS::Budgets::Budget").collect();
-        assert_eq!(budgets.len(), expected, "{parameters:?}");
-        for (_, budget) in budgets {
-            let budget = &budget["Properties"];
-            assert_eq!(budget["Budget"]["BudgetLimit"], json!({"Amount": "10", "Unit": "USD"}));
-            for notification in budget["NotificationsWithSubscribers"].as_array().expect("a list") {
-                let subscribers =
-                    json!([{"SubscriptionType": "EMAIL", "Address": "a@example.org"}]);
-                assert_eq!(notification["Subscribers"], subscribers);
-            }
-        }
-    }
-}

@@ -7,13 +7,14 @@ mod storm;
 mod throttled;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
 use alerts::{Answer, Email, FigureState, Message, News, Phase, Request, Rule, Url};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
+use domain::{Reading, RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -22,8 +23,9 @@ use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
-    NewJudgement, PutJudgements as _, PutTestMessages as _, ReadAlertRules, StoredAlertState,
-    StoredChannel, StoredRule, WaitingMessage,
+    NewJudgement, NoteRechecks as _, PutJudgements as _, PutTestMessages as _, ReadAlertRules,
+    ReadRechecks as _, Recheck, Rechecked, StoredAlertState, StoredChannel, StoredRule,
+    WaitingMessage,
 };
 
 use crate::{Alerting, Carrier, Event, Failure, NoEmail, Settings};
@@ -104,6 +106,7 @@ pub(crate) struct World {
 }
 
 pub(crate) const NOON: &str = "2026-01-11T12:00:00Z";
+pub(crate) const QUIET_END: &str = "2026-01-11T13:00:00Z";
 
 impl World {
     pub(crate) fn new() -> Self {
@@ -123,6 +126,21 @@ impl World {
         let world = Self::new();
         world.channel("a", None).await;
         let rule = world.rule_on_each("r").await;
+        (world, rule)
+    }
+
+    /// The same, and the rule fires on the freezer.
+    pub(crate) async fn that_fires() -> (Self, StoredRule) {
+        let (world, rule) = Self::with_rule().await;
+        world.tell(&rule, "freezer", News::Fired, &[("a", Timestamp::MIN)]).await;
+        (world, rule)
+    }
+
+    /// The same with a channel that is quiet now, and until [`QUIET_END`].
+    pub(crate) async fn with_quiet_hours() -> (Self, StoredRule) {
+        let world = Self::new();
+        world.channel("a", Some("11:00-13:00")).await;
+        let rule = world.rule("r", false).await;
         (world, rule)
     }
 
@@ -192,6 +210,12 @@ impl World {
             self.pass(TimeDelta::minutes(1));
             self.minute().await.expect("done");
         }
+    }
+
+    /// A hint comes after a time.
+    pub(crate) async fn minute_after(&self, time: TimeDelta) {
+        self.pass(time);
+        self.minute().await.expect("done");
     }
 
     pub(crate) fn pass(&self, time: TimeDelta) {
@@ -292,6 +316,30 @@ impl World {
         episodes.told.since = Some(self.now());
         let state = StoredAlertState::next(known.as_ref(), key, state.state, self.now());
         self.put_judgement(rule, state, message, channels).await;
+    }
+
+    /// A rule fires on devices, and channel `a` may tell it from a time on.
+    pub(crate) async fn storm(&self, rule: &StoredRule, devices: Range<usize>, next: Timestamp) {
+        for device in devices {
+            self.tell(rule, &format!("d{device:03}"), News::Fired, &[("a", next)]).await;
+        }
+    }
+
+    /// Readings are stored, and each leaves a recheck of its device.
+    pub(crate) async fn measured(&self, readings: &[Reading]) {
+        given::store_home(&self.store, readings).await;
+        let touched: Vec<_> =
+            readings.iter().map(|reading| (reading.device.clone().into(), reading.at)).collect();
+        self.recheck(&touched).await;
+    }
+
+    pub(crate) async fn recheck(&self, touched: &[(Rechecked, Timestamp)]) {
+        assert!(self.store.note_rechecks(touched, &invocation()).await.cause.is_none());
+    }
+
+    /// The rechecks that are left.
+    pub(crate) async fn rechecks(&self) -> Vec<Recheck> {
+        self.store.rechecks(None, 99, &invocation()).await.expect("read").listing.found
     }
 
     /// The alert of a device is over, and nobody is told.

@@ -159,13 +159,9 @@ impl Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::given::{at, zone};
+    use domain::given::{at, cases, zone};
 
-    fn text(rule: &str, news: News) -> String {
-        text_of(rule, news, false)
-    }
-
-    fn text_of(rule: &str, news: News, is_silent: bool) -> String {
+    fn text(rule: &str, news: News, is_silent: bool) -> String {
         let value = serde_json::from_str(rule).expect("JSON");
         let rule = Rule::from_json(value, Timestamp::MIN).expect("a rule");
         let message = Message {
@@ -189,63 +185,17 @@ mod tests {
         message.text(&rule, names)
     }
 
+    /// A case is what is told, `fired silent` where the device is silent, and the rule.
     #[test]
     fn a_text_says_what_since_when_and_what_is_now() {
-        let rule =
-            r#"{"name": "Warm", "device": "f", "metric": "temperature", "above": 8, "for": "10m"}"#;
-        for (news, expected) in [
-            (
-                News::Fired,
-                "Warm: Deep freezer: temperature above 8 °C for 10m since 14:05; now 9.1 °C",
-            ),
-            (
-                News::Repeated,
-                "Warm: Deep freezer: still temperature above 8 °C for 10m since 14:05; now 9.1 °C",
-            ),
-            (
-                News::Recovered,
-                "Warm: Deep freezer: over since 14:40: temperature above 8 °C for 10m from 14:05; now 9.1 °C",
-            ),
-            (
-                News::Passed,
-                "Warm: Deep freezer: was temperature above 8 °C for 10m from 14:05 to 14:40; now 9.1 °C",
-            ),
-            (
-                News::TakenBack,
-                "Warm: Deep freezer: taken back: temperature above 8 °C for 10m since 14:05 was wrong, by \
-                 readings that came late or were changed; now 9.1 °C",
-            ),
-            (
-                News::Edited,
-                "Warm: Deep freezer: over, because the rule was changed: temperature above 8 °C for 10m since \
-                 14:05; now 9.1 °C",
-            ),
-        ] {
-            assert_eq!(text(rule, news), expected);
+        for case in cases(include_str!("message_text.txt")) {
+            let (told, rule) = case.given.split_once(": ").expect("NEWS: RULE");
+            let (news, is_silent) = match told.strip_suffix(" silent") {
+                Some(news) => (news, true),
+                None => (told, false),
+            };
+            let news = News::parse(news).expect("news");
+            assert_eq!(text(rule, news, is_silent), case.answer(), "{case}");
         }
-        let silence = r#"{"name": "Gone", "device": "f", "silent_for": "usual"}"#;
-        assert_eq!(
-            text(silence, News::Fired),
-            "Gone: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
-        );
-        assert_eq!(
-            text(silence, News::Recovered),
-            "Gone: Deep freezer: over since 14:40: no reading from 14:05"
-        );
-        let warm = r#"{"name": "Warm", "device": "f", "metric": "temperature", "above": 8, "no_data": "fire"}"#;
-        assert_eq!(
-            text_of(warm, News::Fired, true),
-            "Warm: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
-        );
-        let budget = r#"{"name": "Day", "device": "f", "budget_kwh": 5, "per": "day"}"#;
-        assert_eq!(
-            text(budget, News::Fired),
-            "Day: Deep freezer: more than 5 kWh in 1d since 14:05"
-        );
-        let band = r#"{"name": "Air", "mean_of_room": "r", "metric": "temperature", "above": 25, "below": 18}"#;
-        assert_eq!(
-            text(band, News::Fired),
-            "Air: Deep freezer: temperature outside 18 °C to 25 °C since 14:05; now 9.1 °C"
-        );
     }
 }

@@ -179,41 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_its_time_and_a_suffix_in_one_writing() {
-        for text in ["2026-01-11T16:00:00.000Z-kettle", "1970-01-01T00:00:00.001Z-Z-:._9"] {
-            assert_eq!(id(text).to_string(), text);
-        }
-        for text in [
-            "",
-            "kettle",
-            "2026-01-11T16:00:00.000Z",
-            "2026-01-11T16:00:00.000Z-",
-            "2026-01-11T16:00:00Z-kettle",
-            "2026-01-11T16:00:00.0000Z-kettle",
-            "2026-01-11t16:00:00.000Z-kettle",
-            "2026-01-11T17:00:00.000+01:00-kettle",
-            "2026-02-30T16:00:00.000Z-kettle",
-            "1768147200000Z-kettle",
-            "nowZ-kettle",
-            "2026-01-11T16:00:00.000Z-a#b",
-            "2026-01-11T16:00:00.000Z-a/b",
-            "2026-01-11T16:00:00.000Z-é",
-            &format!("2026-01-11T16:00:00.000Z-{}", "x".repeat(65)),
-        ] {
-            let error = text.parse::<AnnotationId>().expect_err(text).to_string();
-            assert!(error.contains("such as 2026-01-11T16:00:00.000Z-kettle"), "{error}");
-        }
+    fn ids_are_in_the_order_of_time() {
         assert!(id("2026-01-11T16:00:00.000Z-b") < id("2026-01-11T16:00:00.001Z-a"));
-    }
-
-    #[test]
-    fn what_is_annotated_is_read_back_and_taken_for_nothing_else() {
-        for text in ["device:a:b", "room:device:a", "home:hall"] {
-            assert_eq!(text.parse::<Annotated>().expect(text).to_string(), text);
-        }
-        for text in ["hall", "rooms:hall", "device:", "home:a#b", "Device:a"] {
-            assert!(text.parse::<Annotated>().is_err(), "{text}");
-        }
     }
 
     #[test]

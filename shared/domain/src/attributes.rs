@@ -182,17 +182,11 @@ mod tests {
 
     #[test]
     fn no_attribute_has_the_name_of_something_else() {
-        for name in ["model", "firmware", "rooms_served", "battery"] {
-            assert!(name.parse::<AttributeName>().is_ok(), "{name}");
-        }
         for name in RESERVED {
             assert_eq!(
                 name.parse::<AttributeName>(),
                 Err(AttributeNameError::Reserved(name.to_owned()))
             );
-        }
-        for name in ["", "Model", "a-b", "2g", "a.b"] {
-            assert!(matches!(name.parse::<AttributeName>(), Err(AttributeNameError::Form(_))));
         }
     }
 

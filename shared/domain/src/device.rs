@@ -468,7 +468,7 @@ impl Device {
 mod tests {
     use super::*;
     use crate::Unit;
-    use crate::given::{self, number};
+    use crate::given::{self, device_of, number};
 
     fn reading(millis: i64, room: Option<&str>, metric: &str) -> Reading {
         let metrics = [(given::metric(metric), number("1"))];
@@ -479,6 +479,11 @@ mod tests {
             metrics.into(),
         )
         .expect("a reading")
+    }
+
+    /// What a device learns of a reading.
+    fn learned(device: &Device, reading: &Reading) -> DeviceUpdate {
+        device.diff(&DeviceObservation::of(reading), |_| true)
     }
 
     #[test]
@@ -504,24 +509,20 @@ mod tests {
 
     #[test]
     fn a_known_room_is_never_learned_again_and_a_late_one_not_at_all() {
-        let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device(given::device("d"), |_| true);
-        assert!(
-            device.diff(&DeviceObservation::of(&reading(9, Some("a"), "t")), |_| true).is_empty()
-        );
-        let again = device.diff(&DeviceObservation::of(&reading(5, Some("b"), "t")), |_| true);
+        let device = device_of([&reading(5, Some("a"), "t")]);
+        assert!(learned(&device, &reading(9, Some("a"), "t")).is_empty());
+        let again = learned(&device, &reading(5, Some("b"), "t"));
         assert!(again.room.is_some(), "the same reading, sent again with another room");
-        let late = device.diff(&DeviceObservation::of(&reading(4, Some("b"), "t")), |_| true);
+        let late = learned(&device, &reading(4, Some("b"), "t"));
         assert_eq!(late.room, None);
         assert_eq!(late.first_seen.map(Timestamp::as_millis), Some(4));
-        let moved = device.diff(&DeviceObservation::of(&reading(6, Some("b"), "t")), |_| true);
+        let moved = learned(&device, &reading(6, Some("b"), "t"));
         assert!(moved.room.is_some());
     }
 
     #[test]
     fn an_applied_update_leaves_nothing_to_change_and_keeps_a_metrics_settings() {
-        let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device(given::device("d"), |_| true);
+        let mut device = device_of([&reading(5, Some("a"), "t")]);
         let unit: Unit = given::unit("K");
         let known = device.0.metrics.values_mut().next().expect("one");
         known.unit = Some(unit.clone());
@@ -547,8 +548,7 @@ mod tests {
             device.diff(&observation, |_| true).is_empty(),
             "and nothing is written again and again"
         );
-        let mut small =
-            DeviceObservation::of(&reading(5, None, "t")).new_device(given::device("d"), |_| true);
+        let mut small = device_of([&reading(5, None, "t")]);
         let learned = small.diff(&observation, |_| true);
         assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
         learned.apply(&mut small);
@@ -557,8 +557,7 @@ mod tests {
 
     #[test]
     fn parts_that_cannot_be_together_make_no_device() {
-        let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device(given::device("d"), |_| true);
+        let device = device_of([&reading(5, Some("a"), "t")]);
         let itself = || device.id().clone();
         assert_eq!(device.changed(|it| it.behind = Some(itself())), Err(DeviceError::BehindItself));
         assert_eq!(
@@ -581,8 +580,7 @@ mod tests {
 
     #[test]
     fn of_too_many_stored_metrics_those_with_settings_stay() {
-        let device =
-            DeviceObservation::of(&reading(5, None, "t")).new_device(given::device("d"), |_| true);
+        let device = device_of([&reading(5, None, "t")]);
         let full = device.changed(|it| {
             let names = (0..400).map(|n| format!("m{n:03}").parse().expect("a name"));
             it.metrics = names.map(|name: MetricName| (name.clone(), (&name).into())).collect();
@@ -621,12 +619,9 @@ mod tests {
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
-        let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device(given::device("d"), |_| true);
+        let mut device = device_of([&reading(5, Some("a"), "t")]);
         device.0.place = Place::Chosen(given::room("a"));
-        assert!(
-            device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
-        );
+        assert!(learned(&device, &reading(9, Some("b"), "t")).is_empty());
         let mut named = reading(9, Some("b"), "t");
         named.fill_in_room(device.place().room().expect("chosen"), true);
         assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");

@@ -86,22 +86,6 @@ mod tests {
     use crate::given::label;
 
     #[test]
-    fn a_label_is_one_short_line() {
-        assert!("desk, ESP32".parse::<Label>().is_ok());
-        assert!("é".repeat(100).parse::<Label>().is_ok());
-        for (text, why) in [
-            ("", LabelError::Empty),
-            (" \n", LabelError::Empty),
-            (&"x".repeat(101), LabelError::TooLong(101)),
-            ("a\nb", LabelError::Control),
-            ("\u{1b}[31m", LabelError::Control),
-        ] {
-            assert_eq!(text.parse::<Label>(), Err(why.clone()), "{text:?}");
-            assert_eq!(text.parse::<Unit>(), Err(why), "{text:?}");
-        }
-    }
-
-    #[test]
     fn tags_are_few_and_different() {
         let tags = |names: &[String]| {
             let labels = names.iter().map(|name| label(name));

@@ -425,86 +425,17 @@ mod tests {
         format!("{}/{}{unsure}", names(&meter.used), names(&meter.sold))
     }
 
+    /// A case is the metrics of a device, each as `NAME UNIT [ROLE]`; `alone:` asks for what the device tells by itself.
     #[test]
-    fn parts_add_up_unless_their_total_is_there_and_sold_is_never_bought() {
-        for (metrics, expected) in [
-            (
-                &["cumulative_kwh_p kWh", "cumulative_kwh_n kWh", "current_w W"][..],
-                "cumulative_kwh_p/cumulative_kwh_n",
-            ),
-            (
-                &["cumulative_kwh_p_a kWh", "cumulative_kwh_p_b kWh"],
-                "cumulative_kwh_p_a+cumulative_kwh_p_b/",
-            ),
-            (
-                &["cumulative_kwh_p kWh", "cumulative_kwh_p_a kWh", "cumulative_kwh_p_b kWh"],
-                "cumulative_kwh_p/",
-            ),
-            (&["cumulative_kwh_n kWh"], "/cumulative_kwh_n"),
-            (
-                &["cumulative_kwh_n_a kWh", "cumulative_kwh_n_b kWh", "current_w W"],
-                "/cumulative_kwh_n_a+cumulative_kwh_n_b",
-            ),
-            (
-                &["current_w_a W", "current_w_b W", "current_w_c W"],
-                "current_w_a+current_w_b+current_w_c/ ?",
-            ),
-            (&["current_w W", "current_w_a W", "current_w_b W"], "current_w/ ?"),
-            // Zigbee's phase A has no suffix.
-            (
-                &["current_w W", "current_w_b W", "current_w_c W"],
-                "current_w+current_w_b+current_w_c/ ?",
-            ),
-            (&["energy_1 kWh", "energy_2 kWh"], "energy_1+energy_2/ ?"),
-            (&["energy kWh", "energy_1 kWh", "energy_2 kWh"], "energy/ ?"),
-            (&["energy_total Wh", "energy_l1 Wh", "energy_l2 Wh"], "energy_total/ ?"),
-            (&["l1_energy Wh", "l2_energy Wh"], "l1_energy+l2_energy/ ?"),
-            (&["a_act_energy Wh", "b_act_energy Wh", "total_act_energy Wh"], "total_act_energy/ ?"),
-            (&["energy1 kWh", "energy2 kWh", "energy kWh"], "energy/ ?"),
-            (&["relay_1_energy kWh", "relay_2_energy kWh"], "relay_1_energy+relay_2_energy/ ?"),
-            (&["energy_left kWh", "energy_right kWh"], "energy_left+energy_right/ ?"),
-            (&["energy_wh Wh", "energy_kwh kWh"], "energy_kwh/ ?"),
-            (&["energy_today kWh", "energy_total kWh"], "energy_total/ ?"),
-            (&["energy_today kWh"], "energy_today/ ?"),
-            (&["oven kWh", "fridge kWh"], "fridge+oven/ ?"),
-            (
-                &["obis_1_8_0 Wh", "obis_1_8_1 Wh", "obis_1_8_2 Wh", "obis_2_8_0 Wh"],
-                "obis_1_8_0/obis_2_8_0",
-            ),
-            (
-                &["import_t1 kWh", "import_t2 kWh", "export_t1 kWh", "export_t2 kWh"],
-                "import_t1+import_t2/export_t1+export_t2",
-            ),
-            (&["import_peak kWh", "import_off_peak kWh", "import kWh"], "import/"),
-            (&["import_day kWh", "import_night kWh"], "import_day+import_night/"),
-            (&["cumulative_kwh_p kWh", "heating kWh"], "cumulative_kwh_p/"),
-            (&["current_w W", "power_limit W", "fridge_power W"], "current_w/ ?"),
-            (&["pv_energy kWh", "grid_import kWh", "battery_charge kWh"], "grid_import/"),
-            (&["pv_energy kWh", "pv_power W"], "/"),
-            (&["cumulative_kwh_p m³", "temperature °C"], "nothing"),
-        ] {
-            let device = device(metrics);
-            assert_eq!(shown(Meter::of(&device)), expected, "{metrics:?}");
-        }
-    }
-
-    #[test]
-    fn a_role_that_was_given_wins_over_the_name() {
-        for (metrics, expected) in [
-            (&["a_meter kWh production", "cumulative_kwh_p kWh"][..], "cumulative_kwh_p/"),
-            (&["cumulative_kwh_n kWh consumer"], "cumulative_kwh_n/"),
-            (&["solar kWh import"], "solar/"),
-            (&["cumulative_kwh_p kWh none", "current_w W"], "current_w/ ?"),
-            (&["cumulative_kwh_p kWh none", "current_w W none"], "/"),
-            (
-                &["cumulative_kwh_p_a kWh export", "cumulative_kwh_p_b kWh"],
-                "cumulative_kwh_p_b/cumulative_kwh_p_a",
-            ),
-            (&["grid kWh import", "load kWh consumer", "pv kWh", "akku_in kWh storage"], "grid/"),
-            (&["one kWh consumer", "two kWh consumer"], "one+two/"),
-        ] {
-            let device = device(metrics);
-            assert_eq!(shown(Meter::of(&device)), expected, "{metrics:?}");
+    fn each_device_is_the_meter_that_its_case_says() {
+        for case in given::cases(include_str!("meter.txt")) {
+            let metrics = case.given.trim_start_matches("alone: ");
+            let device = device(&metrics.split(", ").collect::<Vec<_>>());
+            let mut meter = Meter::of(&device);
+            if case.given.starts_with("alone: ") {
+                meter = meter.and_then(|meter| meter.alone(&device));
+            }
+            assert_eq!(shown(meter), case.answer(), "{case}");
         }
     }
 
@@ -518,22 +449,6 @@ mod tests {
         assert_eq!(alone.other_role, Some(Role::Production));
         assert_eq!(shown(Some(alone)), "pv/");
         assert_eq!(one("absent"), None);
-    }
-
-    #[test]
-    fn by_itself_a_device_tells_what_it_produces_or_the_one_thing_that_it_stores() {
-        for (metrics, expected) in [
-            (&["pv_1 kWh", "pv_2 kWh", "pv_power W"][..], "pv_1+pv_2/"),
-            (&["pv_power W"], "pv_power/"),
-            (&["battery_charge kWh"], "battery_charge/"),
-            (&["battery_charge kWh", "battery_discharge kWh"], "nothing"),
-            (&["energy kWh none"], "nothing"),
-            (&["cumulative_kwh_n kWh", "pv kWh"], "/cumulative_kwh_n"),
-        ] {
-            let device = device(metrics);
-            let alone = Meter::of(&device).and_then(|it| it.alone(&device));
-            assert_eq!(shown(alone), expected, "{metrics:?}");
-        }
     }
 
     #[test]

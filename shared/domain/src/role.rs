@@ -102,47 +102,4 @@ mod tests {
         }
         assert_eq!(Role::parse("bought"), None);
     }
-
-    /// Names of entities of Home Assistant's integrations, and of metrics.
-    #[test]
-    fn a_name_has_a_role_only_where_it_leaves_no_doubt() {
-        for (name, role) in [
-            ("sensor.shellyem_channel_1_energy_returned", Some(Role::Export)),
-            ("Electricity Meter Energy Exported", Some(Role::Export)),
-            ("sensor.netzeinspeisung", Some(Role::Export)),
-            ("sensor.solar_energy_to_grid", Some(Role::Export)),
-            ("sensor.pv_export_total", Some(Role::Export)),
-            ("sensor.grid_feed_in", Some(Role::Export)),
-            ("sensor.teruggeleverd_teruglevering", Some(Role::Export)),
-            ("obis_2_8_0", Some(Role::Export)),
-            ("sensor.p1_meter_energy_import", Some(Role::Import)),
-            ("sensor.energy_from_grid", Some(Role::Import)),
-            ("Netzbezug", Some(Role::Import)),
-            ("obis_1_8_1", Some(Role::Import)),
-            ("sensor.envoy_lifetime_energy_production", Some(Role::Production)),
-            ("sensor.solar_energy", Some(Role::Production)),
-            ("PV Ertrag gesamt", Some(Role::Production)),
-            ("pv_yield", Some(Role::Production)),
-            ("sensor.powerwall_battery_charge", Some(Role::Storage)),
-            ("sensor.battery_energy_discharged", Some(Role::Storage)),
-            ("Speicher Entladung", Some(Role::Storage)),
-            ("sensor.battery_import", Some(Role::Storage)),
-            ("sensor.house_meter_energy", None),
-            ("sensor.utility_meter_monthly", None),
-            ("sensor.kitchen_plug_energy", None),
-            ("sensor.import_export_balance", None),
-            ("sensor.solar_self_consumption", None),
-            ("sensor.solar_water_heater_energy", None),
-            ("sensor.pv_consumption_import", None),
-            ("sensor.car_battery_charged_energy", None),
-            ("sensor.wallbox_charged_energy", None),
-            ("sensor.envoy_lifetime_energy_consumption", None),
-            ("Solar pump energy", None),
-            ("obis_16_8_0", None),
-            ("energy", None),
-            ("", None),
-        ] {
-            assert_eq!(Role::of_name(name), role, "{name}");
-        }
-    }
 }

@@ -257,26 +257,9 @@ mod tests {
 
     #[test]
     fn every_number_has_one_width_and_the_ends_are_in_order() {
-        let numbers = [
-            "-9.9999999999999999999999999999999999999E125",
-            "-10",
-            "-1.5",
-            "-1.45",
-            "-1.4",
-            "-1",
-            "-1E-130",
-            "0",
-            "1E-130",
-            "0.5",
-            "1",
-            "1.1",
-            "1.4",
-            "9",
-            "10",
-            "100",
-            "1E125",
-        ];
-        let texts = numbers.map(|text| ordered(&number(text)));
+        let numbers = "-9.9999999999999999999999999999999999999E125 -10 -1.5 -1.45 -1.4 -1 \
+             -1E-130 0 1E-130 0.5 1 1.1 1.4 9 10 100 1E125";
+        let texts: Vec<_> = numbers.split(' ').map(|text| ordered(&number(text))).collect();
         assert!(texts.is_sorted());
         assert!(texts.iter().all(|text| text.len() == 42));
     }

@@ -182,75 +182,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_768_147_200_000); // 2026-01-11T16:00:00Z
 
-    fn parsed(text: &str) -> String {
-        Timestamp::parse(text, NOW).map_or_else(|e| format!("error: {e}"), |i| i.to_string())
-    }
-
     #[test]
-    fn every_accepted_form_is_read() {
-        for (text, timestamp) in [
-            ("2026-01-11T16:00:00Z", "2026-01-11T16:00:00.000Z"),
-            ("2026-01-12T01:00:00+09:00", "2026-01-11T16:00:00.000Z"),
-            ("2026-01-11 16:00:00.1239Z", "2026-01-11T16:00:00.123Z"),
-            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
-            ("1768147200", "2026-01-11T16:00:00.000Z"),
-            ("1768147200.5", "2026-01-11T16:00:00.500Z"),
-            ("1768147200.0019999999", "2026-01-11T16:00:00.001Z"),
-            ("1768147200.9999999", "2026-01-11T16:00:00.999Z"),
-            ("1768147200123.9999", "2026-01-11T16:00:00.123Z"),
-            ("1768147200123999.9", "2026-01-11T16:00:00.123Z"),
-            ("2026-01-11T16:00:00.9999999Z", "2026-01-11T16:00:00.999Z"),
-            ("1.7681472e9", "2026-01-11T16:00:00.000Z"),
-            ("1768147200123", "2026-01-11T16:00:00.123Z"),
-            ("1768147200123456", "2026-01-11T16:00:00.123Z"),
-            ("1768147200123456789", "2026-01-11T16:00:00.123Z"),
-            ("0", "1970-01-01T00:00:00.000Z"),
-            ("now", "2026-01-11T16:00:00.000Z"),
-            ("-24h", "2026-01-10T16:00:00.000Z"),
-            ("now-7d", "2026-01-04T16:00:00.000Z"),
-            ("now+30s", "2026-01-11T16:00:30.000Z"),
-            ("-2w", "2025-12-28T16:00:00.000Z"),
-            ("-15m", "2026-01-11T15:45:00.000Z"),
-        ] {
-            assert_eq!(parsed(text), timestamp, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_relative_time_is_refused_where_it_must_be_absolute() {
-        for text in ["now", "-24h", " now-7d", "+5m"] {
-            let refused = Timestamp::parse_absolute(text);
-            assert!(matches!(refused, Err(TimestampError::Relative(_))), "{text}: {refused:?}");
-        }
-        assert_eq!(Timestamp::parse_absolute("1768147200"), Ok(NOW));
-        for text in ["nowhere", "2026-13-01T00:00:00Z"] {
-            let why = Timestamp::parse_absolute(text).unwrap_err().to_string();
-            assert!(why.contains("is not a timestamp") && !why.contains("-24h"), "{why}");
-            assert!(parsed(text).contains("-24h"), "a query may be relative: {}", parsed(text));
-        }
-    }
-
-    #[test]
-    fn everything_else_is_refused_with_a_hint() {
-        for (text, hint) in [
-            ("", "is not a timestamp"),
-            ("yesterday", "is not a timestamp"),
-            ("2026-13-01T00:00:00Z", "is not a timestamp"),
-            ("-5y", "is not a timestamp"),
-            ("now-", "is not a timestamp"),
-            ("now-h", "is not a timestamp"),
-            ("2026-01-11", "is not a timestamp"),
-            ("2026-01-11T16:00:00", "has no offset"),
-            ("2026-01-11 16:00:00.5", "has no offset"),
-            ("0001-01-01T00:00:00Z", "outside of the years"),
-            ("1969-12-31T23:59:59.999Z", "outside of the years"),
-            ("-1", "outside of the years"),
-            ("1e400", "outside of the years"),
-            ("99999999999999999999999999999999999999999", "outside of the years"),
-        ] {
-            assert!(parsed(text).contains(hint), "{text}: {}", parsed(text));
-        }
-        assert!(Timestamp::parse("+10000-01-01T00:00:00Z", NOW).is_err());
+    fn no_timestamp_is_after_the_year_9999() {
         assert!(Timestamp::from_millis(Timestamp::MAX.0 + 1).is_err());
     }
 

@@ -2,7 +2,6 @@
 
 use alerts::News;
 use chrono::TimeDelta;
-use domain::Timestamp;
 use table::Action::{DeleteItem, UpdateItem};
 use table::Target::{AlertChannels, AlertWaiting};
 use table::given::invocation;
@@ -11,12 +10,9 @@ use table::{SendWaitingMessages as _, StoreError, StoredRule};
 
 use super::{Reply, World};
 
-const NOW: Timestamp = Timestamp::MIN;
-
 /// A channel that fails, and the message that waits for it.
 async fn fail() -> (World, StoredRule) {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.receiver.will([Reply::Status(404)]);
     world.minute().await.expect("done");
     assert!(world.stored("a").await.failing.is_some());
@@ -107,8 +103,7 @@ async fn a_channel_that_delivers_fails_no_longer_whatever_the_table_throttles() 
 
 #[tokio::test]
 async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will([Reply::Status(404)]);
     let given_back = on(UpdateItem, AlertWaiting);
     world.store.fail(given_back, 1, StoreError::Throttled("for now".into()));
@@ -120,8 +115,7 @@ async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
 
 #[tokio::test]
 async fn a_test_that_fails_does_not_end_the_pause_that_the_receiver_asked_for() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will([Reply::After(429, 1_800), Reply::Status(503)]);
     world.minute().await.expect("done");
     let pause = world.stored("a").await.failing;

@@ -16,17 +16,22 @@ use table::keys::ALERT_RULES;
 use table::memory_db::on;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteRechecks as _,
-    PutReadings as _, ReadRechecks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
-    given,
+    PutReadings as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem, given,
 };
 
-use super::{Reply, World, at};
+use super::{QUIET_END, Reply, World, at};
 
 const NOW: Timestamp = Timestamp::MIN;
 
 fn news(body: &Value) -> Vec<&str> {
     let messages = body["messages"].as_array().expect("messages");
     messages.iter().map(|it| it["news"].as_str().expect("news")).collect()
+}
+
+/// The news of each request so far.
+fn news_of(world: &World) -> Vec<Vec<String>> {
+    let bodies = world.receiver.bodies();
+    bodies.iter().map(|body| news(body).into_iter().map(str::to_owned).collect()).collect()
 }
 
 #[tokio::test]
@@ -73,8 +78,7 @@ async fn the_messages_of_a_minute_are_one_message_in_the_order_of_time() {
 
 #[tokio::test]
 async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.receiver.will([Reply::Status(500)]);
     world.minute().await.expect("done: a receiver's failure is not ours");
     assert_eq!(world.receiver.take().len(), 1);
@@ -82,11 +86,9 @@ async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
     assert_eq!(world.stored("a").await.failing, None, "nobody is told unless it lasts");
     // Ten seconds after the first attempt, twenty after the second.
     world.receiver.will([Reply::Status(503)]);
-    world.pass(TimeDelta::seconds(9));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(9)).await;
     assert_eq!(world.receiver.take(), []);
-    world.pass(TimeDelta::seconds(1));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(1)).await;
     assert_eq!(world.receiver.take().len(), 1);
     let failing = world.stored("a").await.failing.expect("it fails");
     assert_eq!(
@@ -99,8 +101,7 @@ async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
     world.minute().await.expect("done");
     let [(host, _)] = &world.receiver.take()[..] else { panic!("the other one") };
     assert_eq!(host, "b.example.org");
-    world.pass(TimeDelta::seconds(20));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(20)).await;
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!((news(body), &body["is_repeated"]), (vec!["fired", "fired"], &json!(false)));
     assert_eq!(world.stored("a").await.failing, None);
@@ -109,8 +110,7 @@ async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_channel_that_a_person_has_to_mend_fails_at_once_and_its_secret_is_in_no_log() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     for status in [404, 301] {
         world.receiver.will([Reply::Status(status)]);
         world.minute().await.expect("done");
@@ -128,8 +128,7 @@ async fn a_channel_that_a_person_has_to_mend_fails_at_once_and_its_secret_is_in_
 
 #[tokio::test]
 async fn a_receiver_that_asks_for_a_pause_gets_it() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will([Reply::After(429, 300)]);
     world.minute().await.expect("done");
     world.receiver.take();
@@ -142,8 +141,7 @@ async fn a_receiver_that_asks_for_a_pause_gets_it() {
 
 #[tokio::test]
 async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.receiver.will([Reply::After(429, 300), Reply::After(429, 300)]);
     world.minute().await.expect("done");
     assert_eq!(world.receiver.take().len(), 1);
@@ -156,8 +154,7 @@ async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
 
     world.test_channel("a").await;
     world.minute().await.expect("done");
-    let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
-    assert_eq!(news(body), ["test"]);
+    assert_eq!(news_of(&world), [["test"]]);
     world.minutes(4).await;
     assert_eq!(world.receiver.take(), [], "the second pause");
     world.minutes(1).await;
@@ -170,8 +167,7 @@ async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
 /// The refusal of a repetition says nothing of the request whose answer was lost.
 #[tokio::test]
 async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will([504, 503, 429].map(Reply::Status));
     world.minute().await.expect("done");
     world.minutes(6).await;
@@ -183,8 +179,7 @@ async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
 
 #[tokio::test]
 async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
     world.receiver.will(vec![Reply::Status(500); 1_000]);
     world.minutes(60).await;
@@ -199,16 +194,14 @@ async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through(
     world.receiver.replies.lock().expect("no panic").clear();
     world.tell(&rule, "cellar", News::Fired, &[("a", NOW)]).await;
     world.minutes(60).await;
-    let [body] = &world.receiver.bodies()[..] else { panic!("one digest") };
-    assert_eq!(news(body), ["fired", "recovered", "fired"]);
+    assert_eq!(news_of(&world), [["fired", "recovered", "fired"]]);
     assert_eq!(world.store.all_waiting(), []);
     assert_eq!(world.stored("a").await.failing, None);
 }
 
 #[tokio::test]
 async fn what_was_given_up_is_sent_within_an_hour_after_its_channel_was_edited() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will(vec![Reply::Status(404); 1_000]);
     world.minutes(26 * 60).await;
     world.receiver.take();
@@ -226,7 +219,6 @@ async fn quiet_hours_hold_what_is_still_true_at_their_end() {
     let world = World::new();
     world.channel("a", Some("11:00-13:00")).await;
     let (rule, exempt) = (world.rule("r", false).await, world.rule("smoke", true).await);
-    let end = at("2026-01-11T13:00:00Z");
     for (device, all) in [
         ("fires", &[News::Fired][..]),
         ("fired", &[News::Fired, News::Recovered]),
@@ -234,7 +226,7 @@ async fn quiet_hours_hold_what_is_still_true_at_their_end() {
     ] {
         for news in all {
             world.pass(TimeDelta::seconds(1));
-            world.tell(&rule, device, *news, &[("a", end)]).await;
+            world.tell(&rule, device, *news, &[("a", at(QUIET_END))]).await;
         }
     }
     // Told before the quiet hours were set, and of a rule that is exempt.
@@ -244,18 +236,14 @@ async fn quiet_hours_hold_what_is_still_true_at_their_end() {
     let [body] = &world.receiver.bodies()[..] else { panic!("the exempt one") };
     assert_eq!(body["messages"][0]["rule"]["id"], "smoke");
     world.minutes(3).await;
-    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["fired", "recovered", "fired", "fired"]);
+    assert_eq!(news_of(&world), [["fired", "recovered", "fired", "fired"]]);
     assert_eq!(world.store.all_waiting(), []);
 }
 
 #[tokio::test]
 async fn what_is_no_longer_true_after_quiet_hours_is_not_said() {
-    let world = World::new();
-    world.channel("a", Some("11:00-13:00")).await;
-    let rule = world.rule("r", false).await;
-    let end = at("2026-01-11T13:00:00Z");
-    world.tell(&rule, "freezer", News::Fired, &[("a", end)]).await;
+    let (world, rule) = World::with_quiet_hours().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", at(QUIET_END))]).await;
     // A recovery that the rule does not tell: the state moves on without a message.
     world.tell(&rule, "freezer", News::Recovered, &[]).await;
     world.minutes(62).await;
@@ -265,17 +253,13 @@ async fn what_is_no_longer_true_after_quiet_hours_is_not_said() {
 
 #[tokio::test]
 async fn each_step_of_a_counter_is_told_after_quiet_hours() {
-    let world = World::new();
-    world.channel("a", Some("11:00-13:00")).await;
-    let rule = world.rule("r", false).await;
-    let end = at("2026-01-11T13:00:00Z");
+    let (world, rule) = World::with_quiet_hours().await;
     for _ in 0..2 {
         world.pass(TimeDelta::minutes(1));
-        world.tell_step(&rule, "meter", &[("a", end)]).await;
+        world.tell_step(&rule, "meter", &[("a", at(QUIET_END))]).await;
     }
     world.minutes(62).await;
-    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["fired", "fired"]);
+    assert_eq!(news_of(&world), [["fired", "fired"]]);
     assert_eq!(world.store.all_waiting(), []);
 }
 
@@ -302,7 +286,7 @@ async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
     given::store_home(&world.store, &readings).await;
     given::seal(&world.store, "UTC", begun).await;
     let touched = [(rule.id.clone().into(), world.now())];
-    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.recheck(&touched).await;
 
     world.scheduled().await.expect("done");
     let told = world.store.all_told().len();
@@ -317,11 +301,8 @@ async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
 /// The address of a channel that was deleted is not that of a later one of the same id.
 #[tokio::test]
 async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
-    let world = World::new();
-    world.channel("a", Some("11:00-13:00")).await;
-    let rule = world.rule("r", false).await;
-    let end = at("2026-01-11T13:00:00Z");
-    world.tell(&rule, "freezer", News::Fired, &[("a", end)]).await;
+    let (world, rule) = World::with_quiet_hours().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", at(QUIET_END))]).await;
     let id = given::channel_id("a");
     EditChannels::delete_channel(&world.store, &id, &given::invocation()).await.expect("deleted");
 
@@ -344,8 +325,7 @@ async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
 #[tokio::test]
 async fn the_messages_of_a_rule_that_was_deleted_or_switched_off_are_dropped() {
     for is_deleted in [true, false] {
-        let (world, rule) = World::with_rule().await;
-        world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+        let (world, rule) = World::that_fires().await;
         if is_deleted {
             world.delete_rule("r").await;
         } else {
@@ -390,8 +370,7 @@ async fn a_pause_holds_what_waits_and_what_is_still_true_is_sent_at_its_end() {
     assert_eq!(world.receiver.take(), []);
 
     world.minutes(1).await;
-    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["fired"]);
+    assert_eq!(news_of(&world), [["fired"]]);
     assert_eq!(world.store.all_waiting(), []);
 }
 
@@ -419,21 +398,17 @@ async fn while_the_rules_cannot_be_read_messages_are_sent_by_those_of_the_last_1
 
 #[tokio::test]
 async fn a_test_is_sent_whatever_the_channel_and_the_hour() {
-    let world = World::new();
-    world.channel("a", Some("11:00-13:00")).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_quiet_hours().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.test_channel("a").await;
     world.receiver.will([Reply::Status(404)]);
     world.minute().await.expect("done");
-    let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
-    assert_eq!(news(body), ["test"]);
+    assert_eq!(news_of(&world), [["test"]]);
     assert!(world.stored("a").await.failing.is_some(), "who tests is told");
     world.pass(TimeDelta::seconds(1));
     world.test_channel("a").await;
     world.minute().await.expect("done");
-    let [body] = &world.receiver.bodies()[..] else { panic!("the second test") };
-    assert_eq!(news(body), ["test"]);
+    assert_eq!(news_of(&world), [["test"]]);
     assert_eq!(world.stored("a").await.failing, None);
 }
 
@@ -455,8 +430,7 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
     let mut was_repeated = false;
     for is_panic in [true, false] {
         for calls in 0.. {
-            let (world, rule) = World::with_rule().await;
-            world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+            let (world, rule) = World::that_fires().await;
             world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
             if is_panic {
                 world.store.panic_after(calls, "killed");
@@ -568,10 +542,9 @@ async fn a_minute_judges_by_the_rules_as_they_are() {
     world.pass(TimeDelta::seconds(20));
     world.rule("r", false).await;
     let touched = [(hot.device.clone().into(), hot.at)];
-    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.recheck(&touched).await;
     world.scheduled().await.expect("done");
-    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["fired", "fired"]);
+    assert_eq!(news_of(&world), [["fired", "fired"]]);
 }
 
 /// More devices than are judged at once when it is saved.
@@ -596,12 +569,11 @@ async fn a_rule_that_was_saved_is_judged_on_all_its_devices_within_a_minute() {
     // The second time the rule is gone.
     for _ in 0..2 {
         let touched = [(rule.id.clone().into(), world.now())];
-        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+        world.recheck(&touched).await;
         world.scheduled().await.expect("done");
         assert_eq!(world.store.all_told().len(), 50);
         assert_eq!(world.line()["alerting.looks"], 1);
-        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
-        assert_eq!(left.listing.found, []);
+        assert_eq!(world.rechecks().await, []);
         world.store.delete_alert_rule(&rule.id, &given::invocation()).await.expect("asked");
     }
 }
@@ -621,13 +593,12 @@ async fn the_rechecks_of_throttled_devices_with_many_rules_leave_time_for_others
         world.put_rule(&format!("r{number}"), members).await;
     }
     let touched: Vec<_> = ids.iter().map(|id| (given::device(id).into(), at)).collect();
-    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.recheck(&touched).await;
     world.store.throttle(|action, partition| action == Query && partition.starts_with("hot"));
 
     let _ = world.scheduled_within(Duration::from_secs(54)).await;
     assert_eq!(world.store.all_told().len(), 12 * 30);
-    let left = world.store.rechecks(None, 99, &given::invocation()).await.expect("read");
-    assert_eq!(left.listing.found.len(), 3);
+    assert_eq!(world.rechecks().await.len(), 3);
 }
 
 /// A device has more rules than a minute has time for, in a process that stays and where each minute has a new one.
@@ -645,7 +616,7 @@ async fn a_recheck_of_a_device_with_many_rules_judges_each_of_them() {
             world.put_rule(&format!("r{number}"), members).await;
         }
         let touched = [(warm.device.into(), warm.at)];
-        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+        world.recheck(&touched).await;
         let reading = on(Query, table::Target::Readings);
         world.store.slow_down(reading, Duration::from_secs(1));
 
@@ -660,8 +631,7 @@ async fn a_recheck_of_a_device_with_many_rules_judges_each_of_them() {
             world.scheduled_within(Duration::from_secs(54)).await.expect("done");
         }
         assert!(minutes > 1, "the time sufficed");
-        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
-        assert!(is_replaced || left.listing.found.is_empty(), "all are judged");
+        assert!(is_replaced || world.rechecks().await.is_empty(), "all are judged");
     }
 }
 
@@ -675,9 +645,7 @@ async fn a_judgement_that_panics_ends_no_other_and_is_named() {
         .await;
     let ids = ["a", "b", "bad", "c", "d"];
     let warm = ids.map(|id| given::reading(id, world.now(), Some("hall"), &[("temperature", "9")]));
-    given::store_home(&world.store, &warm).await;
-    let touched = warm.map(|reading| (reading.device.into(), reading.at));
-    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+    world.measured(&warm).await;
     world.store.throttle(|action, partition| {
         assert!(!(action == Query && partition.starts_with("bad")), "no such hour");
         false
@@ -691,8 +659,7 @@ async fn a_judgement_that_panics_ends_no_other_and_is_named() {
         2 * 4,
         "two rules, and four devices without a mistake"
     );
-    let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
-    assert_eq!(left.listing.found.len(), 1, "it is judged once the mistake is mended");
+    assert_eq!(world.rechecks().await.len(), 1, "it is judged once the mistake is mended");
     let failures = world.line()["alerting.judgement_failures"].to_string();
     assert!(failures.contains("warm device:bad: the code panicked: no such hour"), "{failures}");
     assert!(failures.contains("gone device:bad: the code panicked: no such hour"), "{failures}");
@@ -706,9 +673,7 @@ async fn an_error_of_one_look_ends_no_other() {
         world.rule("r", false).await;
         let readings = ["cellar", "freezer"]
             .map(|id| given::reading(id, world.now(), None, &[("temperature", "9")]));
-        given::store_home(&world.store, &readings).await;
-        let touched = readings.map(|reading| (reading.device.into(), reading.at));
-        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
+        world.measured(&readings).await;
 
         world.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
         // Without the rules nothing is judged.
@@ -716,8 +681,7 @@ async fn an_error_of_one_look_ends_no_other() {
         minutes_without_looks += usize::from(world.line()["alerting.looks"] == 0);
         world.store.end_troubles();
         world.scheduled().await.expect("done");
-        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
-        assert_eq!(left.listing.found, [], "{calls}");
+        assert_eq!(world.rechecks().await, [], "{calls}");
     }
     assert_eq!(minutes_without_looks, 1, "only where the looks cannot be read");
 }
@@ -806,8 +770,7 @@ fn fail_twice_after(world: &World, calls: usize) {
 
 #[tokio::test]
 async fn without_the_zone_and_the_mark_messages_are_sent() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     // Rules and channels are read before.
     fail_twice_after(&world, 2);
     world.minute().await.expect("done");
@@ -882,8 +845,7 @@ async fn a_message_that_is_not_leased_holds_up_no_other() {
 async fn what_is_delivered_and_not_deleted_is_leased_for_longer_than_an_invocation() {
     let mut is_found = false;
     for calls in 0..20 {
-        let (world, rule) = World::with_rule().await;
-        world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+        let (world, _) = World::that_fires().await;
         world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let has_failed = world.minute().await.is_err();
         world.store.end_troubles();
@@ -891,11 +853,9 @@ async fn what_is_delivered_and_not_deleted_is_leased_for_longer_than_an_invocati
             continue;
         }
         is_found = true;
-        world.pass(TimeDelta::seconds(55));
-        world.minute().await.expect("done");
+        world.minute_after(TimeDelta::seconds(55)).await;
         assert_eq!(world.receiver.take(), [], "whoever deletes it may be at work");
-        world.pass(TimeDelta::seconds(5));
-        world.minute().await.expect("done");
+        world.minute_after(TimeDelta::seconds(5)).await;
         let [body] = &world.receiver.bodies()[..] else { panic!("once more") };
         assert_eq!(body["is_repeated"], true);
     }
@@ -1013,8 +973,7 @@ async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
             was_left = true;
             assert_eq!(world.line()["alerting.undelivered_seconds"], 15 * 60);
         }
-        world.pass(TimeDelta::minutes(2));
-        world.minute().await.expect("done");
+        world.minute_after(TimeDelta::minutes(2)).await;
         let all = first.into_iter().chain(devices(&world)).collect::<Vec<_>>();
         assert!(
             all.contains(&"freezer".to_owned()) && all.contains(&"smoke".to_owned()),
@@ -1029,9 +988,7 @@ async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
     let mut was_cut = false;
     for calls in 0..8 {
         let (world, rule) = World::with_rule().await;
-        for device in 0..150 {
-            world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
-        }
+        world.storm(&rule, 0..150, NOW).await;
 
         world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         drop(world.minute().await);
@@ -1054,8 +1011,7 @@ async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
 /// The receiver may have it, and knows it by the id of the request.
 #[tokio::test]
 async fn what_has_no_answer_is_told_again_as_it_was_before_what_follows_it() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.receiver.will([Reply::Lost]);
     world.minute().await.expect("done");
     let first = world.receiver.bodies();
@@ -1076,25 +1032,21 @@ async fn what_has_no_answer_is_told_again_as_it_was_before_what_follows_it() {
 /// The channel has quiet hours since the first message, and the rule ignores them since the second.
 #[tokio::test]
 async fn what_follows_a_message_that_quiet_hours_hold_waits_for_it() {
-    let world = World::new();
-    world.channel("a", Some("11:00-13:00")).await;
-    let mut rule = world.rule("r", false).await;
+    let (world, mut rule) = World::with_quiet_hours().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     rule.rule.ignores_quiet_hours = true;
     world.tell(&rule, "freezer", News::Recovered, &[("a", NOW)]).await;
     world.minute().await.expect("done");
     assert_eq!(world.receiver.take(), []);
     world.minutes(61).await;
-    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["recovered"], "they waited, so the newest is enough");
+    assert_eq!(news_of(&world), [["recovered"]], "they waited, so the newest is enough");
 }
 
 /// The receiver is away for hours after the lost answer. What is heard then is how it is, and no more.
 #[tokio::test]
 async fn what_waited_for_hours_behind_a_lost_answer_is_told_by_its_newest() {
     for first in [Reply::Lost, Reply::Status(503)] {
-        let (world, rule) = World::with_rule().await;
-        world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+        let (world, rule) = World::that_fires().await;
         world.receiver.will([first]);
         world.receiver.will(vec![Reply::Status(503); 1_000]);
         world.minute().await.expect("done");
@@ -1118,8 +1070,7 @@ async fn what_waited_for_hours_behind_a_lost_answer_is_told_by_its_newest() {
 /// The end of an episode makes no message where its rule says so.
 #[tokio::test]
 async fn what_may_have_arrived_and_is_over_is_not_told_hours_later() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     world.receiver.will([Reply::Lost]);
     world.receiver.will(vec![Reply::Status(503); 1_000]);
     world.minute().await.expect("done");
@@ -1136,8 +1087,7 @@ async fn what_may_have_arrived_and_is_over_is_not_told_hours_later() {
 /// One of them was tried four times before, so its pause would be longer.
 #[tokio::test]
 async fn what_may_have_arrived_stays_together() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, rule) = World::that_fires().await;
     world.receiver.will(vec![Reply::Status(500); 4]);
     for _ in 0..4 {
         world.minute().await.expect("done");

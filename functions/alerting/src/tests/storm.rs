@@ -84,8 +84,7 @@ async fn what_fires_at_once_on_a_thousand_devices_is_one_request_with_a_short_li
     }
     world.receiver.will([Reply::Status(503)]);
     world.minute().await.expect("done");
-    world.pass(TimeDelta::seconds(10));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(10)).await;
     for body in &world.receiver.bodies() {
         assert_eq!(body["title"], "Warm: 1000 devices");
         assert_eq!((text(body).lines().count(), devices(body).len()), (1, 1_000));
@@ -228,8 +227,7 @@ async fn in_a_random_storm_each_devices_last_news_arrives_and_requests_are_few()
                 tell(&world, &rule, device, news).await;
                 world.pass(TimeDelta::milliseconds(1));
             }
-            world.pass(TimeDelta::seconds(15));
-            world.minute().await.expect("done");
+            world.minute_after(TimeDelta::seconds(15)).await;
             for body in world.receiver.bodies() {
                 requests.push(world.now());
                 for message in body["messages"].as_array().expect("messages") {

@@ -13,8 +13,7 @@ use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
 use table::given::{self, invocation};
 use table::memory_db::on;
 use table::{
-    Action, AlertState, EditAlertStates as _, NoteRechecks as _, SendWaitingMessages as _,
-    StoreError, Target,
+    Action, AlertState, EditAlertStates as _, SendWaitingMessages as _, StoreError, Target,
 };
 
 use super::{Reply, World};
@@ -87,13 +86,11 @@ async fn what_follows_a_message_that_is_not_leased_waits_for_it_and_no_other_doe
 /// What was leased would wait for the end of its lease, and be marked as a repetition.
 #[tokio::test]
 async fn what_is_not_sent_for_want_of_the_secret_is_sent_a_minute_later_for_the_first_time() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     throttle(&world, GetItem, AlertSecrets, 0);
     world.minute().await.expect_err("the secret is not read");
     assert_eq!(world.receiver.bodies().len(), 0);
-    world.pass(TimeDelta::seconds(10));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(10)).await;
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(body["is_repeated"], false);
 }
@@ -133,8 +130,7 @@ async fn what_follows_a_message_that_is_not_given_back_waits_for_it() {
     throttle(&world, UpdateItem, AlertWaiting, 2);
     world.minute().await.expect_err("one is not given back");
     assert_eq!(world.receiver.bodies().len(), 1);
-    world.pass(TimeDelta::seconds(11));
-    world.minute().await.expect("done");
+    world.minute_after(TimeDelta::seconds(11)).await;
     world.minutes(2).await;
     let said = said_of(&world.receiver.bodies(), "meter", "since");
     assert_eq!(said, [first, second]);
@@ -168,9 +164,7 @@ async fn what_follows_a_message_that_is_sent_and_not_deleted_is_the_last_that_is
 #[tokio::test]
 async fn what_follows_a_message_at_the_end_of_what_was_read_waits_for_it() {
     let (world, rule) = World::with_rule().await;
-    for device in 0..100 {
-        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
-    }
+    world.storm(&rule, 0..100, NOW).await;
     world.pass(TimeDelta::seconds(1));
     world.tell(&rule, "d099", News::Recovered, &[("a", NOW)]).await;
 
@@ -191,9 +185,7 @@ async fn what_follows_a_message_at_the_end_of_what_was_read_waits_for_it() {
 async fn store_storm(devices: usize) -> World {
     let (world, rule) = World::with_rule_on_each().await;
     let later = world.now().saturating_add(TimeDelta::hours(2));
-    for device in 0..devices {
-        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", later)]).await;
-    }
+    world.storm(&rule, 0..devices, later).await;
     world.pass(TimeDelta::hours(3));
     world
 }
@@ -222,9 +214,7 @@ async fn a_storm_that_is_read_in_parts_is_told_as_a_whole() {
 #[tokio::test]
 async fn a_storm_of_late_that_is_read_in_parts_is_told_at_once() {
     let (world, rule) = World::with_rule_on_each().await;
-    for device in 0..150 {
-        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
-    }
+    world.storm(&rule, 0..150, NOW).await;
     throttle(&world, Query, AlertWaiting, 1);
     world.minute().await.expect_err("a part is not read");
     world.minutes(1).await;
@@ -410,9 +400,7 @@ async fn in_random_trouble_the_news_of_each_device_are_heard_in_their_order() {
 #[tokio::test]
 async fn a_part_that_another_process_has_sent_is_forgotten() {
     let (world, rule) = World::with_rule_on_each().await;
-    for device in 0..150 {
-        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
-    }
+    world.storm(&rule, 0..150, NOW).await;
     world.store.fail(on(Query, AlertWaiting), 1, StoreError::Throttled("for now".into()));
     world.minute().await.expect_err("a part is not read");
     assert_eq!(world.receiver.take(), []);
@@ -452,9 +440,7 @@ async fn news_that_follow_what_is_told_again_change_neither_its_number_nor_its_i
 #[tokio::test]
 async fn what_may_have_arrived_waits_as_a_whole_for_what_cannot_be_read() {
     let (world, rule) = World::with_rule_on_each().await;
-    for device in 0..120 {
-        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
-    }
+    world.storm(&rule, 0..120, NOW).await;
     world.receiver.will([Reply::Lost]);
     world.minute().await.expect("done");
     let ids = world.receiver.take_ids();
@@ -493,8 +479,7 @@ async fn a_part_of_a_storm_that_is_told_again_does_not_end_the_storm() {
 /// The alarm takes a missing number for undelivered messages.
 #[tokio::test]
 async fn nobody_says_that_all_is_delivered_who_could_not_read_what_waits() {
-    let (world, rule) = World::with_rule().await;
-    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let (world, _) = World::that_fires().await;
     throttle(&world, Query, AlertWaiting, 0);
     world.minute().await.expect_err("what waits is not read");
     assert_eq!(world.line()["alerting.undelivered_seconds"], Value::Null);
@@ -523,7 +508,7 @@ async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
         given::store_home(&world.store, &readings).await;
         let touched: Vec<_> =
             readings.iter().map(|reading| (reading.device.clone().into(), reading.at)).collect();
-        assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
+        world.recheck(&touched).await;
 
         world.store.throttle(|action, partition| action == Query && partition == "d10");
         drop(world.scheduled().await);
@@ -539,9 +524,7 @@ async fn a_deletion_that_is_throttled_keeps_no_minute_from_judging_and_no_messag
     let (world, rule) = World::with_rule().await;
     given::seal(&world.store, "UTC", world.now()).await;
     let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
-    given::store_home(&world.store, std::slice::from_ref(&warm)).await;
-    let touched = [(warm.device.into(), warm.at)];
-    assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
+    world.measured(std::slice::from_ref(&warm)).await;
     world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
 
     world.store.throttle(|action, partition| {
@@ -594,7 +577,7 @@ async fn each_part_of_a_minute_has_its_share_of_little_time() {
         (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
         assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
         let touched = [(warm.device.into(), warm.at)];
-        assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
+        world.recheck(&touched).await;
 
         world.scheduled_within(Duration::from_secs(seconds)).await.expect("done");
         let line = world.line();
@@ -641,9 +624,7 @@ async fn a_mark_that_is_throttled_for_seconds_keeps_no_minute_from_judging() {
     let (world, _) = World::with_rule().await;
     given::seal(&world.store, "UTC", world.now()).await;
     let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
-    given::store_home(&world.store, std::slice::from_ref(&warm)).await;
-    let touched = [(warm.device.into(), warm.at)];
-    assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
+    world.measured(std::slice::from_ref(&warm)).await;
 
     let until = Deadline::after(Duration::from_secs(7));
     world.store.throttle(move |action, partition| {

@@ -63,27 +63,4 @@ mod tests {
         assert!(dates.is_sorted());
         assert_eq!(dates.map(|date| date.to_string()), texts);
     }
-
-    #[test]
-    fn every_other_text_is_refused_with_an_example() {
-        for text in [
-            "",
-            "2026-1-11",
-            "2026-02-29",
-            "2026-13-01",
-            " 2026-01-11",
-            "+2026-01-11",
-            "-001-01-01",
-            "-0001-01-01",
-            "+10000-01-01",
-            "20260111",
-            "2026-01-11T00:00:00Z",
-        ] {
-            let why = text.parse::<LocalDate>().expect_err(text).to_string();
-            assert_eq!(
-                why,
-                format!("{text:?} is not a date; write year, month and day like 2026-01-11")
-            );
-        }
-    }
 }

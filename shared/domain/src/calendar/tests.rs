@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::given::{self, date, zone};
+use crate::given::{self, cases, date, zone};
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Timelike};
 use proptest::prelude::*;
 
@@ -121,116 +121,37 @@ fn units_have_one_text_and_others_are_refused_with_the_list() {
     }
 }
 
+/// A case is `ZONE UNIT FROM TO`: the beginnings of the buckets between two instants, then the end of the last. Or it is
+/// `ZONE day DATE`: the ends of the day, and the number of its hours. Or `ZONE clock INSTANT`.
 #[test]
-fn a_day_is_shorter_or_longer_when_the_clock_changes() {
-    for (name, text, from, to, hours) in [
-        ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00Z", "2026-03-29T22:00Z", 23),
-        ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00Z", "2026-10-25T23:00Z", 25),
-        // Half an hour: the hour that is cut makes a bucket of 30 minutes.
-        ("Australia/Lord_Howe", "2026-04-05", "2026-04-04T13:00Z", "2026-04-05T13:30Z", 25),
-        ("Australia/Lord_Howe", "2026-10-04", "2026-10-03T13:30Z", "2026-10-04T13:00Z", 24),
-        // The clock goes from 00:00 to 01:00, and from 01:00 to 00:00.
-        ("Atlantic/Azores", "2026-03-29", "2026-03-29T01:00Z", "2026-03-30T00:00Z", 23),
-        ("Atlantic/Azores", "2026-10-25", "2026-10-25T00:00Z", "2026-10-26T01:00Z", 25),
-        // The clock goes from 00:00 to 01:00, and from 24:00 to 23:00.
-        ("Africa/Cairo", "2026-04-24", "2026-04-23T22:00Z", "2026-04-24T21:00Z", 23),
-        ("Africa/Cairo", "2026-10-29", "2026-10-28T21:00Z", "2026-10-29T22:00Z", 25),
-        ("Asia/Kathmandu", "2026-01-11", "2026-01-10T18:15Z", "2026-01-11T18:15Z", 24),
-        ("UTC", "2026-01-11", "2026-01-11T00:00Z", "2026-01-12T00:00Z", 24),
-    ] {
-        assert_eq!(day(name, text), Some([from, to].map(String::from)), "{name} {text}");
-        let range = zone(name).day(date(text)).expect(text);
-        let buckets: Vec<_> = CalendarUnit::Hour.buckets(range, zone(name)).collect();
-        assert_eq!(buckets.len(), hours, "{name} {text}");
-        assert_eq!(buckets[0].from(), range.from(), "{name} {text}");
-        assert_eq!(buckets[hours - 1].to(), range.to(), "{name} {text}");
-    }
-}
-
-#[test]
-fn no_bucket_is_longer_than_its_unit_when_the_clock_changes_by_half_an_hour() {
-    // 02:00 is followed by 01:30, then by 02:30 half a year later.
-    let name = "Australia/Lord_Howe";
-    assert_eq!(
-        split(CalendarUnit::Hour, name, "2026-04-04T14:00Z", "2026-04-04T16:30Z"),
-        ["2026-04-04T14:00Z", "2026-04-04T15:00Z", "2026-04-04T15:30Z", "2026-04-04T16:30Z"]
-    );
-    assert_eq!(
-        split(CalendarUnit::Hour, name, "2026-10-03T14:30Z", "2026-10-03T17:00Z"),
-        ["2026-10-03T14:30Z", "2026-10-03T15:30Z", "2026-10-03T16:00Z", "2026-10-03T17:00Z"]
-    );
-    assert_eq!(
-        split(CalendarUnit::Hours6, name, "2026-10-03T13:30Z", "2026-10-04T01:00Z"),
-        ["2026-10-03T13:30Z", "2026-10-03T15:30Z", "2026-10-03T19:00Z", "2026-10-04T01:00Z"]
-    );
-}
-
-#[test]
-fn hours_begin_on_the_local_clock_where_the_offset_is_no_whole_hour() {
-    assert_eq!(
-        split(CalendarUnit::Hour, "Asia/Kathmandu", "2026-01-11T00:00Z", "2026-01-11T01:15Z"),
-        ["2026-01-10T23:15Z", "2026-01-11T00:15Z", "2026-01-11T01:15Z"]
-    );
-    assert_eq!(
-        split(CalendarUnit::Hours6, "Asia/Kathmandu", "2026-01-11T00:00Z", "2026-01-11T00:15Z"),
-        ["2026-01-10T18:15Z", "2026-01-11T00:15Z"]
-    );
-}
-
-#[test]
-fn a_date_that_does_not_exist_has_no_day() {
-    let name = "Pacific/Apia";
-    let edge = "2011-12-30T10:00Z";
-    assert_eq!(day(name, "2011-12-29"), Some(["2011-12-29T10:00Z", edge].map(String::from)));
-    assert_eq!(day(name, "2011-12-30"), None);
-    assert_eq!(day(name, "2011-12-31"), Some([edge, "2011-12-31T10:00Z"].map(String::from)));
-    assert_eq!(zone(name).date(at("2011-12-30T09:59Z")), date("2011-12-29"));
-    assert_eq!(zone(name).date(at("2011-12-30T10:00Z")), date("2011-12-31"));
-    // Monday 26 to Sunday 1, without the Friday.
-    assert_eq!(
-        split(CalendarUnit::Week, name, "2011-12-30T09:00Z", "2011-12-30T11:00Z"),
-        ["2011-12-26T10:00Z", "2012-01-01T10:00Z"]
-    );
-}
-
-#[test]
-fn a_day_goes_on_when_the_clock_goes_back_over_midnight() {
-    // At 00:01 of the 7th the clock went back to 23:01 of the 6th.
-    let name = "America/St_Johns";
-    let [midnight, next] = ["2010-11-07T02:30Z", "2010-11-08T03:30Z"].map(String::from);
-    assert_eq!(day(name, "2010-11-06"), Some(["2010-11-06T02:30Z".into(), midnight.clone()]));
-    assert_eq!(day(name, "2010-11-07"), Some([midnight, next]));
-    let again = at("2010-11-07T03:00Z");
-    assert_eq!(clock(again, zone(name)).to_string(), "2010-11-06 23:30:00");
-    assert_eq!(zone(name).date(again), date("2010-11-07"));
-    assert_eq!(
-        split(CalendarUnit::Hour, name, "2010-11-07T02:00Z", "2010-11-07T04:00Z"),
-        [
-            "2010-11-07T01:30Z",
-            "2010-11-07T02:30Z",
-            "2010-11-07T02:31Z",
-            "2010-11-07T03:30Z",
-            "2010-11-07T04:30Z"
-        ]
-    );
-}
-
-#[test]
-fn months_and_years_begin_in_their_zone_and_weeks_on_monday() {
-    for (unit, name, instant, from, to) in [
-        ("1mo", "UTC", "2025-12-31T20:00Z", "2025-12-01T00:00Z", "2026-01-01T00:00Z"),
-        ("1mo", "Asia/Tokyo", "2025-12-31T20:00Z", "2025-12-31T15:00Z", "2026-01-31T15:00Z"),
-        ("1mo", "Europe/Berlin", "2024-02-29T12:00Z", "2024-01-31T23:00Z", "2024-02-29T23:00Z"),
-        ("1mo", "Europe/Berlin", "2026-03-31T12:00Z", "2026-02-28T23:00Z", "2026-03-31T22:00Z"),
-        ("1y", "America/New_York", "2026-01-01T04:59Z", "2025-01-01T05:00Z", "2026-01-01T05:00Z"),
-        ("1y", "America/New_York", "2026-01-01T05:00Z", "2026-01-01T05:00Z", "2027-01-01T05:00Z"),
-        // 2026-01-01 is a Thursday, 2027-01-03 a Sunday.
-        ("1w", "Europe/Berlin", "2026-01-01T12:00Z", "2025-12-28T23:00Z", "2026-01-04T23:00Z"),
-        ("1w", "Europe/Berlin", "2027-01-03T12:00Z", "2026-12-27T23:00Z", "2027-01-03T23:00Z"),
-        ("1w", "Europe/Berlin", "2027-01-03T23:00Z", "2027-01-03T23:00Z", "2027-01-10T23:00Z"),
-    ] {
-        let unit: CalendarUnit = unit.parse().expect(unit);
-        assert_eq!(edges(unit.bucket_of(at(instant), zone(name))), [from, to], "{name} {instant}");
+fn zones_and_units_give_what_the_cases_say() {
+    for case in cases(include_str!("cases.txt")) {
+        let found = match case.given.split(' ').collect::<Vec<_>>()[..] {
+            [name, "day", text] => match zone(name).day(date(text)) {
+                None => "no day".to_owned(),
+                Some(range) => {
+                    let hours: Vec<_> = CalendarUnit::Hour.buckets(range, zone(name)).collect();
+                    assert_eq!(
+                        (hours[0].from(), hours[hours.len() - 1].to()),
+                        (range.from(), range.to())
+                    );
+                    format!("{} {} {}h", short(range.from()), short(range.to()), hours.len())
+                }
+            },
+            [name, "clock", instant] => clock(at(instant), zone(name)).to_string(),
+            [name, "date", instant] => zone(name).date(at(instant)).to_string(),
+            [name, unit, instant] => edges(
+                unit.parse()
+                    .map(|unit: CalendarUnit| unit.bucket_of(at(instant), zone(name)))
+                    .expect("a unit"),
+            )
+            .join(" "),
+            [name, unit, from, to] => {
+                split(unit.parse().expect("a unit"), name, from, to).join(" ")
+            }
+            _ => panic!("{case}"),
+        };
+        assert_eq!(found, case.answer(), "{case}");
     }
 }
 

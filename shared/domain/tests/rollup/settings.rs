@@ -79,59 +79,53 @@ fn instant(millis: i64) -> Extent {
     Extent { first: at_millis(millis), last: at_millis(millis) }
 }
 
+fn verdicts(list: &[(i64, Verdict)]) -> MetricPatch {
+    let verdicts = list.iter().map(|(at, verdict)| (at_millis(*at), *verdict)).collect();
+    MetricPatch { verdicts: Edit::Set(verdicts), ..MetricPatch::default() }
+}
+
+/// The water becomes a counter.
+fn count_water(device: &mut Device) -> Option<Extent> {
+    let kind = Edit::Set(MetricKind::Counter);
+    extent(device, "water", MetricPatch { kind, ..MetricPatch::default() })
+}
+
 #[test]
 fn a_change_counts_where_it_changes_the_fold() {
-    let text = |text: &str| Edit::Set(text.parse().expect("a unit"));
-    let number = |value| Edit::Set(thousandths(value));
     let none = MetricPatch::default;
+    let unit = |text: &str| MetricPatch { unit: Edit::Set(given::unit(text)), ..none() };
+    let kind = |kind| MetricPatch { kind: Edit::Set(kind), ..none() };
+    let hold = |minutes| MetricPatch { hold: Edit::Set(TimeDelta::minutes(minutes)), ..none() };
+    let modulus = |value| MetricPatch { modulus: Edit::Set(thousandths(value)), ..none() };
+    let max_w = |value| MetricPatch { max_w: Edit::Set(thousandths(value)), ..none() };
+    let tolerance = |value| MetricPatch { tolerance: Edit::Set(thousandths(value)), ..none() };
     let exchange = Exchange { old: thousandths(808_100), new: thousandths(0) };
+    let exchanges = Edit::Set([(at_millis(7), exchange)].into());
+    let (counter, all) = ("cumulative_kwh_p", Some(Extent::ALL));
     for (name, patch, expected) in [
         ("temperature", none(), None),
-        ("temperature", MetricPatch { unit: text("°F"), ..none() }, None),
+        ("temperature", unit("°F"), None),
         ("temperature", MetricPatch { unit: Edit::Clear, ..none() }, None),
-        ("temperature", MetricPatch { unit: text("W"), ..none() }, Some(Extent::ALL)),
-        ("temperature", MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..none() }, None),
-        ("temperature", MetricPatch { modulus: number(1000), ..none() }, None),
-        ("temperature", MetricPatch { hold: Edit::Set(TimeDelta::minutes(1)), ..none() }, None),
-        (
-            "temperature",
-            MetricPatch { verdicts: Edit::Set([(at_millis(5), Verdict::Accept)].into()), ..none() },
-            None,
-        ),
-        (
-            "temperature",
-            MetricPatch { kind: Edit::Set(MetricKind::Counter), ..none() },
-            Some(Extent::ALL),
-        ),
-        ("current_w", MetricPatch { unit: text("kW"), ..none() }, None),
-        ("current_w", MetricPatch { unit: text("°C"), ..none() }, Some(Extent::ALL)),
-        ("current_w", MetricPatch { hold: Edit::Set(TimeDelta::minutes(15)), ..none() }, None),
-        (
-            "current_w",
-            MetricPatch { hold: Edit::Set(TimeDelta::minutes(14)), ..none() },
-            Some(Extent::ALL),
-        ),
-        ("cumulative_kwh_p", MetricPatch { unit: text("Wh"), ..none() }, Some(Extent::ALL)),
-        ("cumulative_kwh_p", MetricPatch { unit: text("m³"), ..none() }, Some(Extent::ALL)),
-        ("cumulative_kwh_p", MetricPatch { kind: Edit::Clear, ..none() }, None),
-        ("cumulative_kwh_p", MetricPatch { max_w: number(50_000_000), ..none() }, None),
-        ("cumulative_kwh_p", MetricPatch { max_w: number(1000), ..none() }, Some(Extent::ALL)),
-        ("cumulative_kwh_p", MetricPatch { tolerance: number(1000), ..none() }, None),
-        ("cumulative_kwh_p", MetricPatch { tolerance: number(999), ..none() }, Some(Extent::ALL)),
-        ("cumulative_kwh_p", MetricPatch { modulus: number(1), ..none() }, Some(Extent::ALL)),
-        (
-            "cumulative_kwh_p",
-            MetricPatch {
-                verdicts: Edit::Set([(at_millis(5), Verdict::Discard)].into()),
-                ..none()
-            },
-            Some(instant(5)),
-        ),
-        (
-            "cumulative_kwh_p",
-            MetricPatch { exchanges: Edit::Set([(at_millis(7), exchange)].into()), ..none() },
-            Some(instant(7)),
-        ),
+        ("temperature", unit("W"), all),
+        ("temperature", kind(MetricKind::Gauge), None),
+        ("temperature", modulus(1000), None),
+        ("temperature", hold(1), None),
+        ("temperature", verdicts(&[(5, Verdict::Accept)]), None),
+        ("temperature", kind(MetricKind::Counter), all),
+        ("current_w", unit("kW"), None),
+        ("current_w", unit("°C"), all),
+        ("current_w", hold(15), None),
+        ("current_w", hold(14), all),
+        (counter, unit("Wh"), all),
+        (counter, unit("m³"), all),
+        (counter, MetricPatch { kind: Edit::Clear, ..none() }, None),
+        (counter, max_w(50_000_000), None),
+        (counter, max_w(1000), all),
+        (counter, tolerance(1000), None),
+        (counter, tolerance(999), all),
+        (counter, modulus(1), all),
+        (counter, verdicts(&[(5, Verdict::Discard)]), Some(instant(5))),
+        (counter, MetricPatch { exchanges, ..none() }, Some(instant(7))),
     ] {
         let (mut device, mut twice) = (home(), home());
         assert_eq!(extent(&mut device, name, patch.clone()), expected, "{name}: {patch:?}");
@@ -144,8 +138,7 @@ fn a_change_counts_where_it_changes_the_fold() {
 #[test]
 fn units_without_a_limit_of_the_rise_are_alike() {
     let mut device = home();
-    let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
-    assert_eq!(extent(&mut device, "water", counter), Some(Extent::ALL));
+    assert_eq!(count_water(&mut device), Some(Extent::ALL));
     let patch = MetricPatch {
         unit: Edit::Set(given::unit("m³")),
         max_w: Edit::Set(thousandths(1000)),
@@ -159,10 +152,6 @@ fn units_without_a_limit_of_the_rise_are_alike() {
 #[test]
 fn a_changed_verdict_concerns_its_timestamp_and_an_unchanged_one_none() {
     let mut device = home();
-    let verdicts = |list: &[(i64, Verdict)]| MetricPatch {
-        verdicts: Edit::Set(list.iter().map(|(at, verdict)| (at_millis(*at), *verdict)).collect()),
-        ..MetricPatch::default()
-    };
     let mut judge = |patch| extent(&mut device, "cumulative_kwh_p", patch);
     let (accept, discard) = (Verdict::Accept, Verdict::Discard);
     assert_eq!(judge(verdicts(&[(3, accept)])), Some(instant(3)));
@@ -180,10 +169,7 @@ fn a_changed_verdict_concerns_its_timestamp_and_an_unchanged_one_none() {
 #[test]
 fn one_patch_is_one_change_whatever_it_edits() {
     let mut device = home();
-    let verdict = MetricPatch {
-        verdicts: Edit::Set([(at_millis(5), Verdict::Accept)].into()),
-        ..MetricPatch::default()
-    };
+    let verdict = verdicts(&[(5, Verdict::Accept)]);
     let hold = MetricPatch { hold: Edit::Set(TimeDelta::minutes(1)), ..MetricPatch::default() };
     let patch = DevicePatch {
         name: Edit::Set(label("Meter")),
@@ -212,8 +198,7 @@ fn a_dropped_metric_counts_where_its_name_says_something_else() {
     };
     let mut device = home();
     assert_eq!(drop(&mut device, "cumulative_kwh_p"), 0);
-    let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
-    assert_eq!(extent(&mut device, "water", counter), Some(Extent::ALL));
+    assert_eq!(count_water(&mut device), Some(Extent::ALL));
     assert_eq!(drop(&mut device, "water"), 2);
 }
 
@@ -233,14 +218,10 @@ fn what_has_changed_since_a_number_is_all_that_is_known_of_the_newer_changes() {
     assert_eq!(settings.changed_since(17), None);
     assert_eq!(settings.changed_since(18), None, "another process may be ahead");
     assert_eq!(settings.changed_since(16), Some(instant(17)));
-    assert_eq!(
-        settings.changed_since(14),
-        Some(Extent { first: at_millis(15), last: at_millis(17) })
-    );
-    assert_eq!(
-        settings.changed_since(1),
-        Some(Extent { first: at_millis(2), last: at_millis(17) })
-    );
+    for (number, first) in [(14, 15), (1, 2)] {
+        let expected = Extent { first: at_millis(first), last: at_millis(17) };
+        assert_eq!(settings.changed_since(number), Some(expected));
+    }
     assert_eq!(settings.changed_since(0), Some(Extent::ALL), "the first is forgotten");
 }
 
