@@ -1,17 +1,18 @@
 //! Stories of the command, each in lines of a text: what is there, what is run or requested, what is then said.
 //!
-//! `= SENTENCE` begins a story and says what it shows; what stands before the first one is done in each. A line without an indent is an action, `| TEXT` below it is its
-//! input, and the other indented lines state what the action answers:
+//! `= SENTENCE` begins a story and says what it shows; what stands before the first one is done in each. A line without an
+//! indent is an action, `| TEXT` below it is its input, and the other indented lines state what the action answers:
 //!
-//! - `server NAME [in place of OTHER]` starts one on the directory `NAME`, on the other's port; `at NAME` turns to it again,
-//!   `stop NAME` ends it;
+//! - `server NAME [in place of OTHER]` starts one on the directory `NAME`, on the port of the other one; `at NAME` turns
+//!   to it again, `stop NAME` ends it;
 //! - `file NAME`, `more NAME` and `directory NAME` write, with `of A..B` once for each `n`, where `<1 + 2 * n>` is a
 //!   number; `edit NAME` replaces by lines `FROM => TO`; `database NAME` runs SQL;
-//! - `roomtide WORDS` runs the command here, `process WORDS [< FILE]` as a process of its own,
-//!   `dynamodb WORDS` so on the table of the server, without the server;
+//! - `roomtide WORDS` runs the command here, `process WORDS [< FILE]` as a process of its own, `dynamodb WORDS` so on the
+//!   table of the server, without the server; `sh FILE` runs lines of a report;
 //! - `GET PATH`, `POST PATH BODY` and others ask the server, `await PATH` until its answer is as stated, `look PATHS`
-//!   for several answers, whatever they are; `cat FILE`, `read FILE` (of bytes) and `list DIRECTORY` answer what is
-//!   there, and `sh FILE` runs it;
+//!   for several answers, whatever they are;
+//! - `cat FILE`, `read FILE` (of bytes) and `list DIRECTORY` answer what is there;
+//! - `let NAME = TEXT` makes `{NAME}` that text, as `{place}` is the directory and `{url}` the address of the server;
 //! - `take back REPORT until NOTE` runs the lines of a report until a look is as it was noted.
 //!
 //! Statements: `exit N` and `status N` (else it has to be success), `has`, `lacks`, `is`, `begins` and `ends` with a text
@@ -48,6 +49,8 @@ struct Stage {
     place: tempfile::TempDir,
     servers: BTreeMap<String, Server>,
     at: String,
+    /// By name, texts that a story says often.
+    words: BTreeMap<String, String>,
     /// By name, the request that was answered so, and the answer.
     notes: BTreeMap<String, (String, String)>,
 }
@@ -87,8 +90,13 @@ fn play(text: &str) {
 
 impl Stage {
     fn new() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        Self { place, servers: BTreeMap::new(), at: String::new(), notes: BTreeMap::new() }
+        Self {
+            place: tempfile::tempdir().unwrap(),
+            servers: BTreeMap::new(),
+            at: String::new(),
+            words: BTreeMap::new(),
+            notes: BTreeMap::new(),
+        }
     }
 
     /// Does what a step says, and checks what is stated.
@@ -101,9 +109,10 @@ impl Stage {
             let is_code =
                 |stated: &&str| stated.starts_with("exit ") || stated.starts_with("status ");
             let is_success = matches!(answer.0, None | Some(0 | 200..300));
-            let wrong = match is_success || step.stated.iter().any(|stated| is_code(&stated)) {
-                true => step.stated.iter().find(|stated| !self.holds(stated, &text, &answer)),
-                false => Some(&"success"),
+            let wrong = if is_success || step.stated.iter().any(is_code) {
+                step.stated.iter().find(|stated| !self.holds(stated, &text, &answer))
+            } else {
+                Some(&"success")
             };
             if wrong.is_none() {
                 return;
@@ -118,10 +127,13 @@ impl Stage {
         }
     }
 
-    /// A text with the values of `{place}`, `{version}` and `{url}`.
+    /// A text with the values of `{place}`, `{version}`, `{url}` and of the story's own words.
     fn filled(&self, text: &str) -> String {
         let mut text = text.replace("{place}", self.place.path().to_str().unwrap());
         text = text.replace("{version}", env!("CARGO_PKG_VERSION"));
+        for (name, words) in &self.words {
+            text = text.replace(&format!("{{{name}}}"), words);
+        }
         if let Some(server) = self.servers.get(&self.at) {
             text = text.replace("{url}", &server.url);
         }
@@ -147,6 +159,10 @@ impl Stage {
                 let server = Server::with(&self.path(name), Options { port, ..Options::default() });
                 name.clone_into(&mut self.at);
                 self.servers.insert(name.to_owned(), server);
+            }
+            "let" => {
+                let (name, words) = rest.split_once(" = ").expect("a name and words");
+                self.words.insert(name.to_owned(), words.to_owned());
             }
             "stop" => drop(self.servers.remove(rest).expect("a server")),
             "at" => rest.clone_into(&mut self.at),
@@ -373,4 +389,4 @@ macro_rules! stories {
     )*};
 }
 
-stories! { alerts history imported readings refusals report table }
+stories! { alerts history imported readings refusals report table totals }
