@@ -117,12 +117,12 @@ impl Stage {
             if wrong.is_none() {
                 return;
             }
-            if !is_repeated || attempt == 3_000 {
-                panic!(
-                    "{shown}\nline {}: {text}\n    {wrong:?}\n{answer:?}\n{:?}",
-                    step.line, self.notes
-                );
-            }
+            assert!(
+                is_repeated && attempt < 3_000,
+                "{shown}\nline {}: {text}\n    {wrong:?}\n{answer:?}\n{:?}",
+                step.line,
+                self.notes
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }

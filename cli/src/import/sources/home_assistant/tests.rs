@@ -68,11 +68,11 @@ fn the_points_of_a_database_are_those_of_its_case() {
         let is_about = |line: &&str| line.starts_with("notes ") || line.starts_with("lacks ");
         let (about, lines): (Vec<&str>, Vec<&str>) = expected.iter().copied().partition(is_about);
         assert_eq!(points, lines, "{shown}");
-        let noted: Vec<&str> =
+        let wanted: Vec<&str> =
             about.iter().filter_map(|line| line.strip_prefix("notes ")).collect();
-        match noted.split_last() {
-            Some((&"and nothing else", noted)) => assert_eq!(notes, noted.join("\n"), "{shown}"),
-            _ => assert!(noted.iter().all(|note| notes.contains(note)), "{shown}: {notes}"),
+        match wanted.split_last() {
+            Some((&"and nothing else", wanted)) => assert_eq!(notes, wanted.join("\n"), "{shown}"),
+            _ => assert!(wanted.iter().all(|note| notes.contains(note)), "{shown}: {notes}"),
         }
         let mut lacking = about.iter().filter_map(|line| line.strip_prefix("lacks "));
         assert!(!lacking.any(|note| notes.contains(note)), "{shown}: {notes}");
@@ -148,8 +148,7 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
     let writer = Connection::open(&path).unwrap();
     writer
         .execute_batch(&format!(
-            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; {NEW}{}",
-            HOURS
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; {NEW}{HOURS}"
         ))
         .unwrap();
     let temporary = tempdir().unwrap();
