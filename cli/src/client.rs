@@ -510,7 +510,7 @@ mod tests {
             (401, r#"{"detail": "no token"}"#, "/ready answers 401, no token, and is no Roomtide"),
             (502, "<h1>Bad Gateway</h1>", "/ready answers 502: \"<h1>Bad Gateway</h1>\""),
         ] {
-            let server = fake_server::serve(move |_, _| Reply::of(status, body));
+            let server = fake_server::always(status, body);
             let client = unrecognized(&server.url);
             let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
@@ -547,7 +547,7 @@ mod tests {
                 }
             });
 
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = server.client();
             let told = format!("answers {status} and points to /elsewhere");
             for method in ["PATCH", "PUT", "POST", "DELETE", "GET"] {
                 let has_body = !matches!(method, "GET" | "DELETE");
@@ -610,7 +610,7 @@ mod tests {
 
     #[test]
     fn a_request_that_cannot_be_made_is_not_repeated() {
-        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let server = fake_server::always(200, "{}");
         let client = Client::impatient(&server.url, Duration::from_secs(60));
         let stop = AtomicBool::new(false);
         client.send(Ask::get("/devices"), &stop).unwrap();

@@ -446,7 +446,7 @@ mod tests {
                 assert_eq!((&*request.method, &*request.path), ("DELETE", "/rooms/hall"));
                 Reply::of(status, r#"{"deleted": 1, "has_more": false}"#)
             });
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = server.client();
             let deleted = room_if_empty(&room("hall"), &client);
             assert_eq!(deleted.is_ok(), is_right, "{status}: {deleted:?}");
         }
@@ -465,8 +465,7 @@ mod tests {
                 "a wait of 9999 s",
             ),
         ] {
-            let server = fake_server::serve(move |_, _| Reply::of(200, answer));
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = fake_server::always(200, answer).client();
             let error = to_the_end("/devices/d", &client, drop).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
@@ -479,7 +478,7 @@ mod tests {
             0 | 1 => Reply::of(202, most),
             _ => Reply::of(200, r#"{"deleted": 1, "has_more": false}"#),
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         assert_eq!(to_the_end("/devices/d", &client, drop).unwrap(), u64::MAX);
     }
 
@@ -543,7 +542,7 @@ mod tests {
             };
             Reply::of(202, text)
         });
-        let (client, bar) = (Client::impatient(&server.url, Duration::ZERO), ProgressBar::hidden());
+        let (client, bar) = (server.client(), ProgressBar::hidden());
         let path = "/devices/d/readings?from=a&to=b";
         let Waits { again, deleted } = to_the_wait(path, &client, &bar).unwrap();
         assert_eq!((again, deleted), (Some((path.to_owned(), 3)), 10_007));
@@ -553,14 +552,9 @@ mod tests {
     #[test]
     fn a_deletion_that_is_forgotten_is_over() {
         for gone in [404, 409] {
-            let server = fake_server::serve(move |n, _| match n {
-                0 => Reply::of(
-                    202,
-                    r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 5, "has_more": true, "left": 3}"#,
-                ),
-                _ => Reply::of(gone, r#"{"detail": "No deletion of the device d is known."}"#),
-            });
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let begun = r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 5, "has_more": true, "left": 3}"#;
+            let forgotten = r#"{"detail": "No deletion of the device d is known."}"#;
+            let client = fake_server::in_turn(&[(202, begun), (gone, forgotten)]).client();
             assert_eq!(to_the_end("/devices/d", &client, |_| {}).unwrap(), 5);
         }
     }
@@ -568,8 +562,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told() {
         let detail = r#"{"detail": "The device d is in the room r."}"#;
-        let server = fake_server::serve(move |_, _| Reply::of(409, detail));
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = fake_server::always(409, detail).client();
         let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
         assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
     }
@@ -580,7 +573,7 @@ mod tests {
             assert_eq!(request.method, "GET");
             Reply::of(if request.path == "/devices/a" { 200 } else { 404 }, "{}")
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
         let error = devices(&[&ids[0], &ids[1]], (false, false), &client, |_| {}).unwrap_err();
         assert!(format!("{error:#}").starts_with("nothing is deleted: "), "{error:#}");
@@ -595,7 +588,7 @@ mod tests {
             ),
             _ => Reply::of(404, "{}"),
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
         let mut begun = VecDeque::new();
         assert!(begin(&[&ids[0], &ids[1]], false, &client, &mut begun).is_err());
@@ -605,9 +598,7 @@ mod tests {
 
     #[test]
     fn a_device_with_further_pages_is_not_empty() {
-        let server =
-            fake_server::serve(|_, _| Reply::of(200, r#"{"data": [], "next_cursor": "c"}"#));
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = fake_server::always(200, r#"{"data": [], "next_cursor": "c"}"#).client();
         assert_eq!(is_empty(&device("d"), &client).unwrap(), Some(false));
     }
 
@@ -632,7 +623,7 @@ mod tests {
                 )
             }
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let ids: Vec<DeviceId> = ["a", "full", "gone", "b"].iter().map(|id| device(id)).collect();
         let ids: Vec<&DeviceId> = ids.iter().collect();
         devices(&ids, (true, false), &client, |_| panic!("the server does not ask to wait"))
@@ -646,7 +637,7 @@ mod tests {
             assert_eq!((&*request.method, &*request.path), ("GET", "/rooms/d"));
             Reply::of(200, "{}")
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let what = What::Room { id: room("d"), if_empty: false };
         assert!(confirm(&what, &client, &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
@@ -657,8 +648,7 @@ mod tests {
     #[test]
     fn nobody_is_asked_where_nothing_can_be_deleted() {
         for status in [401, 404] {
-            let server = fake_server::serve(move |_, _| Reply::of(status, "{}"));
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = fake_server::always(status, "{}").client();
             let what = What::Room { id: room("d"), if_empty: false };
             let mut input = &b"d\n"[..];
             let error = confirm(&what, &client, &mut input).unwrap_err();

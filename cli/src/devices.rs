@@ -191,7 +191,6 @@ fn column(detail: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -201,9 +200,9 @@ mod tests {
     #[test]
     fn what_is_no_device_is_no_answer_to_an_edit() {
         for body in ["{}", "", "<html>", r#"{"detail": "ok"}"#] {
-            let server = fake_server::serve(move |_, _| Reply::of(200, body));
+            let server = fake_server::always(200, body);
             let (edits, _) = edits::read(&b"device_id,name\na,A\n"[..]).unwrap();
-            let error = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap_err();
+            let error = send(&edits, &server.client()).unwrap_err();
             let error = format!("{error:#}");
             let expected = format!("{}/devices/a answers 200, but not as Roomtide", server.url);
             assert!(error.contains(&expected), "{error}");
@@ -225,7 +224,7 @@ mod tests {
         let file = "device_id,name,t\nnone,,1\na,A,\nmetric,,1\nb,,1\n";
         let (edits, wrong) = edits::read(file.as_bytes()).unwrap();
         assert!(wrong.is_empty());
-        let refused = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap();
+        let refused = send(&edits, &server.client()).unwrap();
         let refused: Vec<String> = refused.iter().map(Refusal::to_string).collect();
         assert_eq!(
             refused,
@@ -238,9 +237,9 @@ mod tests {
 
     #[test]
     fn a_server_that_fails_ends_the_command() {
-        let server = fake_server::serve(|_, _| Reply::of(403, r#"{"detail": "no"}"#));
+        let server = fake_server::always(403, r#"{"detail": "no"}"#);
         let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\n"[..]).unwrap();
-        let error = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap_err();
+        let error = send(&edits, &server.client()).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("answers 403") && !error.contains("on their way"), "{error}");
     }
@@ -251,7 +250,7 @@ mod tests {
             "/devices/z" => Reply::of(500, r#"{"detail": "no"}"#),
             _ => Reply::of(200, DEVICE),
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\nz,Z\n"[..]).unwrap();
         let error = format!("{:#}", send(&edits, &client).unwrap_err());
         assert!(error.starts_with("2 devices edited"), "{error}");

@@ -106,7 +106,6 @@ fn coded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -151,8 +150,8 @@ mod tests {
     #[test]
     fn a_server_that_refuses_or_is_away_is_named_in_the_answer() {
         let request = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
-        let server = fake_server::serve(|_, _| Reply::of(401, r#"{"detail": "no token"}"#));
-        let refused = &served(&Client::impatient(&server.url, Duration::ZERO), request)[0];
+        let server = fake_server::always(401, r#"{"detail": "no token"}"#);
+        let refused = &served(&server.client(), request)[0];
         assert_eq!(
             (&refused["id"], &refused["error"]["code"]),
             (&json!(7), &json!(INTERNAL_ERROR))

@@ -50,12 +50,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::import::fake_server;
     use crate::tests::parsed;
 
     #[test]
     fn the_page_of_something_else_is_not_opened() {
-        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let server = fake_server::always(200, "{}");
         let args: Args = parsed(["open", "--print", "--url", &server.url]).unwrap();
         let error = run(&args).unwrap_err().to_string();
         assert!(error.contains("is no Roomtide"), "{error}");

@@ -147,6 +147,10 @@ fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
     Choice { id: id.iter().map(|it| (*it).to_owned()).collect(), kind, all }
 }
 
+fn all() -> Choice {
+    choice(&[], None, true)
+}
+
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
     let replaying = Replaying { queue, lambda, function: None, work_queue: None };
     let replay = async |message: &Message| replaying.replay(message).await;
@@ -155,6 +159,12 @@ async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result
 
 async fn drop_chosen(queue: &Queue, choice: Choice) -> anyhow::Result<Counts> {
     Pass::of(queue, &choice, RECEIVED_AT_ONCE, &GOES_ON).run(async |_| Ok(())).await
+}
+
+/// How many messages are visible, and how many are hidden.
+fn depth(aws: &Mutex<Aws>) -> (usize, usize) {
+    let aws = aws.lock().unwrap();
+    (aws.visible.len(), aws.hidden.len())
 }
 
 fn of_done(done: u64, left: u64) -> Counts {
@@ -174,14 +184,13 @@ async fn a_list_names_every_message_and_takes_none_away() {
     assert!(text[0].starts_with(expected), "{}", text[0]);
     assert!(text[1].contains("\n          the item stays in the table"), "{}", text[1]);
     assert_eq!(rows[4].as_json()["can_be_replayed"], false);
-    let aws = aws.lock().unwrap();
-    assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
+    assert_eq!(depth(&aws), (5, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_be_done_again_is_and_the_rest_is_given_back() {
     let (queue, lambda, aws) = playing(&MESSAGES, r#"{"accepted": 1}"#);
-    let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+    let counts = replay(&queue, lambda, all()).await.unwrap();
     assert_eq!(counts, of_done(3, 2));
     let aws = aws.lock().unwrap();
     assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["item", "stream"]);
@@ -232,7 +241,7 @@ async fn a_message_is_done_again_once_however_often_it_comes() {
     let messages = [("a", mqtt), ("b", mqtt), ("c", mqtt), ("item", LETTER)];
     let (queue, lambda, aws) = playing(&messages, r#"{"errorMessage": "no time"}"#);
     aws.lock().unwrap().is_slow = true;
-    let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+    let counts = replay(&queue, lambda, all()).await.unwrap();
     assert_eq!(counts, of_done(0, 4));
     let aws = aws.lock().unwrap();
     assert_eq!((aws.invoked.len(), aws.visible.len(), aws.hidden.len()), (3, 4, 0));
@@ -242,16 +251,13 @@ async fn a_message_is_done_again_once_however_often_it_comes() {
 async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
     let (queue, _, aws) = playing(&MESSAGES, "");
     let begun = Timestamp::from_millis(1_768_147_199_999).unwrap();
-    let all = choice(&[], None, true);
+    let all = all();
     let pass = Pass { begun, ..Pass::of(&queue, &all, 1, &GOES_ON) };
     let counts = pass.run(async |_| Ok(())).await.unwrap();
     assert_eq!(counts, Counts { later: 5, ..Counts::default() });
     assert!(counts.to_string().contains("5 messages sent since the command began"), "{counts}");
     assert_eq!(counts.exit_code(), ExitCode::from(SOME_LEFT));
-    {
-        let aws = aws.lock().unwrap();
-        assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
-    }
+    assert_eq!(depth(&aws), (5, 0));
 
     // The clock of SQS may be ahead: what a person names is there.
     let named = choice(&["mqtt"], None, false);
@@ -260,67 +266,43 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
     assert_eq!(aws.lock().unwrap().visible.len(), 4);
 }
 
-/// Ids of messages, as long as the list shows them.
-const IDS: [&str; 25] = [
-    "message-a",
-    "message-b",
-    "message-c",
-    "message-d",
-    "message-e",
-    "message-f",
-    "message-g",
-    "message-h",
-    "message-i",
-    "message-j",
-    "message-k",
-    "message-l",
-    "message-m",
-    "message-n",
-    "message-o",
-    "message-p",
-    "message-q",
-    "message-r",
-    "message-s",
-    "message-t",
-    "message-u",
-    "message-v",
-    "message-w",
-    "message-x",
-    "message-y",
-];
+/// Messages with this text, from `message-a` to `message-y`: their ids are as long as the list shows them.
+fn many(text: &'static str) -> Vec<(&'static str, &'static str)> {
+    const IDS: &str = "message-a message-b message-c message-d message-e message-f message-g \
+        message-h message-i message-j message-k message-l message-m message-n message-o message-p \
+        message-q message-r message-s message-t message-u message-v message-w message-x message-y";
+    IDS.split(' ').map(|id| (id, text)).collect()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_messages_are_received_at_once_where_nothing_is_done_with_them() {
-    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
-    let counts = drop_chosen(&queue, choice(&[], None, true)).await.unwrap();
+    let (queue, _, aws) = playing(&many(LETTER), "");
+    let counts = drop_chosen(&queue, all()).await.unwrap();
     assert_eq!(counts, of_done(25, 0));
-    let aws = aws.lock().unwrap();
-    assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 0, 0));
+    assert_eq!(depth(&aws), (0, 0));
+    assert_eq!(aws.lock().unwrap().asked, 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_ends_when_the_named_messages_are_done() {
-    let (queue, lambda, aws) = playing(&IDS.map(|id| (id, FOLD)), "");
+    let (queue, lambda, aws) = playing(&many(FOLD), "");
     let named = || choice(&["message-b", "message-d"], None, false);
     let counts = replay(&queue, lambda, named()).await.unwrap();
     assert_eq!(counts, of_done(2, 0));
-    {
-        let aws = aws.lock().unwrap();
-        assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 23, 0));
-    }
+    assert_eq!(depth(&aws), (23, 0));
+    assert_eq!(aws.lock().unwrap().asked, 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_done() {
-    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
+    let (queue, _, aws) = playing(&many(LETTER), "");
     let named = choice(&["message-b", "message-0"], None, false);
     let error = drop_chosen(&queue, named).await.unwrap_err().to_string();
     assert!(
         error.contains("the id message-0;") && error.contains("1 message done with"),
         "{error}"
     );
-    let aws = aws.lock().unwrap();
-    assert_eq!((aws.visible.len(), aws.hidden.len()), (24, 0));
+    assert_eq!(depth(&aws), (24, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +311,7 @@ async fn the_function_that_a_person_names_is_invoked_whichever_the_message_names
     let function = Some("other".to_owned());
     let replaying = Replaying { queue: &queue, lambda, function, work_queue: None };
     let replay = async |message: &Message| replaying.replay(message).await;
-    let all = choice(&[], None, true);
+    let all = all();
     assert_eq!(Pass::of(&queue, &all, 1, &GOES_ON).run(replay).await.unwrap().done, 1);
     assert_eq!(aws.lock().unwrap().invoked[0].0, "other");
 }
@@ -353,7 +335,7 @@ async fn messages_that_somebody_else_looks_at_are_told_and_no_success() {
         let Listed { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
         assert_eq!((rows.len(), hidden), (visible.len(), 2));
 
-        let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+        let counts = replay(&queue, lambda, all()).await.unwrap();
         assert_eq!(counts, Counts { hidden: 2, ..of_done(visible.len() as u64, 0) });
         assert!(counts.to_string().contains("about 2 messages hidden"), "{counts}");
         assert_eq!(counts.exit_code(), ExitCode::from(SOME_LEFT));
@@ -369,7 +351,7 @@ async fn a_queue_that_may_not_be_counted_is_replayed_all_the_same() {
     let (queue, lambda, aws) = playing(&MESSAGES[..1], "");
     aws.lock().unwrap().is_uncounted = true;
     assert_eq!(list(&queue, &GOES_ON).await.unwrap().rows.len(), 1);
-    assert_eq!(replay(&queue, lambda, choice(&[], None, true)).await.unwrap(), of_done(1, 0));
+    assert_eq!(replay(&queue, lambda, all()).await.unwrap(), of_done(1, 0));
 }
 
 #[test]
@@ -389,8 +371,8 @@ fn what_was_given_back_a_moment_ago_and_is_received_is_not_hidden() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
-    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
-    let (all, stopped) = (choice(&[], None, true), AtomicBool::new(false));
+    let (queue, _, aws) = playing(&many(LETTER), "");
+    let (all, stopped) = (all(), AtomicBool::new(false));
     let pass = Pass::of(&queue, &all, RECEIVED_AT_ONCE, &stopped);
     let error = pass.run(async |_| {
         stopped.store(true, Ordering::Release);
@@ -404,8 +386,7 @@ async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
     let code = ExitCode::from(crate::interrupted::EXIT_CODE);
     assert_eq!(crate::interrupted::exit_code(&error), code);
     assert!(list(&queue, &stopped).await.is_err());
-    let aws = aws.lock().unwrap();
-    assert_eq!((aws.visible.len(), aws.hidden.len()), (24, 0));
+    assert_eq!(depth(&aws), (24, 0));
 }
 
 #[test]
@@ -421,8 +402,7 @@ async fn a_message_that_cannot_be_given_back_keeps_no_other_hidden() {
     let (queue, _, aws) = playing(&MESSAGES, "");
     aws.lock().unwrap().stuck = Some("fold");
     assert_eq!(list(&queue, &GOES_ON).await.unwrap().rows.len(), 5);
-    let aws = aws.lock().unwrap();
-    assert_eq!((aws.visible.len(), aws.hidden.len()), (4, 1));
+    assert_eq!(depth(&aws), (4, 1));
 }
 
 #[test]

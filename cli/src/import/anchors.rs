@@ -49,7 +49,6 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use domain::Timestamp;
     use domain::given::{self, device};
@@ -95,7 +94,7 @@ mod tests {
     /// Since when the meter sends, and where its counter is known; in milliseconds behind the beginning.
     fn found(times: &[i64], from: i64) -> (Option<i64>, Option<(i64, String)>) {
         let server = server(times);
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let anchors = of(&client, &log(), BEGIN * 1_000 + from).unwrap();
         let counter = anchors.counters.values().next();
         let counter = counter.map(|(at, value)| (at - BEGIN * 1_000, value.to_string()));
@@ -122,8 +121,7 @@ mod tests {
 
     #[test]
     fn a_token_that_may_not_read_says_so() {
-        let server = fake_server::serve(|_, _| Reply::of(403, "{}"));
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = fake_server::always(403, "{}").client();
         let error = of(&client, &log(), 0).unwrap_err().to_string();
         assert!(error.contains("the token has to read, too"), "{error}");
     }

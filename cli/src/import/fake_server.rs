@@ -5,10 +5,20 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use crate::client::Client;
 
 /// A running server. It ends with the process.
 pub(crate) struct Server {
     pub(crate) url: String,
+}
+
+impl Server {
+    /// A client that takes the server for Roomtide and waits for nothing.
+    pub(crate) fn client(&self) -> Client {
+        Client::impatient(&self.url, Duration::ZERO)
+    }
 }
 
 /// A request.
@@ -52,6 +62,21 @@ impl Reply {
         let text = format!("HTTP/1.1 {status} Status\r\nconnection: close\r\n{headers}\r\n{body}");
         Self { text: Some(text), is_held: false }
     }
+}
+
+/// Starts a server that answers every request so.
+pub(crate) fn always(status: u16, body: &str) -> Server {
+    in_turn(&[(status, body)])
+}
+
+/// Starts a server with these answers one after the other. The last one is that of all further requests, too.
+pub(crate) fn in_turn(answers: &[(u16, &str)]) -> Server {
+    let answers: Vec<_> =
+        answers.iter().map(|(status, body)| (*status, (*body).to_owned())).collect();
+    serve(move |n, _| {
+        let (status, body) = &answers[n.min(answers.len() - 1)];
+        Reply::of(*status, body)
+    })
 }
 
 /// Starts a server that answers the n-th request, from 0, with `answer(n, request)`, several at once.

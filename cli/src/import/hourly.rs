@@ -66,7 +66,6 @@ fn noted(
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -87,7 +86,7 @@ mod tests {
                 bodies.lock().unwrap().push(format!("{} {}", request.path, request.body));
                 Reply::of(status, "{}")
             });
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = server.client();
             let hour = 1_768_149_000_000_000_000;
             let hourly = ["sensor.a", "sensor.b", "sensor.past"].map(|id| (id.to_owned(), hour));
             let metric = |device: &DeviceId, _| {

@@ -559,7 +559,7 @@ mod tests {
         });
         let lines = ["late", "new-metric", "never", "bad", "wrong"]
             .map(|id| line(&format!(r#"{{"device":{{"device_id":"{id}","name":"x"}}}}"#)).unwrap());
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let mut told = Vec::new();
         let tell = |text| told.push(text);
         let wait = Duration::from_millis(300);
@@ -578,11 +578,11 @@ mod tests {
 
     #[test]
     fn a_metric_that_is_waited_for_is_named_and_without_a_wait_nothing_is_told() {
-        let server = fake_server::serve(|n, _| match n {
-            0 => Reply::of(400, r#"{"errors": [{"field": "metrics.noise", "message": "is no"}]}"#),
-            _ => Reply::of(200, "{}"),
-        });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = fake_server::in_turn(&[
+            (400, r#"{"errors": [{"field": "metrics.noise", "message": "is no"}]}"#),
+            (200, "{}"),
+        ])
+        .client();
         let device =
             || line(r#"{"device":{"device_id":"d1","metrics":{"noise":{"unit":"dB"}}}}"#).unwrap();
         let waiting = "waiting until the registry knows noise of d1 (up to 30 s)".to_owned();

@@ -344,15 +344,25 @@ mod tests {
         local::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 
-    #[test]
-    fn what_is_processed_is_skipped_until_the_import_is_complete() {
+    /// A directory with the file of an import in it.
+    fn file() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();
-        let mut resume = Resume::of(&file, None, "x", false).unwrap();
+        (directory, file)
+    }
+
+    fn resume_of(file: &Path) -> Resume {
+        Resume::of(file, None, "x", false).unwrap()
+    }
+
+    #[test]
+    fn what_is_processed_is_skipped_until_the_import_is_complete() {
+        let (directory, file) = file();
+        let mut resume = resume_of(&file);
         resume.acknowledge(500, Some(&reading()), 2, "").unwrap();
         resume.acknowledge(1_000, None, 3, "").unwrap();
-        let resumed = Resume::of(&file, None, "x", false).unwrap();
+        let resumed = resume_of(&file);
         assert_eq!((resumed.acknowledged(), resumed.refused()), (1_000, 5));
         assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
         assert_eq!(
@@ -362,17 +372,15 @@ mod tests {
         );
         assert_eq!(Resume::of(&file, None, "x", true).unwrap().acknowledged(), 0, "again");
         resume.remove();
-        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "complete");
+        assert_eq!(resume_of(&file).acknowledged(), 0, "complete");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
     }
 
     #[test]
     fn relative_times_are_counted_from_the_beginning_of_the_first_run() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("readings.lp");
-        fs::write(&file, "a").unwrap();
+        let (_directory, file) = file();
         let [first, second] = [1_000, 2_000].map(|millis| Timestamp::from_millis(millis).unwrap());
-        let resume = || Resume::of(&file, None, "x", false).unwrap();
+        let resume = || resume_of(&file);
 
         assert_eq!(resume().began(first), first);
         assert_eq!(resume().began(second), second, "the first run sent nothing");
@@ -430,15 +438,13 @@ mod tests {
 
     #[test]
     fn other_lines_than_the_processed_ones_start_the_import_over() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("readings.csv");
-        fs::write(&file, "a").unwrap();
+        let (_directory, file) = file();
         let passed = |lines: &[&str]| {
             let mut passed = Passed::default();
             lines.iter().for_each(|line| passed.add(line));
             passed
         };
-        let resume = || Resume::of(&file, None, "x", false).unwrap();
+        let resume = || resume_of(&file);
         for (lines, position, is_same) in [
             (&["a", "b"], 2, true),
             (&["b", "a"], 2, false),
@@ -464,24 +470,20 @@ mod tests {
 
     #[test]
     fn the_progress_of_an_earlier_version_does_not_tell_its_lines() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("readings.csv");
-        fs::write(&file, "a").unwrap();
+        let (directory, file) = file();
         let fingerprint = fingerprint_of(&file, "x").unwrap();
         let text = format!(r#"{{"fingerprint":"{fingerprint}","acknowledged":7,"witness":null}}"#);
         fs::write(directory.path().join("readings.csv.roomtide-import"), text).unwrap();
-        let mut resume = Resume::of(&file, None, "x", false).unwrap();
+        let mut resume = resume_of(&file);
         assert_eq!((resume.acknowledged(), resume.tells_lines()), (7, false));
         resume.forget().unwrap();
-        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0);
+        assert_eq!(resume_of(&file).acknowledged(), 0);
     }
 
     /// Before anything is sent.
     #[test]
     fn progress_that_cannot_be_kept_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("readings.csv");
-        fs::write(&file, "a").unwrap();
+        let (directory, file) = file();
         let state = directory.path().join("state");
         fs::create_dir(&state).unwrap();
         for state in [state, directory.path().join("missing").join("state"), file.join("state")] {
@@ -489,15 +491,13 @@ mod tests {
             let (error, state) = (format!("{error:#}"), state.display().to_string());
             assert!(error.contains(&state) && error.contains("--state"), "{error}");
         }
-        Resume::of(&file, None, "x", false).unwrap();
+        resume_of(&file);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
     }
 
     #[test]
     fn a_file_that_is_no_progress_is_not_taken_for_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("readings.csv");
-        fs::write(&file, "a").unwrap();
+        let (_directory, file) = file();
         let error = Resume::of(&file, Some(&file), "x", false).unwrap_err().to_string();
         assert!(error.starts_with(&file.display().to_string()), "{error}");
         assert_eq!(fs::read_to_string(file).unwrap(), "a");

@@ -99,7 +99,7 @@ mod tests {
             let (status, body) = answers[n];
             Reply::of(status, body)
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let waited = wait(&client, &ProgressBar::hidden()).unwrap();
         let asked: Vec<String> = all.try_iter().collect();
         assert!(asked.iter().all(|path| path == PATH), "{asked:?}");

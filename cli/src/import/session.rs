@@ -228,7 +228,6 @@ pub(super) fn missing(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -248,7 +247,7 @@ mod tests {
                 assert_eq!((&*request.method, &*request.path), ("GET", asked));
                 Reply::of(status, body)
             });
-            missing(Some(&witness), &Client::impatient(&server.url, Duration::ZERO))
+            missing(Some(&witness), &server.client())
         };
         assert_eq!(
             answered(200, r#"{"data": [{"device_id": "d", "t": 1, "h": 2}]}"#).unwrap(),
@@ -274,7 +273,7 @@ mod tests {
             looked.send(n).unwrap();
             Reply::of(200, if n == 0 { BEHIND } else { FOLDED })
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         assert!(after_upload(&client, 0, true));
         assert_eq!(looks.try_iter().count(), 2, "it is behind at first");
     }
@@ -282,14 +281,13 @@ mod tests {
     #[test]
     fn where_nothing_was_stored_no_rollup_is_waited_for() {
         let server = fake_server::serve(|_, request| panic!("{request:?}"));
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         assert!(after_upload(&client, 0, false));
     }
 
     #[test]
     fn ctrl_c_ends_the_wait_for_rollups_and_nothing_behind_it() {
-        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = fake_server::always(200, "{}").client();
         client.interrupted().store(true, Ordering::Release);
         assert!(!after_upload(&client, 1, false));
         assert_eq!(client.send(Ask::get("/"), &AtomicBool::new(false)).unwrap().status, 200);
@@ -298,7 +296,7 @@ mod tests {
     #[test]
     fn a_server_that_is_away_in_the_wait_for_rollups_leaves_the_report() {
         let server = fake_server::serve(|_, _| Reply::NONE);
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         assert!(!after_upload(&client, 1, false));
     }
 

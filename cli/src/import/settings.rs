@@ -115,7 +115,6 @@ fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -161,7 +160,7 @@ mod tests {
                 r#"{"metrics": {"named": {"kind": "gauge", "unit": "K"}, "use": {"kind": "gauge", "unit": null}}}"#,
             )
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         assert_eq!(set(settings(&units(), now), &client).unwrap(), Vec::<String>::new());
         let mut bodies = bodies.lock().unwrap();
@@ -204,7 +203,7 @@ mod tests {
             "PATCH" => Reply::of(403, r#"{"detail": "an admin token is needed"}"#),
             _ => Reply::of(404, "{}"),
         });
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let error = set(settings(&units(), now), &client).unwrap_err().to_string();
         assert!(error.contains("403") && error.contains("an admin token is needed"), "{error}");

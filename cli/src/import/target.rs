@@ -190,7 +190,7 @@ mod tests {
         has_token: bool,
         ready: &'static str,
     ) -> anyhow::Result<Target> {
-        let server = fake_server::serve(move |_, _| Reply::of(200, ready));
+        let server = fake_server::always(200, ready);
         Target::by_default(&server.url, &place(words), has_token).await
     }
 

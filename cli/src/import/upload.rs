@@ -266,15 +266,17 @@ mod tests {
     fn import(client: &Client, readings: u64, options: UploadOptions) -> anyhow::Result<Summary> {
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let lines: Vec<String> = (0..readings).map(line).collect();
+        send(rounds(&lines, 1_000), client, options)
+    }
+
+    fn send(rounds: Rounds, client: &Client, options: UploadOptions) -> anyhow::Result<Summary> {
         let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(
-            rounds(&lines, 1_000),
-            client,
-            options,
-            resume,
-            &ProgressBar::hidden(),
-            &mut Noted::default(),
-        )
+        run(rounds, client, options, resume, &ProgressBar::hidden(), &mut Noted::default())
+    }
+
+    /// Why an import of these readings ends.
+    fn error_of(server: &Server, readings: u64, options: UploadOptions) -> String {
+        format!("{:#}", import(&client(server), readings, options).unwrap_err())
     }
 
     #[test]
@@ -283,19 +285,17 @@ mod tests {
             thread::sleep(Duration::from_millis(200));
             Reply::of(401, r#"{"detail": "no token"}"#)
         });
-        let error = format!("{:#}", import(&client(&server), 1_000, OPTIONS).unwrap_err());
+        let error = error_of(&server, 1_000, OPTIONS);
         assert!(error.contains("401") && error.contains("--token"), "{error}");
     }
 
     #[test]
     fn a_device_that_the_token_does_not_permit_is_named_with_its_line() {
-        let server = fake_server::serve(|_, _| {
-            Reply::of(
-                403,
-                r#"{"detail": "Not every device.", "errors": [{"index": 1, "field": "device_id", "message": "no"}]}"#,
-            )
-        });
-        let error = format!("{:#}", import(&client(&server), 2, OPTIONS).unwrap_err());
+        let server = fake_server::always(
+            403,
+            r#"{"detail": "Not every device.", "errors": [{"index": 1, "field": "device_id", "message": "no"}]}"#,
+        );
+        let error = error_of(&server, 2, OPTIONS);
         assert!(error.starts_with("line 2: the device \"d\": http"), "{error}");
         assert!(error.contains("Not every device."), "{error}");
     }
@@ -312,11 +312,8 @@ mod tests {
             r#"{"device":{"device_id":"d","name":"x"}}"#,
         ];
         let rounds = rounds(&lines.map(str::to_owned), 1_000);
-        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
         let watch = Stopwatch::start();
-        let bar = ProgressBar::hidden();
-        let summary =
-            run(rounds, &client(&server), OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
+        let summary = send(rounds, &client(&server), OPTIONS).unwrap();
         let waited = watch.elapsed().as_secs_f64() - summary.seconds;
         assert!(summary.updated == 1 && waited >= 0.1, "{summary} and {waited} s");
     }
@@ -443,7 +440,7 @@ mod tests {
             answer(&not_stored)
         });
         let options = UploadOptions { batch: 25, ..OPTIONS };
-        let error = format!("{:#}", import(&client(&server), 25, options).unwrap_err());
+        let error = error_of(&server, 25, options);
         let asked = asked.lock().unwrap();
         // Each of the first attempts stores one reading; then as many are in vain as with any request.
         assert!(error.starts_with("stopped; 20 readings stored: "), "{error} {asked:?}");
@@ -454,7 +451,7 @@ mod tests {
     #[test]
     fn an_answer_whose_places_are_no_readings_of_the_request_stores_nothing() {
         let server = fake_server::serve(|_, _| answer(&[2]));
-        let error = format!("{:#}", import(&client(&server), 2, OPTIONS).unwrap_err());
+        let error = error_of(&server, 2, OPTIONS);
         assert!(
             error.ends_with("/readings answers 503: busy") && !error.contains("stored"),
             "{error}"
@@ -463,13 +460,10 @@ mod tests {
 
     #[test]
     fn refusals_that_an_answer_has_no_room_for_are_counted() {
-        let server = fake_server::serve(|n, _| match n {
-            0 => Reply::of(207, r#"{"accepted": 1, "more_rejected": [1]}"#),
-            _ => Reply::of(
-                410,
-                r#"{"errors": [{"index": 0, "message": "no device"}], "more_errors": [1]}"#,
-            ),
-        });
+        let server = fake_server::in_turn(&[
+            (207, r#"{"accepted": 1, "more_rejected": [1]}"#),
+            (410, r#"{"errors": [{"index": 0, "message": "no device"}], "more_errors": [1]}"#),
+        ]);
         for (stored, refused) in [(1, 1), (0, 2)] {
             let summary = import(&client(&server), 2, OPTIONS).unwrap();
             assert_eq!((summary.stored, summary.refusals.count()), (stored, refused));
@@ -480,13 +474,13 @@ mod tests {
     #[test]
     fn refusals_are_named_by_their_lines_and_strict_stops_at_the_first() {
         let refusing = || {
-            fake_server::serve(|n, _| match n {
-                0 => Reply::of(
+            fake_server::in_turn(&[
+                (
                     207,
                     r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
                 ),
-                _ => Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
-            })
+                (400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
+            ])
         };
         let server = refusing();
         let summary = import(&client(&server), 2, OPTIONS).unwrap();
@@ -495,12 +489,11 @@ mod tests {
         let summary = import(&client(&server), 1, OPTIONS).unwrap();
         assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
         let strict = UploadOptions { strict: true, ..OPTIONS };
-        let error = format!("{:#}", import(&client(&refusing()), 2, strict).unwrap_err());
+        let error = error_of(&refusing(), 2, strict);
         assert_eq!(error, "stopped; 1 reading stored: line 2: t: no number");
-        let none = fake_server::serve(|_, _| {
-            Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#)
-        });
-        let error = format!("{:#}", import(&client(&none), 1, strict).unwrap_err());
+        let none =
+            fake_server::always(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#);
+        let error = error_of(&none, 1, strict);
         assert_eq!(error, "stopped; 0 readings stored: line 1: no device");
     }
 
@@ -553,8 +546,8 @@ mod tests {
 
     #[test]
     fn another_server_s_yes_is_no_receipt() {
-        let server = fake_server::serve(|_, _| Reply::of(201, "<html>"));
-        let error = format!("{:#}", import(&client(&server), 1, OPTIONS).unwrap_err());
+        let server = fake_server::always(201, "<html>");
+        let error = error_of(&server, 1, OPTIONS);
         assert!(error.contains("not as Roomtide does"), "{error}");
     }
 
@@ -641,11 +634,9 @@ mod tests {
             // At least one step of the plan succeeds.
             let plan = plan.into_iter().chain([16]).collect();
             let (server, table) = unreliable(plan);
-            let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
             let options = UploadOptions { batch, strict: false, pace: None };
-            let client = client(&server);
             // A server may fail for longer than the client has patience; then nothing is promised.
-            if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden(), &mut Noted::default()).is_ok() {
+            if send(rounds(&lines, size), &client(&server), options).is_ok() {
                 // A request whose answer was lost may still be under way, on a busy machine for long.
                 for _ in 0..100 {
                     thread::sleep(Duration::from_millis(20));

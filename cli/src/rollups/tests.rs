@@ -112,6 +112,16 @@ impl Bench {
         self.store.rollup(&key, &invocation()).await.unwrap()
     }
 
+    async fn state(&self) -> RollupState {
+        self.store.rollup_state(&invocation()).await.unwrap().unwrap()
+    }
+
+    /// Deletes the reading of a device `a`, as if it expired.
+    async fn delete(&self, timestamp: &str) {
+        let key = ReadingKey { at: at(timestamp), device: given::device("a") };
+        self.store.delete_readings(&[key], &invocation()).await;
+    }
+
     async fn put(&self, rollup: &StoredRollup, expected: Expected) {
         assert!(self.store.put_rollup(rollup, expected, &invocation()).await.unwrap());
     }
@@ -141,8 +151,7 @@ async fn a_rebuild_makes_every_rollup_and_notes_that_they_are_complete() {
     assert_eq!(count(&bench.quarter("a", "2026-01-01T10:00:00Z").await.unwrap()), 2);
     assert_eq!(count(&bench.day("a", "2026-02-20").await.unwrap()), 1);
     assert_eq!(bench.quarter("b", "2026-02-28T23:45:00Z").await, None);
-    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
-    assert_eq!(state.since, Timestamp::MIN);
+    assert_eq!(bench.state().await.since, Timestamp::MIN);
     assert!(bench.verify(&[]).await);
     assert!(!bench.progress().exists());
 }
@@ -156,8 +165,7 @@ async fn a_part_is_rebuilt_without_saying_that_all_is() {
     }
     let part = ["--device", "a", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-03T00:00:00Z"];
     assert_eq!(bench.rebuild(&part).await.unwrap(), Rebuilt { quarters: 1, days: 1, kept: 0 });
-    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
-    assert_eq!(state.since, at("2026-01-15T00:00:00Z"));
+    assert_eq!(bench.state().await.since, at("2026-01-15T00:00:00Z"));
     let unknown = bench.rebuild(&["--device", "c"]).await.unwrap_err();
     assert_eq!(unknown.to_string(), "there is no device c");
     let empty = bench.rebuild(&["--from", "2026-03-01T00:00:00Z"]).await.unwrap_err();
@@ -193,8 +201,7 @@ async fn a_planted_a_missing_and_an_orphaned_rollup_are_found_and_rebuilt() {
     bench.rebuild(&[]).await.unwrap();
 
     // The reading of a rollup is gone: the rollup stays, as that of nothing.
-    let key = ReadingKey { at: at("2026-02-05T10:00:00Z"), device: given::device("a") };
-    bench.store.delete_readings(&[key], &invocation()).await;
+    bench.delete("2026-02-05T10:00:00Z").await;
     assert!(!bench.verify(&[]).await);
     bench.rebuild(&[]).await.unwrap();
     assert_eq!(count(&bench.quarter("a", "2026-02-05T10:00:00Z").await.unwrap()), 0);
@@ -219,8 +226,7 @@ async fn a_room_that_rollups_name_and_nobody_has_noted_is_found_and_noted_by_a_r
         bench.rebuild(&["--again"]).await.unwrap();
     }
     bench.clock.set(at("2026-03-01T00:00:00Z"));
-    let expired = ReadingKey { at: at("2025-11-03T10:00:00Z"), device: given::device("a") };
-    bench.store.delete_readings(&[expired], &invocation()).await;
+    bench.delete("2025-11-03T10:00:00Z").await;
     let months = || {
         let seen = bench.store.all_seen();
         seen.into_iter().map(|it| (it.first.to_string(), it.last.to_string())).collect::<Vec<_>>()
@@ -282,8 +288,7 @@ async fn rollups_whose_readings_expire_are_neither_compared_nor_touched() {
     bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
     bench.clock.set(at("2026-03-01T00:00:00Z"));
     let good = bench.quarter("a", "2026-02-10T10:00:00Z").await.unwrap();
-    let key = ReadingKey { at: at("2026-02-10T10:00:00Z"), device: given::device("a") };
-    bench.store.delete_readings(&[key], &invocation()).await;
+    bench.delete("2026-02-10T10:00:00Z").await;
     // The day is folded from its rollup of 15 minutes, which stays.
     let rebuilt = bench.rebuild(&[]).await.unwrap();
     assert_eq!(rebuilt, Rebuilt { quarters: 1, days: 2, kept: 1 });
@@ -328,7 +333,7 @@ async fn days_of_another_zone_are_folded_where_they_can_be() {
     bench.write("a", "2026-02-10T23:30:00Z", "1").await;
     bench.rebuild(&[]).await.unwrap();
     bench.rebuild(&["--time-zone", "Europe/Berlin"]).await.unwrap();
-    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    let state = bench.state().await;
     assert_eq!((state.zone.as_str(), state.since), ("Europe/Berlin", Timestamp::MIN));
     let day = bench.day("a", "2026-02-11").await.unwrap();
     assert_eq!((day.zone.as_deref(), count(&day)), (Some("Europe/Berlin"), 1));
@@ -345,23 +350,20 @@ async fn a_zone_is_not_changed_where_that_would_lose_a_day() {
     bench.rebuild(&["--quarter-retention-days", "1000"]).await.unwrap();
     let rollup = bench.quarter("a", "2026-02-10T12:00:00Z").await.unwrap();
     bench.replace(rollup, |it| it.expires = Some(at("2026-02-20T00:00:00Z"))).await;
-    let key = ReadingKey { at: at("2026-02-10T12:00:00Z"), device: given::device("a") };
-    bench.store.delete_readings(&[key], &invocation()).await;
+    bench.delete("2026-02-10T12:00:00Z").await;
     let error = bench.rebuild(&["--time-zone", "Europe/Berlin"]).await.unwrap_err().to_string();
     assert!(
         error.starts_with("days before 2026-02-12 cannot be folded in Europe/Berlin"),
         "{error}"
     );
-    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
-    assert_eq!(state.zone, "UTC");
+    assert_eq!(bench.state().await.zone, "UTC");
 
     let from = "2026-02-11T23:00:00.000Z";
     assert!(error.contains(&format!("--from {from}")), "{error}");
     std::fs::write(bench.progress(), "somebody's").unwrap();
     let error = bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap_err();
     assert!(error.to_string().contains("is not replaced"), "{error}");
-    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
-    assert_eq!(state.zone, "UTC", "as long as no progress can be kept");
+    assert_eq!(bench.state().await.zone, "UTC", "as long as no progress can be kept");
     std::fs::remove_file(bench.progress()).unwrap();
     bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap();
     let zone = async |date| bench.day("a", date).await.and_then(|day| day.zone);

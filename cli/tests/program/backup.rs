@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use local::Options;
 use serde_json::{Value, json};
 
 use crate::server::{self, PROGRAM, Server};
@@ -226,85 +225,6 @@ fn a_narrow_file_keeps_every_value_whatever_the_batch() {
     assert!(rows.iter().all(|row| row["a"] == 2 && row["b"] == 4 && row["c"] == 6), "{all}");
 }
 
-#[test]
-fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    // The first round is full, and what makes `--strict` stop is in the second.
-    let line = |n| format!("{},d,{n}", 1_768_147_200 + n / 1_600);
-    let mut lines: Vec<String> = (0..16_000).map(line).collect();
-    lines.extend(["bad,d,1".to_owned(), "1768147299,d,99".to_owned()]);
-    fs::write(at("file.csv"), format!("timestamp,device_id,t\n{}\n", lines.join("\n"))).unwrap();
-    let server = Server::start(&at("first"));
-    let url = server.url.clone();
-    let strict = ["import", "--strict", "--url", &url];
-    let (code, said) = run(&strict, &at("file.csv"));
-    assert!(code == 1 && said.contains("stopped; 10 readings stored"), "{said}");
-    assert!(said.contains("continues after 16000 lines"), "{said}");
-    let (_, said) = run(&strict, &at("file.csv"));
-    assert!(said.contains("continuing after them"), "{said}");
-    drop(server);
-
-    let port = url.rsplit(':').next().unwrap().parse().unwrap();
-    let server = Server::with(&at("second"), Options { port, ..Options::default() });
-    let (code, said) = run(&["import", "--url", &url], &at("file.csv"));
-    assert!(code == 3 && said.contains("starting over"), "{said}");
-    let rows = server.get(&format!("/devices/d/readings?{RANGE}"))["data"].clone();
-    let values: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["t"].to_string()).collect();
-    let expected: Vec<String> =
-        (1..=10).map(|n| 1_600 * n - 1).chain([99]).map(|t| t.to_string()).collect();
-    assert_eq!(values, expected, "everything, and the last line of each");
-}
-
-#[test]
-fn what_is_refused_is_named_and_the_exit_code_says_so() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("export.csv");
-    let text = "zeit;sensor;temperatur\n\
-                2026-10-25 01:30;d;-,5\n\
-                2026-10-25 02:30;d;007\n\
-                2026-10-25 02:00;d;5,\n\
-                2026-10-25 03:00;d;unavailable\n\
-                2026-10-25;d;21,5\n\
-                2026-03-29 02:30;d;1\n\
-                ;d;1\n\
-                2026-10-26;d;warm\n";
-    fs::write(&file, text).unwrap();
-    let server = Server::start(&directory.path().join("data"));
-    let import = |more: &[&str]| {
-        let url = ["--url", server.url.as_str()];
-        let target: &[&str] = if more.contains(&"--dry-run") { &[] } else { &url };
-        let options = ["import", "--time-zone", "Europe/Berlin"];
-        let columns =
-            ["--timestamp", "zeit", "--device", "sensor", "--metric", "temperature=temperatur"];
-        run(&[&options[..], target, &columns, more].concat(), &file)
-    };
-    let (code, said) = import(&["--dry-run"]);
-    assert!(code == 3 && said.contains("readings     4"), "{said}");
-    let (code, said) = import(&["--strict"]);
-    assert!(code == 1 && said.contains("line 7: zeit:"), "{said}");
-    assert_eq!(server.get("/devices")["data"], json!([]), "nothing of the round is stored");
-    let (code, said) = import(&[]);
-    assert_eq!(code, 3, "{said}");
-    for why in [
-        "line 7: zeit: 2026-03-29 02:30:00 does not exist in Europe/Berlin",
-        "line 8: zeit: is empty",
-        "line 9: temperatur: \"warm\" is not a number",
-        "refused      3",
-    ] {
-        assert!(said.contains(why), "{why}: {said}");
-    }
-    let range = "/devices/d/readings?from=2026-10-24T00:00:00Z&to=2026-10-27T00:00:00Z&format=csv";
-    assert_eq!(
-        server.send("GET", range, ""),
-        "timestamp,device_id,room,temperature\n\
-         2026-10-24T22:00:00.000Z,d,,21.5\n\
-         2026-10-24T23:30:00.000Z,d,,-0.5\n\
-         2026-10-25T00:30:00.000Z,d,,7\n\
-         2026-10-25T01:00:00.000Z,d,,5\n"
-    );
-}
-
 /// Compares the counts and sums of each metric of a device by day, as the server answers at once, with those of
 /// NDJSON lines.
 fn check_sums(server: &Server, device: &str, lines: &str) {
@@ -392,50 +312,4 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
     let server = Server::start(&at("second"));
     import(&server, "backup.ndjson.gz", &[]);
     ["sparse", "zero", "alone"].iter().for_each(|device| check_sums(&server, device, &all));
-}
-
-#[test]
-fn a_backup_keeps_verdicts_and_what_they_change() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("first"));
-    // A jump of 800 kWh in a minute, and a fall that is a reset.
-    let values = [5, 6, 806, 807, 2, 3];
-    let lines = values.iter().enumerate().map(|(n, kwh)| {
-        json!({"device_id": "meter", "timestamp": format!("2026-01-11T16:0{n}:00Z"), "cumulative_kwh_p": kwh})
-    });
-    let file: Vec<String> = lines.map(|line| line.to_string()).collect();
-    fs::write(at("readings.ndjson"), file.join("\n")).unwrap();
-    let (code, said) = run(&["import", "--url", &server.url], &at("readings.ndjson"));
-    assert_eq!(code, 0, "{said}");
-    let energy = format!("/devices/meter/energy?{RANGE}");
-    let before = server.get(&energy)["total_kwh"].clone();
-    let verdicts = json!([
-        {"timestamp": "2026-01-11T16:02:00.000Z", "verdict": "accept"},
-        {"timestamp": "2026-01-11T16:04:00.000Z", "verdict": "discard"},
-    ]);
-    let patch = json!({"metrics": {"cumulative_kwh_p": {"verdicts": verdicts}}});
-    server.send("PATCH", "/devices/meter", &patch.to_string());
-    // 1 + 800 + 1 + 1: the jump counts, the fall does not.
-    let judged = server.wait_for(&energy, |it| it["total_kwh"] == 803);
-    assert_ne!(before, judged["total_kwh"]);
-    let events = format!("/devices/meter/events?{RANGE}");
-    let told = server.get(&events)["data"].clone();
-    for (file, place) in [
-        ("by-url.ndjson", ["--url", &server.url]),
-        ("by-data.ndjson", ["--data-dir", at("first").to_str().unwrap()]),
-    ] {
-        let (code, said) = run(&[&["export"], &place[..]].concat(), &at(file));
-        assert_eq!(code, 0, "{said}");
-    }
-    drop(server);
-    for file in ["by-url.ndjson", "by-data.ndjson"] {
-        let server = Server::start(&at(&format!("new-{file}")));
-        let (code, said) = run(&["import", "--url", &server.url], &at(file));
-        assert_eq!(code, 0, "{said}");
-        let restored = &server.get("/devices/meter")["metrics"]["cumulative_kwh_p"]["verdicts"];
-        assert_eq!(*restored, verdicts, "{file}");
-        server.wait_for(&energy, |it| it["total_kwh"] == 803);
-        assert_eq!(server.get(&events)["data"], told, "{file}");
-    }
 }

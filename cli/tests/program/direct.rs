@@ -162,33 +162,6 @@ fn a_source_that_cannot_be_read_makes_no_directory() {
 }
 
 #[test]
-fn a_source_of_which_nothing_is_stored_leaves_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
-    let refused = "timestamp,device_id,t\n1700000000,d,warm\n1700000600,d,x\n";
-    for (name, text, more, code, expected) in [
-        ("empty.lp", "", &[][..], 0, "has nothing in it"),
-        ("empty.db", "", &[], 0, "has nothing in it"),
-        ("empty.csv", "\n", &[], 0, "has nothing in it"),
-        ("refused.csv", refused, &[], 3, "is removed again"),
-        ("strict.csv", refused, &["--strict"], 1, "is removed again"),
-        ("texts.lp", "m,host=a v=\"x\" 1700000000000000000\n", &[], 0, "is removed again"),
-    ] {
-        let file = place.path().join(name);
-        fs::write(&file, text).unwrap();
-        let (found, said) = roomtide(&[&["import", file.to_str().unwrap()], more].concat(), &data);
-        assert_eq!(found, Some(code), "{name}: {said}");
-        assert!(said.contains(expected), "{name}: {said}");
-        assert!(!data.exists(), "{name}: {said}");
-        let is_made = expected == "is removed again";
-        assert_eq!(said.contains("and whatever TZ says, for ever"), is_made, "{name}");
-    }
-    let names = fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name());
-    let names: Vec<_> = names.map(|it| it.into_string().unwrap()).collect();
-    assert!(!names.iter().any(|it| it.ends_with("-before")), "{names:?}");
-}
-
-#[test]
 fn a_directory_that_is_in_use_is_not_imported_into() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));

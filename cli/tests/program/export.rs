@@ -144,57 +144,6 @@ fn what_an_import_gives_back_is_exported_as_the_same_bytes() {
     }
 }
 
-#[test]
-fn an_empty_table_is_a_file_without_readings() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("data"));
-    for (name, expected) in [
-        ("a.ndjson", ""),
-        ("a.csv", "timestamp,device_id,room\n"),
-        ("a.lp", "\x23 roomtide export\n\x23 DML\n\x23 CONTEXT-DATABASE: roomtide\n"),
-    ] {
-        let said = export(&server, &at(name), &[]);
-        assert!(said.contains("0 readings of 0 devices written to "), "{said}");
-        assert_eq!(fs::read_to_string(at(name)).unwrap(), expected);
-    }
-    let said = import(&server, &at("a.lp"));
-    assert!(said.contains("a.lp has nothing in it"), "{said}");
-    export(&server, &at("a.parquet"), &[]);
-    let bytes = fs::read(at("a.parquet")).unwrap();
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    export(&server, &at("months"), &["--format", "parquet"]);
-    assert!(at("months").is_file(), "a name without an end is a file");
-    fs::create_dir(at("of-months")).unwrap();
-    export(&server, &at("of-months"), &["--format", "parquet"]);
-    assert_eq!(fs::read_dir(at("of-months")).unwrap().count(), 0);
-}
-
-#[test]
-fn values_that_a_double_does_not_give_back_are_counted() {
-    let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(&directory.path().join("data"));
-    let readings = r#"
-{"device_id":"d","timestamp":"2026-01-11T16:00:00Z","room":"r","t":21.5,"u":0.1234567890123456789}
-{"device_id":"d","timestamp":"2026-01-11T16:01:00Z","room":"r","t":9007199254740993}
-{"device_id":"c","timestamp":"2026-01-11T16:02:00Z","room":"r","t":3}
-"#;
-    server.send("POST", "/readings", readings);
-    server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 2);
-    let counted = "2 values with more digits than DOUBLE gives back, the first: u of d at \
-                   2026-01-11T16:00:00.000Z, 0.1234567890123456789";
-    let said = export(&server, &directory.path().join("a.parquet"), &[]);
-    assert!(said.contains("3 readings of 2 devices") && said.contains(counted), "{said}");
-    // A room's readings come by time, and are sorted by device.
-    export(&server, &directory.path().join("room.parquet"), &["--room", "r"]);
-    let [all, room] =
-        ["a.parquet", "room.parquet"].map(|name| fs::read(directory.path().join(name)).unwrap());
-    assert_eq!(all, room);
-    let said =
-        export(&server, &directory.path().join("a.csv"), &["--device", "c", "--device", "c"]);
-    assert!(said.contains("1 reading of 1 device "), "{said}");
-}
-
 /// Posts readings of a device that is known and of ever new ones, until it is told to end; the number of posts.
 fn write_on(url: &str, end: &AtomicBool, posts: &AtomicU64) {
     while !end.load(Ordering::Acquire) {

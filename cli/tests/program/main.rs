@@ -4,7 +4,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
-mod alerts;
 mod backup;
 mod crash;
 mod direct;
@@ -15,7 +14,6 @@ mod import_report;
 mod interrupt;
 mod private;
 mod readings_report;
-mod refusals;
 mod rollups;
 mod server;
-mod table;
+mod stories;

@@ -69,17 +69,31 @@ impl Server {
 
     /// The body of what it answers, which is no error.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let (status, text) = self.request(method, path, body);
+        assert!((200..300).contains(&status), "{path}: {text}");
+        text
+    }
+
+    /// The status and the body of what it answers.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(60)));
         let agent = ureq::Agent::from(agent.http_status_as_error(false).build());
         let answer = match method {
-            "GET" => agent.run(request.body(()).unwrap()),
+            "GET" | "DELETE" => agent.run(request.body(()).unwrap()),
             _ => agent.run(request.body(body.to_owned()).unwrap()),
         };
         let mut answer = answer.unwrap();
         let text = answer.body_mut().read_to_string().unwrap();
-        assert!(answer.status().is_success(), "{path}: {text}");
-        text
+        (answer.status().as_u16(), text)
+    }
+
+    /// What an import of a file says that ends with this code.
+    pub(crate) fn import(&self, file: &Path, words: &[&str], code: i32) -> String {
+        let mut import = Command::new(PROGRAM);
+        let (found, said) = run(import.args(["import", "--url", &self.url]).args(words).arg(file));
+        assert_eq!(found, Some(code), "{said}");
+        said
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {

@@ -610,7 +610,6 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usi
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use domain::given::{at, device, room};
 
@@ -779,7 +778,7 @@ mod tests {
     fn what_was_not_answered_before_an_import_is_asked_again_by_its_next_run() {
         let is_away = Arc::new(AtomicBool::new(true));
         let server = new_table(404, &is_away);
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("before");
 
@@ -794,7 +793,7 @@ mod tests {
     #[test]
     fn a_device_that_is_being_deleted_does_not_end_an_import() {
         let server = new_table(410, &Arc::default());
-        let client = Client::impatient(&server.url, Duration::ZERO);
+        let client = server.client();
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("before");
         assert_eq!(asked_before(&client, &kept, GoesOn::No(None)).unwrap(), [false, true]);

@@ -97,21 +97,20 @@ fn all_lines_are_written_with_nanoseconds() {
 
 #[test]
 fn refused_lines_are_named_by_their_place_in_the_file() {
-    let server = fake_server::serve(|n, _| match n {
-        0 => Reply::of(
+    let server = fake_server::in_turn(&[
+        (
             400,
             r#"{"error": "partial write of line protocol occurred",
                 "data": [{"error_message": "no", "line_number": 3, "original_line": "m"}]}"#,
         ),
-        _ => Reply::of(204, ""),
-    });
+        (204, ""),
+    ]);
     let sent = send_to(&server, 4, Path::new("-"), OPTIONS).unwrap();
     assert_eq!((sent.stored, sent.refusals.count()), (3, 1));
     assert_eq!(sent.refusals.shown(), ["line 2: no"], "it begins in the body's third line");
     let strict = UploadOptions { strict: true, ..OPTIONS };
-    let server = fake_server::serve(|_, _| {
-        Reply::of(400, r#"{"data": [{"error_message": "no", "line_number": 1}]}"#)
-    });
+    let server =
+        fake_server::always(400, r#"{"data": [{"error_message": "no", "line_number": 1}]}"#);
     let error = format!("{:#}", send_to(&server, 1, Path::new("-"), strict).unwrap_err());
     assert_eq!(error, "stopped; 0 points stored: line 1: no");
 }
@@ -155,7 +154,7 @@ fn all_refused_lines_are_named_however_few_an_answer_names() {
 #[test]
 fn an_answer_that_is_no_roomtide_s_ends_the_import() {
     for (status, body) in [(200, "<html>"), (400, "{\"detail\": \"why\"}"), (401, "{}")] {
-        let server = fake_server::serve(move |_, _| Reply::of(status, body));
+        let server = fake_server::always(status, body);
         let error = format!("{:#}", send_to(&server, 1, Path::new("-"), OPTIONS).unwrap_err());
         assert!(error.contains(&format!("answers {status}")), "{error}");
     }
@@ -177,7 +176,7 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     assert!(error.starts_with(expected), "{error}");
     let resume = Resume::of(&file, None, "x", false).unwrap();
     assert_eq!(resume.witness().map(|it| &*it.device), Some("a::m"));
-    let server = fake_server::serve(|_, _| Reply::of(204, ""));
+    let server = fake_server::always(204, "");
     let progress = directory.path().join("export.lp.roomtide-import");
     let kept = std::fs::read(&progress).unwrap();
     // A line that came since sorts before the place that was reached, or lines of it are gone.

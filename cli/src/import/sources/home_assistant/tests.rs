@@ -55,191 +55,48 @@ fn read(schema: &str, rows: &str, storage: Storage) -> (Vec<String>, String) {
     (lines, notes.to_string())
 }
 
-#[test]
-fn a_half_migrated_database_has_rows_of_both_schemas() {
-    let rows = format!(
-        "INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"°C\", \"device_class\": \"temperature\"}}');
-         ALTER TABLE states ADD COLUMN last_updated_ts FLOAT;
-         ALTER TABLE states ADD COLUMN metadata_id INTEGER;
-         CREATE TABLE states_meta (metadata_id INTEGER PRIMARY KEY, entity_id VARCHAR(255));
-         INSERT INTO states_meta VALUES (7, 'sensor.new');
-         INSERT INTO states (entity_id, state, attributes, last_updated) VALUES
-            ('light.hall', 'on', '{{\"brightness\": 25, \"friendly_name\": \"Hall \\\"1\\\"\"}}', '2026-01-11 16:00:00.250000');
-         INSERT INTO states (entity_id, state, attributes_id, last_updated) VALUES
-            ('sensor.old', '21.50', 1, '2026-01-11 16:00:01.000000');
-         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (7, '-3', 1, {AT}.5);
-         INSERT INTO states (entity_id, state, last_updated) VALUES ('sensor.old', NULL, '2026-01-11 16:00:02.000000'),
-            ('sensor.old', 'unavailable', '2026-01-11 16:00:03.000000'), ('sensor.old', 'nan', '2026-01-11 16:00:03.000000'),
-            ('weather.home', 'sunny', '2026-01-11 16:00:03.000000'), (NULL, '1', '2026-01-11 16:00:03.000000'),
-            ('sensor.old', '1', NULL);",
-    );
-    let (lines, notes) = read(OLD, &rows, Storage::default());
-    assert_eq!(
-        lines,
-        [
-            "light.hall,domain=light,entity_id=hall value=1,brightness=25,friendly_name_str=\"Hall \\\"1\\\"\" 250",
-            "°C,domain=sensor,entity_id=old value=21.5,device_class_str=\"temperature\" 1000",
-            "°C,domain=sensor,entity_id=new value=-3,device_class_str=\"temperature\" 500",
-        ]
-    );
-    let expected = [
-        "database     Home Assistant, schema 25",
-        "left out     1 states of entities that were removed",
-        "left out     1 states that are no finite numbers",
-        "left out     1 states that are texts, without a number in their attributes",
-        "left out     1 states that are unknown or unavailable",
-        "left out     1 states without a time",
-        "left out     1 states without an entity",
-    ];
-    assert_eq!(notes, expected.join("\n"));
-}
+const HOURS: &str = include_str!("tests/hours.sql");
 
-/// Three hours of a meter in Wh, a temperature, an angle and a supplier, and states from the third hour on.
-fn hours() -> String {
-    let mut rows = format!(
-        "INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"kWh\", \"device_class\": \"energy\", \
-            \"state_class\": \"total_increasing\"}}');
-         INSERT INTO states_meta VALUES (1, 'sensor.meter');
-         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, '5', 1, {});
-         INSERT INTO statistics_short_term (start_ts) VALUES (1), (2);
-         INSERT INTO statistics_meta VALUES (1, 'sensor.meter', 'recorder', 'Wh', 0, 1, NULL, 0),
-            (2, 'sensor.outside', 'recorder', '°C', 1, 0, NULL, 1), (3, 'sensor.wind', 'recorder', '°', NULL, 0, NULL, 2),
-            (4, 'tibber:consumption', 'tibber', 'kWh', 0, 1, 'Tibber', 0), (5, 'sensor.none', 'recorder', NULL, 0, 0, NULL, 0);",
-        AT + 2 * 3_600 + 60,
-    );
-    for (hour, sum) in [(0, 1.5), (1, 2.0), (2, 4.0)] {
-        let start = AT + hour * 3_600;
-        let state = 1_000 + hour * 500;
-        rows += &format!(
-            "INSERT INTO statistics (metadata_id, start_ts, state, sum) VALUES (1, {start}, {state}, {hour}),
-                (4, {start}, {}, {sum});
-             INSERT INTO statistics (metadata_id, start_ts, mean, min, max) VALUES (2, {start}, 20.{hour}, 1, 30),
-                (3, {start}, 35{hour}.5, NULL, NULL);",
-            [1.5, 0.5, 2.0][usize::try_from(hour).unwrap()],
-        );
+#[test]
+fn the_points_of_a_database_are_those_of_its_case() {
+    let text = include_str!("tests/cases.txt");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let (mut rows, mut shown, mut expected) = (String::new(), "", Vec::new());
+    let check = |shown: &str, rows: &str, expected: &[&str]| {
+        let schema = if shown.starts_with("OLD") { OLD } else { NEW };
+        let (points, notes) = read(schema, rows, Storage::default());
+        let is_about = |line: &&str| line.starts_with("notes ") || line.starts_with("lacks ");
+        let (about, lines): (Vec<&str>, Vec<&str>) = expected.iter().copied().partition(is_about);
+        assert_eq!(points, lines, "{shown}");
+        let wanted: Vec<&str> =
+            about.iter().filter_map(|line| line.strip_prefix("notes ")).collect();
+        match wanted.split_last() {
+            Some((&"and nothing else", wanted)) => assert_eq!(notes, wanted.join("\n"), "{shown}"),
+            _ => assert!(wanted.iter().all(|note| notes.contains(note)), "{shown}: {notes}"),
+        }
+        let mut lacking = about.iter().filter_map(|line| line.strip_prefix("lacks "));
+        assert!(!lacking.any(|note| notes.contains(note)), "{shown}: {notes}");
+    };
+
+    for line in lines.chain(["END"]) {
+        if let Some(row) = line.strip_prefix("    |") {
+            rows += row;
+        } else if let Some(line) = line.strip_prefix("    ") {
+            expected.push(line);
+        } else {
+            if !shown.is_empty() {
+                check(shown, &rows, &expected);
+            }
+            (shown, expected) = (line, Vec::new());
+            rows = if line.contains(" HOURS:") { HOURS.to_owned() } else { String::new() };
+        }
     }
-    rows
-}
-
-#[test]
-fn the_mean_of_a_power_stands_at_each_quarter_of_its_hour() {
-    let rows = format!(
-        "INSERT INTO statistics_meta VALUES (1, 'sensor.plug', 'recorder', 'W', 1, 0, NULL, 1);
-         INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 120.5), (1, {}, 60);",
-        AT + 3_600
-    );
-    let (lines, _) = read(NEW, &rows, Storage::default());
-    let mean = "state_class_str=\"measurement\"";
-    let quarters = [120.5, 120.5, 120.5, 120.5, 60.0, 60.0, 60.0, 60.0].into_iter().zip(0..);
-    let expected = quarters.map(|(value, n)| {
-        format!("W,domain=sensor,entity_id=plug value={value},{mean} {}", n * 900_000)
-    });
-    assert_eq!(lines, expected.collect::<Vec<_>>());
-}
-
-#[test]
-fn a_series_has_means_if_the_old_or_the_new_column_says_so() {
-    // Schema 49 adds `mean_type`: before it is filled, with both, and after the old column was emptied.
-    for (has_mean, mean_type, expected) in [
-        ("1", "0", 1),
-        ("1", "NULL", 1),
-        ("1", "1", 1),
-        ("NULL", "1", 1),
-        ("NULL", "2", 1),
-        ("0", "0", 0),
-        ("NULL", "0", 0),
-    ] {
-        let rows = format!(
-            "INSERT INTO statistics_meta VALUES (1, 'sensor.a', 'recorder', '°C', {has_mean}, 0, NULL, {mean_type});
-             INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 20.5);"
-        );
-        let (lines, notes) = read(NEW, &rows, Storage::default());
-        assert_eq!(lines.len(), expected, "{has_mean} {mean_type}: {lines:?}");
-        let is_left_out = notes.contains("1 statistics without state and mean: sensor.a");
-        assert_eq!(is_left_out, expected == 0, "{has_mean} {mean_type}: {notes}");
-    }
-}
-
-#[test]
-fn statistics_fill_the_hours_without_a_state() {
-    let (lines, notes) = read(NEW, &hours(), Storage::default());
-    let meter = "kWh,domain=sensor,entity_id=meter";
-    let class = "device_class_str=\"energy\",state_class_str=\"total_increasing\"";
-    let mean = "state_class_str=\"measurement\"";
-    let tibber = "kWh,domain=tibber,entity_id=consumption";
-    let of_tibber = "friendly_name_str=\"Tibber\",state_class_str=\"total_increasing\"";
-    let half = 1_800_000;
-    let mut expected = vec![
-        format!("{meter} value=5,{class} 7260000"),
-        format!("{meter} value=1,{class} 3600000"),
-        format!("{meter} value=1.5,{class} 7200000"),
-    ];
-    let of_means = [
-        ("°C,domain=sensor,entity_id=outside", ["20", "20.1", "20.2"]),
-        ("°,domain=sensor,entity_id=wind", ["350.5", "351.5", "352.5"]),
-    ];
-    for (series, values) in of_means {
-        expected.extend(values.iter().zip(0..).map(|(value, hour)| {
-            format!("{series} value={value},{mean} {}", hour * 2 * half + half)
-        }));
-    }
-    expected.extend(
-        ["1", "2.5", "3", "5"]
-            .iter()
-            .zip(0..)
-            .map(|(value, hour)| format!("{tibber} value={value},{of_tibber} {}", hour * 2 * half)),
-    );
-    assert_eq!(lines, expected);
-    let expected = [
-        "database     Home Assistant, schema 50",
-        "left out     1 hours that have states",
-        "left out     6 pairs of min and max of hours",
-        "left out     2 statistics of five minutes; states have them",
-        "left out     1 statistics without state and mean: sensor.none",
-    ];
-    assert_eq!(notes, expected.join("\n"));
-}
-
-/// Such as one of a clock that was not set: it says nothing of the hours that follow.
-#[test]
-fn a_single_old_state_takes_no_hour_but_its_own() {
-    for old in ["12.5".to_owned(), format!("({AT} - 7200)"), format!("({AT} + 60)")] {
-        let rows = format!(
-            "INSERT INTO states_meta VALUES (1, 'sensor.a');
-             INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"°C\"}}');
-             INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, '1', 1, {old});
-             INSERT INTO statistics_meta VALUES (1, 'sensor.a', 'recorder', '°C', 1, 0, NULL, 1);
-             INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 20.5), (1, {AT} + 3600, 21.5);"
-        );
-        let (lines, notes) = read(NEW, &rows, Storage::default());
-        let is_within = old.contains('+');
-        assert_eq!(lines.len(), if is_within { 2 } else { 3 }, "{lines:?}");
-        assert_eq!(notes.contains("1 hours that have states"), is_within, "{notes}");
-    }
-}
-
-#[test]
-fn what_line_protocol_cannot_say_takes_no_value_along() {
-    let rows = format!(
-        "INSERT INTO states_meta VALUES (1, 'sensor.count'), (2, 'sensor.odd');
-         INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"#\"}}'),
-            (2, 0, '{{\"unit_of_measurement\": \"W\\\\\", \"time\": 3, \"\": 4}}');
-         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, '7', 1, {AT}), (2, '8', 2, {AT});"
-    );
-    let (lines, _) = read(NEW, &rows, Storage::default());
-    assert_eq!(
-        lines,
-        [
-            "sensor.count,domain=sensor,entity_id=count value=7 0",
-            "W,domain=sensor,entity_id=odd value=8 0"
-        ]
-    );
 }
 
 #[test]
 fn home_assistant_s_own_sums_are_noted_and_not_imported() {
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(&format!("{NEW}{}", hours())).unwrap();
+    connection.execute_batch(&format!("{NEW}{HOURS}")).unwrap();
     let Source { points, notes, .. } =
         source(Database::of(connection), Storage::default()).unwrap();
     assert!(points.count() > 0);
@@ -262,56 +119,16 @@ fn home_assistant_s_own_sums_are_noted_and_not_imported() {
 }
 
 #[test]
-fn attributes_with_the_names_of_a_state_s_fields_get_another() {
-    let rows = format!(
-        "INSERT INTO states_meta VALUES (1, 'fan.a');
-         INSERT INTO state_attributes VALUES (1, 0, '{{\"a\": 1, \"state\": 2, \"value\": 3}}');
-         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, 'on', 1, {AT}),
-            (1, 'auto', 1, {AT}), (1, '7', 1, {AT});"
-    );
-    let (lines, _) = read(NEW, &rows, Storage::default());
-    let fields =
-        ["value=1,a=1,state_=2,value_=3", "a=1,state_=2,value=3", "value=7,a=1,state=2,value_=3"];
-    assert_eq!(lines, fields.map(|fields| format!("fan.a,domain=fan,entity_id=a {fields} 0")));
-}
-
-#[test]
-fn a_unit_that_is_not_converted_exactly_is_refused_by_name() {
-    let rows = hours().replace("'recorder', 'Wh'", "'recorder', 'MJ'");
-    let (lines, notes) = read(NEW, &rows, Storage::default());
-    assert_eq!(lines.iter().filter(|line| line.contains("meter")).count(), 1, "{lines:?}");
-    let expected =
-        "left out     3 hours of sensor.meter in MJ, which is not converted exactly to kWh";
-    assert!(notes.contains(expected), "{notes}");
-}
-
-#[test]
-fn an_external_meter_keeps_its_state_and_a_reset_its_number() {
-    let rows =
-        hours().replace("(4, ", "(6, ").replace("(6, 'tibber:consumption'", "(6, 'grid:reading'")
-            + "UPDATE statistics SET state = sum + 100 WHERE metadata_id = 6;
-           UPDATE statistics_meta SET unit_of_measurement = 'kWh' WHERE id = 1;
-           UPDATE statistics SET last_reset_ts = 1704067200 WHERE metadata_id = 1;";
-    let (lines, _) = read(NEW, &rows, Storage::default());
-    let grid: Vec<_> = lines.iter().filter(|line| line.contains("domain=grid")).collect();
-    assert!(
-        grid.len() == 3 && grid[0].contains("value=101.5,") && grid[2].contains("value=104,"),
-        "{grid:?}"
-    );
-    assert!(lines[1].contains("value=1000,last_reset=2.0240101e17,"), "{}", lines[1]);
-}
-
-#[test]
 fn an_area_is_the_room_and_the_entity_alone_the_device() {
     let entities = br#"{"data": {"entities": [{"entity_id": "sensor.outside", "original_name": "Out", "area_id": "g"}]}}"#;
     let areas = br#"{"data": {"areas": [{"id": "g", "name": "My garden"}]}}"#;
     let storage = Storage::of(&[Some(entities.to_vec()), None, Some(areas.to_vec())]).unwrap();
-    let (lines, _) = read(NEW, &hours(), storage.clone());
+    let (lines, _) = read(NEW, HOURS, storage.clone());
     let outside: Vec<_> = lines.iter().filter(|line| line.contains("outside")).collect();
     let expected = "°C,area=My\\ garden,domain=sensor,entity_id=outside value=20,friendly_name_str=\"Out\",state_class_str=\"measurement\"";
     assert!(outside[0].starts_with(expected), "{outside:?}");
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(&format!("{NEW}{}", hours())).unwrap();
+    connection.execute_batch(&format!("{NEW}{HOURS}")).unwrap();
     let points = source(Database::of(connection), storage).unwrap().points;
     let ways: Vec<_> = points
         .map(|point| point.unwrap())
@@ -331,8 +148,7 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
     let writer = Connection::open(&path).unwrap();
     writer
         .execute_batch(&format!(
-            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; {NEW}{}",
-            hours()
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; {NEW}{HOURS}"
         ))
         .unwrap();
     let temporary = tempdir().unwrap();
