@@ -111,6 +111,7 @@ pub trait Items: Sync {
 
 /// One page of a partition of the table or of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct ItemQuery {
     /// The index, or `None` for the table itself.
     pub index: Option<&'static Index>,
@@ -146,7 +147,6 @@ pub enum Keys {
 
 impl ItemQuery {
     /// The first page of a whole partition of the table, in ascending order, as it is this moment.
-    #[must_use]
     pub fn of(partition: impl Into<String>) -> Self {
         Self {
             index: None,
@@ -162,7 +162,6 @@ impl ItemQuery {
     }
 
     /// The first page of a whole partition of an index.
-    #[must_use]
     pub fn of_index(index: &'static Index, partition: impl Into<String>) -> Self {
         Self { index: Some(index), consistent: false, ..Self::of(partition) }
     }

@@ -36,6 +36,7 @@ const MAX_BATCH: usize = 25;
 
 /// A table in memory. Clones share the items, the failures and the record of requests.
 #[derive(Clone)]
+#[must_use]
 pub struct MemoryDb {
     state: Arc<Mutex<State>>,
     layout: Layout,
@@ -73,7 +74,6 @@ pub fn on(action: Action, target: Target) -> impl Fn(Permission) -> bool + Send 
 
 impl MemoryDb {
     /// An empty table.
-    #[must_use]
     pub fn of(layout: Layout) -> Self {
         Self {
             state: Arc::default(),
@@ -85,19 +85,16 @@ impl MemoryDb {
     }
 
     /// An empty table with the index by conditions.
-    #[must_use]
     pub fn with_conditions_index() -> Self {
         Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
     /// The same items for the role of a function: a request that needs more than it must permit is refused.
-    #[must_use]
     pub fn for_role(&self, permissions: &[&[Permission]]) -> Self {
         Self { role: Some(Arc::new(permissions.concat().into_iter().collect())), ..self.clone() }
     }
 
     /// The same items for a process that was told another layout.
-    #[must_use]
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
     }
