@@ -6,7 +6,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::json;
-use table::{AnnotationPage, AnnotationQuery};
+use table::{AnnotationQuery, Page};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
@@ -37,8 +37,7 @@ pub(crate) async fn list(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let query = query(call)?;
-    let found = call.session.annotations(&query).await;
-    let AnnotationPage { annotations, has_more } = found?;
+    let Page { items: annotations, has_more } = call.session.annotations(&query).await?;
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind = |annotation: &Annotation| {

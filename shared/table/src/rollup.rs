@@ -221,12 +221,3 @@ pub struct ConditionsQuery<'a> {
     /// The most rollups of a page.
     pub limit: usize,
 }
-
-/// Some rollups of the index by conditions, in the order of their addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConditionsPage {
-    /// The rollups.
-    pub found: Vec<IndexedQuarter>,
-    /// Whether there may be more.
-    pub has_more: bool,
-}

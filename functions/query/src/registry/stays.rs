@@ -4,7 +4,7 @@ use api::{Problem, Response};
 use domain::{DeviceId, DeviceStay, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use table::{StayKey, StayPage, StayQuery};
+use table::{Page, StayKey, StayQuery};
 
 use crate::answer::cursor;
 use crate::answer::page::RowPage;
@@ -52,14 +52,14 @@ fn query(call: &Call<'_, impl Store>) -> Result<StayQuery, Problem> {
     Ok(StayQuery { range: open_range(params, call.session.now)?, after: None, limit })
 }
 
-fn respond(call: &Call<'_, impl Store>, query: &StayQuery, page: &StayPage) -> Response {
+fn respond(call: &Call<'_, impl Store>, query: &StayQuery, page: &Page<DeviceStay>) -> Response {
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind =
         |of: &DeviceStay| cursor::encode_stays(&query_fingerprint, query.range, &StayKey::of(of));
-    let rest = page.stays.last().filter(|_| page.has_more).map(behind);
-    let rows: Vec<StayRow<'_>> = page.stays.iter().map(StayRow::from).collect();
+    let rest = page.items.last().filter(|_| page.has_more).map(behind);
+    let rows: Vec<StayRow<'_>> = page.items.iter().map(StayRow::from).collect();
     let columns = || Columns { own: &STAY_COLUMNS, known: Vec::new() };
     let format = params.format(request);
-    RowPage::of(format, request, params).write(&rows, columns, rest, |row| behind(&page.stays[row]))
+    RowPage::of(format, request, params).write(&rows, columns, rest, |row| behind(&page.items[row]))
 }

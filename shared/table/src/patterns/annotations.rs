@@ -6,17 +6,16 @@ use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace_all, upse
 use crate::item::attribute::ABOUT;
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
-use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Patterns, StoreResult};
+use crate::{AnnotationQuery, Belonging, ItemKey, Page, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
     /// A page of annotations. Consistent, because a person looks at what they have just set.
-    pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<AnnotationPage> {
+    pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<Page<Annotation>> {
         let after = query.after.clone().map(Key::Annotation);
         let start = after.map(|after| item::key(&after));
         let range = ItemQuery { start, ..all_in(query.range) };
         let wants = |annotation: &Annotation| query.wants(annotation);
-        let page = self.range(range, query.limit, wants, |_| 0).await?;
-        Ok(AnnotationPage { annotations: page.items, has_more: page.has_more })
+        self.range(range, query.limit, wants, |_| 0).await
     }
 
     /// Keeps an annotation; it replaces the one of the same id.
