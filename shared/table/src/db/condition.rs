@@ -20,8 +20,6 @@ pub enum If {
     Fewer(Path, usize),
     /// One of the conditions holds.
     Any(Vec<If>),
-    /// All of the conditions hold.
-    All(Vec<If>),
 }
 
 /// A comparison. Numbers compare as numbers, texts and bytes by their bytes; only [`Is`](Self::Is) compares other types.
@@ -125,9 +123,4 @@ pub fn fewer(path: impl Into<Path>, limit: usize) -> If {
 /// One of the conditions holds.
 pub fn any(conditions: impl IntoIterator<Item = If>) -> If {
     If::Any(conditions.into_iter().collect())
-}
-
-/// All of the conditions hold.
-pub fn all(conditions: impl IntoIterator<Item = If>) -> If {
-    If::All(conditions.into_iter().collect())
 }

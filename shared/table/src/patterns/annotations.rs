@@ -2,7 +2,7 @@
 
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
 
-use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace_all, upsert};
+use crate::db::{Db, ItemQuery, WriteOutcome, delete, is, replace_all, upsert};
 use crate::item::attribute::ABOUT;
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
@@ -50,6 +50,5 @@ impl<D: Db> Patterns<'_, D> {
 
 /// The annotations that may overlap a range, one after the other.
 fn all_in(range: TimeRange) -> ItemQuery {
-    let (first, last) = keys::annotations_in(range);
-    ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(keys::ANNOTATIONS) }
+    ItemQuery::of(keys::ANNOTATIONS).between(keys::annotations_in(range))
 }

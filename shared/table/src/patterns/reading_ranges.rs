@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::db::{Db, ItemQuery, Keys};
+use crate::db::{Db, ItemQuery};
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
@@ -84,22 +84,19 @@ impl<D: Db> Patterns<'_, D> {
 
 /// The readings of a device, in its partition.
 fn of_device(device: &DeviceId, query: &RangeQuery) -> ItemQuery {
-    let (first, last) = keys::reading_range(query.range);
     let after = query.after.as_ref();
     ItemQuery {
-        keys: Keys::between(first, last),
         order: query.order,
         start: after.map(|after| item::key(&Key::Reading(device.clone(), after.at))),
         consistent: query.consistent,
         ..ItemQuery::of(device.to_string())
     }
+    .between(keys::reading_range(query.range))
 }
 
 /// The readings of a room, in its partition of the index by room.
 fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
-    let (first, last) = keys::reading_range(query.range);
     ItemQuery {
-        keys: Keys::between(first, last),
         order: query.order,
         start: query.after.as_ref().map(|after| {
             let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
@@ -108,6 +105,7 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
         }),
         ..ItemQuery::of_index(&ROOM_INDEX, room.to_string())
     }
+    .between(keys::reading_range(query.range))
 }
 
 /// How many devices of a room are asked at once.

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 
 use super::device_write::is_still;
 use super::expected;
-use crate::db::{Db, ItemQuery, Keys, check, is, present, put, set, update, upsert};
+use crate::db::{Db, ItemQuery, check, is, present, put, set, update, upsert};
 use crate::item::attribute::{DONE, RUN, VERSION};
 use crate::item::{self, Attribute, Item};
 use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
@@ -36,18 +36,14 @@ impl<D: Db> Patterns<'_, D> {
     /// Some entries of the index, of every partition of a subject at once.
     pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>> {
         let after = query.after.map(SearchHit::place);
-        let (first, last) = search_range(query.range, after.as_deref());
-        if first > last {
+        let range = search_range(query.range, after.as_deref());
+        if range.is_empty() {
             return Ok(Page::default());
         }
 
-        let keys = Keys::between(first, last);
         let pages = self.db.layout().shards.all().map(|shard| {
             let partition = shard.of_name(query.subject.as_str());
-            let entries = ItemQuery {
-                keys: keys.clone(),
-                ..ItemQuery::of_index(&ATTRIBUTE_INDEX, partition)
-            };
+            let entries = ItemQuery::of_index(&ATTRIBUTE_INDEX, partition).between(range.clone());
             self.entries(entries, query.limit)
         });
         let pages = try_join_all(pages).await?;

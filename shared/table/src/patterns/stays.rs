@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use domain::{DeviceId, DeviceStay, Month, RoomId};
 
 use super::expected;
-use crate::db::{Db, ItemQuery, Keys, put};
+use crate::db::{Db, ItemQuery, put};
 use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
 use crate::{Expected, Page, Patterns, RoomVisit, StayQuery, StoreResult};
@@ -35,11 +35,9 @@ impl<D: Db> Patterns<'_, D> {
         after: Option<Key>,
         query: &StayQuery,
     ) -> StoreResult<Page<DeviceStay>> {
-        let (first, last) = keys::stays_begun_before_end(query.range);
         let stays = ItemQuery {
-            keys: Keys::between(first, last),
             start: after.as_ref().map(item::key),
-            ..ItemQuery::of(partition)
+            ..ItemQuery::of(partition).between(keys::stays_begun_before_end(query.range))
         };
         let is_asked_for = |of: &DeviceStay| of.stay.overlaps(query.range);
         self.range(stays, query.limit, is_asked_for, |_| 0).await
@@ -67,11 +65,9 @@ impl<D: Db> Patterns<'_, D> {
         months: RangeInclusive<Month>,
         limit: usize,
     ) -> StoreResult<Vec<RoomVisit>> {
-        let (first, last) = keys::all_ids();
         let query = ItemQuery {
-            keys: Keys::between(first, last),
             consistent: false,
-            ..ItemQuery::of(keys::seen_in_pk(room))
+            ..ItemQuery::of(keys::seen_in_pk(room)).between(keys::all_ids())
         };
         let overlaps = |seen: &RoomVisit| seen.overlaps(&months);
         Ok(self.range(query, limit, overlaps, |_| 0).await?.items)
