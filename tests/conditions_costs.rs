@@ -157,7 +157,7 @@ impl Year {
                     };
                     let page = store.indexed_quarters(&query, &invocation).await;
                     let Ok(page) = page else { continue };
-                    let Some(last) = page.found.into_iter().next_back().filter(|_| page.has_more)
+                    let Some(last) = page.items.into_iter().next_back().filter(|_| page.has_more)
                     else {
                         break;
                     };

@@ -93,7 +93,7 @@ impl Thermometer {
         let mut query = first_page(range, Order::Ascending, 10_000);
         loop {
             let page = self.store.device_readings(&id, &query, &invocation).await.expect("read");
-            query.after = page.readings.last().map(ReadingKey::of);
+            query.after = page.items.last().map(ReadingKey::of);
             if !page.has_more {
                 return invocation.read_units();
             }

@@ -156,15 +156,15 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked, room
     };
     let page = page.expect("read");
     assert_eq!(page.has_more, left.len() > limit, "{asked:?}");
-    assert_eq!(page.readings.len(), left.len().min(limit), "{asked:?}");
+    assert_eq!(page.items.len(), left.len().min(limit), "{asked:?}");
     if is_exact {
-        assert_eq!(page.readings, left[..page.readings.len()], "{asked:?}");
+        assert_eq!(page.items, left[..page.items.len()], "{asked:?}");
     }
     let timestamps = |readings: &[Reading]| -> Vec<_> { readings.iter().map(|r| r.at).collect() };
-    assert_eq!(timestamps(&page.readings), timestamps(&left[..page.readings.len()]), "{asked:?}");
-    let found: BTreeSet<_> = page.readings.iter().map(ReadingKey::of).collect();
-    assert_eq!(found.len(), page.readings.len(), "none twice: {asked:?}");
-    for reading in &page.readings {
+    assert_eq!(timestamps(&page.items), timestamps(&left[..page.items.len()]), "{asked:?}");
+    let found: BTreeSet<_> = page.items.iter().map(ReadingKey::of).collect();
+    assert_eq!(found.len(), page.items.len(), "none twice: {asked:?}");
+    for reading in &page.items {
         assert!(left.contains(reading), "{reading:?}: {asked:?}");
     }
 }

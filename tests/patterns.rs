@@ -142,7 +142,7 @@ async fn storing(store: &DynamoStore) -> (f64, f64) {
 async fn of_device(store: &DynamoStore, id: &str, query: RangeQuery, count: usize) -> (f64, f64) {
     cost(async |invocation| {
         let page = store.device_readings(&device(id), &query, invocation).await.expect("read");
-        assert_eq!(page.readings.len(), count);
+        assert_eq!(page.items.len(), count);
     })
     .await
 }
@@ -155,7 +155,7 @@ async fn of_room(store: &DynamoStore) -> (f64, f64) {
             .room_readings(&room("chiyoda1-a"), &devices, &day, invocation)
             .await
             .expect("read");
-        assert_eq!(page.readings.len(), 5 * 144);
+        assert_eq!(page.items.len(), 5 * 144);
     })
     .await
 }
@@ -249,7 +249,7 @@ async fn range_rows(tables: &TwoTables) -> Vec<Row> {
             let one = async |n: usize| {
                 let id = device(&device_name(n));
                 let page = store.device_readings(&id, &newest(), invocation).await.expect("read");
-                assert_eq!(page.readings.len(), 1);
+                assert_eq!(page.items.len(), 1);
             };
             join_all((0..10).map(one)).await;
         })
@@ -410,7 +410,7 @@ async fn stay_rows(tables: &TwoTables) -> Vec<Row> {
         costs("11", "the rooms in which a device has been", async |invocation| {
             let query = StayQuery { range: always(), after: None, limit: 100 };
             let page = store.stays_of(&device("new"), &query, invocation).await;
-            assert_eq!(page.expect("read").stays.len(), 2);
+            assert_eq!(page.expect("read").items.len(), 2);
         })
         .await,
     ]

@@ -192,7 +192,7 @@ mod tests {
             after: None,
             limit: 100,
         };
-        let found = async || store.search(&query, &invocation()).await.unwrap().hits.len();
+        let found = async || store.search(&query, &invocation()).await.unwrap().items.len();
         assert_eq!(found().await, 20, "what the interrupted run had done is not looked at");
         interrupt("another one");
         let refused = run(false).await.unwrap_err().to_string();

@@ -269,7 +269,8 @@ impl Consumers {
                 let alerting = Arc::clone(&alerting);
                 Box::pin(async move {
                     let event = serde_json::from_value(event)?;
-                    Ok(Box::pin(alerting.handle(event, deadline)).await?)
+                    let done = Box::pin(alerting.handle(event, deadline)).await;
+                    done.map_err(|error| anyhow!(error))
                 })
             })),
             _ => None,

@@ -363,7 +363,7 @@ impl System {
     /// Invokes the alerting function.
     pub async fn invoke_alerting(&self, event: alerting::Event) -> anyhow::Result<()> {
         let done = self.consumers.alerting.handle(event, Deadline::after(TIMEOUT));
-        Ok(Box::pin(done).await?)
+        Box::pin(done).await.map_err(|error| anyhow!(error))
     }
 
     /// Waits until every function has received the stream and the queue, with what the functions wrote and

@@ -1,7 +1,7 @@
 //! Annotations: kept under their time, found by a range and by what they are about, replaced and deleted for good.
 
 use domain::{Annotated, Annotation, TimeRange};
-use table::{AnnotationPage, AnnotationQuery};
+use table::{AnnotationQuery, Page};
 
 use super::Ports;
 use crate::given::{always, annotation, answer, at, label, range};
@@ -23,13 +23,13 @@ async fn put(store: &impl Ports, all: &[Annotation]) {
     }
 }
 
-async fn page(store: &impl Ports, query: &AnnotationQuery) -> AnnotationPage {
+async fn page(store: &impl Ports, query: &AnnotationQuery) -> Page<Annotation> {
     answer!(store.annotations(query))
 }
 
 async fn found(store: &impl Ports, range: TimeRange, about: Option<&Annotated>) -> Vec<Annotation> {
     let query = AnnotationQuery { range, about: about.cloned(), after: None, limit: 100 };
-    page(store, &query).await.annotations
+    page(store, &query).await.items
 }
 
 pub(super) async fn annotations_of_a_range_are_those_that_overlap_it(store: &impl Ports) {
@@ -74,7 +74,7 @@ pub(super) async fn annotations_are_walked_page_by_page(store: &impl Ports) {
             let mut after = None;
             loop {
                 let query = AnnotationQuery { range: always(), about: about.clone(), after, limit };
-                let AnnotationPage { annotations, has_more } = page(store, &query).await;
+                let Page { items: annotations, has_more } = page(store, &query).await;
                 assert!(annotations.len() <= limit);
                 walked.extend(annotations);
                 if !has_more {

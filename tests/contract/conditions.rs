@@ -2,7 +2,7 @@
 
 use domain::{Bucket, FoldRules, QuarterHour, Rollup};
 use table::{
-    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Indexing, KeepRollupState as _,
+    ConditionsQuery, Expected, IndexedQuarter, Indexing, KeepRollupState as _, Page,
     SetConditionsReady as _, StoredRollup, StoredSchema,
 };
 
@@ -89,7 +89,7 @@ async fn page(
     (first, last): (&[u8], &[u8]),
     after: Option<&IndexedQuarter>,
     limit: usize,
-) -> ConditionsPage {
+) -> Page<IndexedQuarter> {
     let device = &device("d");
     let query = ConditionsQuery { device, month: at(0), first, last, after, limit };
     answer!(store.indexed_quarters(&query))
@@ -121,21 +121,21 @@ pub(super) async fn quarters_are_found_by_their_addresses(store: &impl Condition
     let old = rollup("d", 5, ("28", "75"), &by(2));
     assert!(put(store, &old, Expected::Absent).await, "another schema is another range");
     let found = page(store, ALL, None, 100).await;
-    let starts: Vec<_> = found.found.iter().map(|it| it.quarter.start()).collect();
+    let starts: Vec<_> = found.items.iter().map(|it| it.quarter.start()).collect();
     assert_eq!(starts, [at(0), at(QUARTER), at(2 * QUARTER)]);
     assert!(!found.has_more);
     let whole = rollup("d", 1, ("28", "75"), &by(1));
     let entry = whole.indexed.and_then(|it| it.entry).expect("both metrics");
-    let second = &found.found[1];
+    let second = &found.items[1];
     assert_eq!((&second.entry, &second.rooms), (&entry, &whole.rollup.rooms));
     assert_eq!((second.expires, &second.key), (whole.expires, &whole.key));
     let one = page(store, (&entry.address, &entry.address), None, 100).await;
-    assert_eq!(one.found, std::slice::from_ref(second));
+    assert_eq!(one.items, std::slice::from_ref(second));
     // A later fold moves it.
     let moved = StoredRollup { version: 2, ..rollup("d", 1, ("15", "20"), &by(1)) };
     assert!(put(store, &moved, Expected::Version(1)).await);
-    assert!(page(store, (&entry.address, &entry.address), None, 100).await.found.is_empty());
-    assert_eq!(page(store, ALL, None, 100).await.found[0].quarter.start(), at(QUARTER));
+    assert!(page(store, (&entry.address, &entry.address), None, 100).await.items.is_empty());
+    assert_eq!(page(store, ALL, None, 100).await.items[0].quarter.start(), at(QUARTER));
 }
 
 pub(super) async fn a_walk_meets_each_quarter_once(store: &impl ConditionsPorts) {
@@ -148,8 +148,8 @@ pub(super) async fn a_walk_meets_each_quarter_once(store: &impl ConditionsPorts)
     let mut found: Vec<IndexedQuarter> = Vec::new();
     loop {
         let page = page(store, ALL, found.last(), 3).await;
-        assert!(page.found.len() <= 3);
-        found.extend(page.found);
+        assert!(page.items.len() <= 3);
+        found.extend(page.items);
         if !page.has_more {
             break;
         }

@@ -161,14 +161,14 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
     }
     let stays = StayQuery { range: always(), after: None, limit: 10 };
     for (of, expected) in [("room-a", 1), ("room-b", 1)] {
-        let in_room = answer!(store.stays_in(&room(of), &stays)).stays;
+        let in_room = answer!(store.stays_in(&room(of), &stays)).items;
         assert_eq!(in_room.len(), expected, "the other device's");
         assert!(in_room.iter().all(|it| it.device == device("d.other")));
     }
     assert_eq!(answer!(store.refold(&id)), Refold::default());
     assert_eq!(answer!(store.belongings(&device("d.other"), 100)), others);
     let query = AnnotationQuery { range: always(), about: None, after: None, limit: 10 };
-    let left = answer!(store.annotations(&query)).annotations;
+    let left = answer!(store.annotations(&query)).items;
     assert_eq!(left, [annotation(1, "d.other"), annotation(3, "d.other")]);
     let nothing = store.remove_belongings(&[], &invocation()).await;
     assert!(nothing.cause.is_none());

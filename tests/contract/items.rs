@@ -86,7 +86,7 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
         for limit in [1, 10] {
             let query = first_page(always(), order, limit);
             for page in pages(&store, &query).await {
-                assert_eq!(page.readings, std::slice::from_ref(&reading), "{order:?} {limit}");
+                assert_eq!(page.items, std::slice::from_ref(&reading), "{order:?} {limit}");
             }
         }
     }

@@ -9,12 +9,12 @@ use crate::stored::{first_page, put};
 
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
-async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page {
+async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page<Reading> {
     answer!(store.device_readings(&device(id), query))
 }
 
 /// The pages of `d` and of `room-a`, where it is.
-pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page; 2] {
+pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page<Reading>; 2] {
     let devices = [device("d")];
     let of_room = answer!(store.room_readings(&room("room-a"), &devices, query));
     [of_device(store, "d", query).await, of_room]
@@ -23,7 +23,7 @@ pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page; 2] {
 /// The offsets of all readings of a device in a range.
 async fn offsets(store: &impl Ports, id: &str, from: i64, to: i64) -> Vec<i64> {
     let page = of_device(store, id, &first_page(range(from, to), Order::Ascending, 100)).await;
-    page.readings.iter().map(|r| r.at.as_millis() - at(0).as_millis()).collect()
+    page.items.iter().map(|r| r.at.as_millis() - at(0).as_millis()).collect()
 }
 
 /// All pages of a room, each behind the last.
@@ -37,13 +37,10 @@ async fn walk_room(
     // More pages than any walk here has: one that goes round in circles must end, too.
     for _ in 0..1_000 {
         let page = answer!(store.room_readings(&room(id), devices, &query));
-        assert!(page.readings.len() <= query.limit);
-        assert!(
-            page.readings.len() == query.limit || !page.has_more,
-            "only the last page is short"
-        );
-        query.after = page.readings.last().map(ReadingKey::of).or(query.after);
-        all.extend(page.readings);
+        assert!(page.items.len() <= query.limit);
+        assert!(page.items.len() == query.limit || !page.has_more, "only the last page is short");
+        query.after = page.items.last().map(ReadingKey::of).or(query.after);
+        all.extend(page.items);
         if !page.has_more {
             return all;
         }
@@ -97,9 +94,9 @@ pub(super) async fn the_first_and_last_instants_have_their_place(store: &impl Po
     });
     put(store, &readings).await;
     let page = of_device(store, "d", &first_page(always(), Order::Ascending, 10)).await;
-    assert_eq!(page.readings, readings[..2], "the end of a range is outside, even the last of all");
+    assert_eq!(page.items, readings[..2], "the end of a range is outside, even the last of all");
     let page = of_device(store, "d", &first_page(always(), Order::Descending, 1)).await;
-    assert_eq!((page.readings, page.has_more), (vec![readings[1].clone()], true));
+    assert_eq!((page.items, page.has_more), (vec![readings[1].clone()], true));
 }
 
 pub(super) async fn a_device_sees_only_its_own(store: &impl Ports) {
@@ -108,7 +105,7 @@ pub(super) async fn a_device_sees_only_its_own(store: &impl Ports) {
     }
     for id in ["a", "a-b", "a1", "A", "aa", "a:b"] {
         let page = of_device(store, id, &first_page(always(), Order::Ascending, 10)).await;
-        let found: Vec<_> = page.readings.iter().map(|r| r.device.as_str()).collect();
+        let found: Vec<_> = page.items.iter().map(|r| r.device.as_str()).collect();
         assert_eq!(found, [id]);
     }
 }
@@ -124,7 +121,7 @@ pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
         for limit in 1..=6 {
             let query = first_page(range(0, 5), order, limit);
             for page in pages(store, &query).await {
-                assert_eq!(page.readings, expected[..limit.min(5)], "{order:?} {limit}");
+                assert_eq!(page.items, expected[..limit.min(5)], "{order:?} {limit}");
                 assert_eq!(page.has_more, limit < 5, "{order:?} {limit}");
             }
         }
@@ -141,8 +138,8 @@ pub(super) async fn a_walk_meets_each_reading_once(store: &impl Ports) {
             let mut walked = Vec::new();
             while walked.len() <= inside.len() {
                 let page = of_device(store, "d", &query).await;
-                query.after = page.readings.last().map(ReadingKey::of);
-                walked.extend(page.readings);
+                query.after = page.items.last().map(ReadingKey::of);
+                walked.extend(page.items);
                 if !page.has_more {
                     break;
                 }
@@ -163,7 +160,7 @@ pub(super) async fn a_walk_goes_on_behind_what_is_gone(store: &impl Ports) {
     for (order, expected) in [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])] {
         let query = RangeQuery { after: after.clone(), ..first_page(range(0, 40), order, 10) };
         for page in pages(store, &query).await {
-            let found: Vec<_> = page.readings.iter().map(|r| r.at).collect();
+            let found: Vec<_> = page.items.iter().map(|r| r.at).collect();
             assert_eq!(found, expected.iter().map(|n| at(*n)).collect::<Vec<_>>(), "{order:?}");
         }
     }
@@ -212,10 +209,10 @@ pub(super) async fn nothing_is_found_where_nothing_is(store: &impl Ports) {
     for order in ORDERS {
         let query = first_page(always(), order, 10);
         let page = of_device(store, "e", &query).await;
-        assert!(page.readings.is_empty() && !page.has_more);
+        assert!(page.items.is_empty() && !page.has_more);
         for devices in [&[][..], &[device("e")]] {
             let page = answer!(store.room_readings(&room("room-b"), devices, &query));
-            assert!(page.readings.is_empty());
+            assert!(page.items.is_empty());
         }
     }
 }

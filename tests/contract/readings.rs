@@ -15,7 +15,7 @@ pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
     let query = RangeQuery { consistent: true, ..page };
     let page = answer!(store.device_readings(&device(id), &query));
     assert!(!page.has_more);
-    page.readings
+    page.items
 }
 
 pub(super) async fn a_reading_comes_back_as_it_was(store: &impl Ports) {

@@ -61,9 +61,9 @@ async fn walk(
         let after = found.last().cloned();
         let query = SearchQuery { subject, range, after: after.as_ref(), limit };
         let page = answer!(store.search(&query));
-        assert!(page.hits.len() <= limit);
-        let is_last = !page.has_more || page.hits.is_empty();
-        found.extend(page.hits);
+        assert!(page.items.len() <= limit);
+        let is_last = !page.has_more || page.items.is_empty();
+        found.extend(page.items);
         if is_last {
             return found;
         }

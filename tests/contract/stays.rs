@@ -16,14 +16,14 @@ fn query(range: TimeRange) -> StayQuery {
 
 pub(super) async fn stays_of(store: &impl Ports, id: &str) -> Vec<Stay> {
     let page = answer!(store.stays_of(&device(id), &query(always())));
-    assert!(page.stays.iter().all(|of| of.device == device(id)));
-    page.stays.into_iter().map(|of| of.stay).collect()
+    assert!(page.items.iter().all(|of| of.device == device(id)));
+    page.items.into_iter().map(|of| of.stay).collect()
 }
 
 async fn stays_in(store: &impl Ports, id: &str) -> Vec<DeviceStay> {
     let page = answer!(store.stays_in(&room(id), &query(always())));
-    assert!(page.stays.iter().all(|of| of.stay.room == room(id)));
-    page.stays
+    assert!(page.items.iter().all(|of| of.stay.room == room(id)));
+    page.items
 }
 
 fn stay(id: &str, since: i64, until: Option<i64>) -> Stay {
@@ -150,7 +150,7 @@ pub(super) async fn stays_that_overlap_a_range_are_found(store: &impl Ports) {
         let query = query(range(from, to));
         let page = answer!(store.stays_of(&device("d"), &query));
         assert!(!page.has_more);
-        let since = page.stays.iter().map(|of| of.stay.since.since(at(0)).num_milliseconds());
+        let since = page.items.iter().map(|of| of.stay.since.since(at(0)).num_milliseconds());
         since.collect()
     };
     assert_eq!(found(0, 1_000).await, [0, 100, 200, 300]);
@@ -170,9 +170,9 @@ pub(super) async fn a_walk_over_stays_meets_each_once(store: &impl Ports) {
         let mut walked = Vec::new();
         loop {
             let page = answer!(store.stays_in(&room, &query));
-            assert!(page.stays.len() <= limit);
-            query.after = page.stays.last().map(StayKey::of);
-            walked.extend(page.stays.iter().map(StayKey::of));
+            assert!(page.items.len() <= limit);
+            query.after = page.items.last().map(StayKey::of);
+            walked.extend(page.items.iter().map(StayKey::of));
             if !page.has_more {
                 break;
             }
@@ -185,9 +185,9 @@ pub(super) async fn a_walk_over_stays_meets_each_once(store: &impl Ports) {
     let mut query = StayQuery { limit: 4, ..query(always()) };
     let first = answer!(store.stays_of(&device("d"), &query));
     assert!(first.has_more);
-    query.after = first.stays.last().map(StayKey::of);
+    query.after = first.items.last().map(StayKey::of);
     let rest = answer!(store.stays_of(&device("d"), &query));
-    assert_eq!((rest.stays.len(), rest.has_more), (3, false));
+    assert_eq!((rest.items.len(), rest.has_more), (3, false));
 }
 
 pub(super) async fn a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_moved(
@@ -200,7 +200,7 @@ pub(super) async fn a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_mo
     edited(store, "d", &into("room-b"), 15).await;
     let query = first_page(range(0, 100), Order::Ascending, 10);
     let page = answer!(store.room_readings(&room("room-a"), &[device("d")], &query));
-    assert_eq!(page.readings, readings[..1]);
+    assert_eq!(page.items, readings[..1]);
 }
 
 pub(super) async fn stays_are_restored_for_the_device_that_was_read(store: &impl Ports) {

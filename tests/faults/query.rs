@@ -32,7 +32,7 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     for limit in [1, 2, 100] {
         let query = first_page(always(), Order::Ascending, limit);
         let page = answer!(store.room_readings(&room("room-a"), &[device("d")], &query));
-        assert_eq!(page.readings.len(), limit.min(2));
+        assert_eq!(page.items.len(), limit.min(2));
         let asked = proxy.take_operations().len();
         assert!(asked <= 12, "{asked} requests for {limit} readings");
     }
@@ -76,7 +76,7 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
         let invocation = invocation();
         let page =
             store.room_readings(&room("room-a"), &ids, &query, &invocation).await.expect("read");
-        assert_eq!((&page.readings[..], page.has_more), (&left[..200], true), "{order:?}");
+        assert_eq!((&page.items[..], page.has_more), (&left[..200], true), "{order:?}");
         let asked = proxy.take_operations().len();
         // One page of 200 readings would be 2 units; each device costs half a unit at the least.
         assert!(invocation.read_units() <= 15.0, "{order:?}: {} units", invocation.read_units());

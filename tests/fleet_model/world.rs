@@ -181,7 +181,7 @@ impl World {
             let query = StayQuery { range: always(), after: None, limit: 10_000 };
             let page = self.crew.memory.stays_of(device.id(), &query, &self.crew.invocation).await;
             let history: Vec<Stay> =
-                page.expect("memory").stays.into_iter().map(|of| of.stay).collect();
+                page.expect("memory").items.into_iter().map(|of| of.stay).collect();
             let id = DEVICES[usize::from(device.id().as_str() != DEVICES[0])];
             let before = self.histories.insert(id, history.clone()).unwrap_or_default();
             let mut wrong = self.judged(&device, &before, &history);

@@ -15,7 +15,7 @@ use crate::given::{annotation, device, invocation, range};
 async fn noted(store: &DynamoStore, query: AnnotationQuery, count: usize) -> (f64, f64) {
     cost(async |invocation| {
         let page = store.annotations(&query, invocation).await.expect("read");
-        assert_eq!(page.annotations.len(), count);
+        assert_eq!(page.items.len(), count);
     })
     .await
 }

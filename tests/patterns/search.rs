@@ -49,7 +49,7 @@ pub(super) async fn rows() -> Vec<Row> {
         let query = SearchQuery { subject: &subject, range: &range, after: None, limit: 100 };
         cost(async |invocation| {
             let page = store.search(&query, invocation).await.expect("asked");
-            assert_eq!(page.hits.len(), hits);
+            assert_eq!(page.items.len(), hits);
         })
         .await
     };

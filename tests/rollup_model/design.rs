@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::{FoldRules, QuarterHour, Reading, Timestamp};
-use table::db::{If, Op, What, Write, absent, all, any};
+use table::db::{If, Op, What, Write, absent, any};
 use table::item::attribute::{RAW_UNTIL, SEALED, SETTINGS};
 use table::item::{Attribute, Decode as _, Item, Kind as _};
 use table::keys::{Key, PK, SK, reading_sk};
@@ -138,7 +138,8 @@ impl Design {
             }
             (Self::DeleteEmptied, _) => put = deleted_if_empty(put, rollup),
             (Self::JointCondition, _) => {
-                put.conditions = vec![any([absent(PK), all(put.conditions)])];
+                let or_new = |condition| any([absent(PK), condition]);
+                put.conditions = put.conditions.into_iter().map(or_new).collect();
                 put = deleted_if_empty(put, rollup);
             }
             (Self::NoSettings, _) => {

@@ -24,8 +24,8 @@ pub(super) async fn of_device(
     loop {
         let page = patiently(async |invocation| store.stays_of(device, &query, invocation).await);
         let page = page.await?;
-        query.after = page.stays.last().map(StayKey::of);
-        stays.extend(page.stays);
+        query.after = page.items.last().map(StayKey::of);
+        stays.extend(page.items);
         if !page.has_more {
             return Ok(stays);
         }

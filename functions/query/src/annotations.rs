@@ -6,7 +6,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::json;
-use table::{AnnotationPage, AnnotationQuery};
+use table::{AnnotationQuery, Page};
 
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
@@ -34,7 +34,7 @@ pub(crate) async fn list(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let query = query(call)?;
-    let AnnotationPage { annotations, has_more } = call.session.annotations(&query).await?;
+    let Page { items: annotations, has_more } = call.session.annotations(&query).await?;
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
     let page = RangeListPage { range: query.range, own: &ANNOTATION_COLUMNS, has_more };
     Ok(page.write(call, &rows, |row| annotations[row].id.clone()))

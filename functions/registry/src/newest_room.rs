@@ -38,7 +38,7 @@ pub(crate) async fn newest_room(
 
     loop {
         let page = session.device_readings(device.id(), &query).await?;
-        for reading in &page.readings {
+        for reading in &page.items {
             newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
             match &mut found {
@@ -51,7 +51,7 @@ pub(crate) async fn newest_room(
             }
         }
 
-        match (page.readings.last(), newest, device.place().room()) {
+        match (page.items.last(), newest, device.place().room()) {
             (Some(last), _, _) if page.has_more && query.limit == 10 => {
                 query.after = Some(ReadingKey::of(last));
                 query.limit = MAX_SEARCHED_READINGS - 10;

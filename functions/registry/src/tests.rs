@@ -449,7 +449,7 @@ async fn stays(bench: &Bench) -> Vec<Stay> {
     let query = StayQuery { range, after: None, limit: 100 };
     let id = "d".parse().expect("an id");
     let page = bench.store.stays_of(&id, &query, &bench.invocation).await.expect("memory");
-    page.stays.into_iter().map(|of| of.stay).collect()
+    page.items.into_iter().map(|of| of.stay).collect()
 }
 
 #[tokio::test]

@@ -117,19 +117,19 @@ impl QueryReadings for Holding {
         device: &DeviceId,
         query: &RangeQuery,
         invocation: &Invocation,
-    ) -> StoreResult<Page> {
+    ) -> StoreResult<Page<Reading>> {
         let page = self.table.device_readings(device, query, invocation).await?;
         let is_descending = query.order == Order::Descending;
         let is_behind = |one: Timestamp, other: Timestamp| {
             if is_descending { one < other } else { one > other }
         };
         // Behind the page's last reading the table may have others.
-        let last = page.readings.last().map(|it| it.at).filter(|_| page.has_more);
+        let last = page.items.last().map(|it| it.at).filter(|_| page.has_more);
         let is_of_page = |at: Timestamp| {
             query.after.as_ref().is_none_or(|after| is_behind(at, after.at))
                 && last.is_none_or(|last| !is_behind(at, last))
         };
-        let mut all: BTreeMap<_, _> = page.readings.into_iter().map(|it| (it.at, it)).collect();
+        let mut all: BTreeMap<_, _> = page.items.into_iter().map(|it| (it.at, it)).collect();
         if let Some(held) = self.held().get(device) {
             let held = held.range(query.range.from()..query.range.to());
             for (at, held) in held.filter(|(at, _)| is_of_page(**at)) {
@@ -146,7 +146,7 @@ impl QueryReadings for Holding {
         }
         let has_more = page.has_more || readings.len() > query.limit;
         readings.truncate(query.limit);
-        Ok(Page { readings, has_more })
+        Ok(Page { items: readings, has_more })
     }
 }
 

@@ -59,7 +59,6 @@ impl<'a> Placeholders<'a> {
                 format!("size({}) < {}", self.path(path), self.made_value(limit))
             }
             If::Any(conditions) => format!("({})", self.joined(conditions, " OR ")),
-            If::All(conditions) => format!("({})", self.joined(conditions, " AND ")),
         }
     }
 

@@ -83,11 +83,11 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut found = Vec::new();
         loop {
             let page = self.table.device_readings(device, &query).await?;
-            found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
+            found.extend(page.items.iter().map(|reading| observation(reading, metric)));
             *left = left
-                .checked_sub(page.readings.len())
+                .checked_sub(page.items.len())
                 .ok_or_else(|| SeriesError::OutOfReach(too_many()))?;
-            let last = page.readings.last().filter(|last| page.has_more && last.at <= until);
+            let last = page.items.last().filter(|last| page.has_more && last.at <= until);
             let Some(last) = last else { return Ok(found) };
             query.after = Some(ReadingKey::of(last));
         }

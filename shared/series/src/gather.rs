@@ -447,7 +447,7 @@ impl<'a> Gathering<'a> {
         }
 
         behind.map(|place| self.readings.remove(place));
-        self.fold(range, &page.readings);
+        self.fold(range, &page.items);
         Ok(true)
     }
 
@@ -761,7 +761,7 @@ impl<'a> Pages<'a> {
         }
         let page = session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
-        self.read += page.readings.len();
+        self.read += page.items.len();
         if self.read > MAX_READINGS {
             return Err(SeriesError::OutOfReach(format!(
                 "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
@@ -769,8 +769,8 @@ impl<'a> Pages<'a> {
                 self.device.id()
             )));
         }
-        self.query.after = page.readings.last().map(ReadingKey::of).or(self.query.after.take());
-        Ok(Some(page.readings))
+        self.query.after = page.items.last().map(ReadingKey::of).or(self.query.after.take());
+        Ok(Some(page.items))
     }
 }
 

@@ -181,7 +181,7 @@ impl<S: Store> Search<'_, S> {
         let device = self.question.device.id();
         let page = self.session.device_readings(device, &query).await?;
 
-        for reading in &page.readings {
+        for reading in &page.items {
             if !self.question.is_about(reading.room.as_ref()) {
                 self.left.get_or_insert(reading.at);
                 self.missing.clear();
@@ -194,7 +194,7 @@ impl<S: Store> Search<'_, S> {
             }
         }
 
-        let last = page.readings.last().filter(|_| page.has_more);
+        let last = page.items.last().filter(|_| page.has_more);
         Ok(last.map(|last| match self.order {
             Order::Ascending => last.at.saturating_add(TimeDelta::milliseconds(1)),
             Order::Descending => last.at,

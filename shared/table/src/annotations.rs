@@ -2,8 +2,8 @@
 
 use domain::{Annotated, Annotation, AnnotationId, TimeRange};
 
-use crate::StoreResult;
 use crate::ports_macro::ports;
+use crate::{Page, StoreResult};
 
 /// What is asked of annotations: those that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,20 +27,11 @@ impl AnnotationQuery {
     }
 }
 
-/// Some annotations in the order of their ids, which is that of their times.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AnnotationPage {
-    /// The annotations.
-    pub annotations: Vec<Annotation>,
-    /// Whether there are more behind them.
-    pub has_more: bool,
-}
-
 ports! {
     /// The annotations of a range.
     ReadAnnotations [(Query, Annotations)] {
-        /// A page of annotations, as they are this moment.
-        fn annotations(query: &AnnotationQuery) -> StoreResult<AnnotationPage>;
+        /// A page of annotations in the order of time, as they are this moment.
+        fn annotations(query: &AnnotationQuery) -> StoreResult<Page<Annotation>>;
     }
 
     /// A person's edits of annotations. Done twice, they leave what the first time left.

@@ -4,12 +4,13 @@ mod condition;
 mod write;
 
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
 use domain::Order;
 
 pub use self::condition::{
-    If, Op, Path, above, absent, absent_or, all, any, at_least, at_most, below, fewer, holds, is,
+    If, Op, Path, above, absent, absent_or, any, at_least, at_most, below, fewer, holds, is,
     member, present, still,
 };
 pub(crate) use self::write::set_as;
@@ -111,6 +112,7 @@ pub trait Items: Sync {
 
 /// One page of a partition of the table or of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct ItemQuery {
     /// The index, or `None` for the table itself.
     pub index: Option<&'static Index>,
@@ -146,7 +148,6 @@ pub enum Keys {
 
 impl ItemQuery {
     /// The first page of a whole partition of the table, in ascending order, as it is this moment.
-    #[must_use]
     pub fn of(partition: impl Into<String>) -> Self {
         Self {
             index: None,
@@ -162,16 +163,21 @@ impl ItemQuery {
     }
 
     /// The first page of a whole partition of an index.
-    #[must_use]
     pub fn of_index(index: &'static Index, partition: impl Into<String>) -> Self {
         Self { index: Some(index), consistent: false, ..Self::of(partition) }
+    }
+
+    /// The same between two sort keys.
+    pub fn between(self, texts: RangeInclusive<String>) -> Self {
+        Self { keys: Keys::between(texts), ..self }
     }
 }
 
 impl Keys {
     /// The sort keys from the first text to the last, both among them.
     #[must_use]
-    pub fn between(first: String, last: String) -> Self {
+    pub fn between(texts: RangeInclusive<String>) -> Self {
+        let (first, last) = texts.into_inner();
         Self::Between(Attribute::S(first), Attribute::S(last))
     }
 }

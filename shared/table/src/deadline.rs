@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 /// The moment by which an invocation must have answered.
 #[derive(Debug, Clone, Copy)]
+#[must_use]
 pub struct Deadline(Instant);
 
 impl Deadline {
     /// That long from now.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
     pub fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration)

@@ -9,6 +9,7 @@ use crate::{BegunDeletion, PutOutcome, StoreResult};
 
 /// The key of an item, as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[must_use]
 pub struct ItemKey {
     /// The partition key.
     pub pk: String,
@@ -19,17 +20,16 @@ pub struct ItemKey {
 /// Something of a device, by the keys of its items. Several items are removed together or not at all. A fold that
 /// is still at work writes its two items together too, so no item is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[must_use]
 pub struct Belonging(pub Vec<ItemKey>);
 
 impl ItemKey {
     /// The key of an item by its partition and its sort key.
-    #[must_use]
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into() }
     }
 
     /// The key of an item that is what it should be.
-    #[must_use]
     pub fn of(key: &Key) -> Self {
         Self { pk: key.pk(), sk: key.sk() }
     }
@@ -37,7 +37,6 @@ impl ItemKey {
 
 impl Belonging {
     /// A stay, with its side among those in the room.
-    #[must_use]
     pub fn of_stay(device: &DeviceId, room: &RoomId, since: Timestamp) -> Self {
         let in_room = Key::StayIn(room.clone(), since, device.clone());
         let of_device = Key::StayOf(device.clone(), since);
@@ -45,7 +44,6 @@ impl Belonging {
     }
 
     /// That the device was seen in a room.
-    #[must_use]
     pub fn of_seen(device: &DeviceId, room: &RoomId) -> Self {
         let in_room = Key::SeenIn(room.clone(), device.clone());
         let of_device = Key::SeenOf(device.clone(), room.clone());

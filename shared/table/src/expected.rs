@@ -4,6 +4,7 @@
 ///
 /// Of two writers that read the same item, only the first writes. The second is refused and reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
 pub enum Expected {
     /// No item.
     Absent,
@@ -16,7 +17,6 @@ pub enum Expected {
 
 impl Expected {
     /// What a put of an item with this version expects, where versions count the puts from 1.
-    #[must_use]
     pub const fn before(version: u64) -> Self {
         match version {
             0 | 1 => Self::Absent,

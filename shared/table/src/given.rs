@@ -20,7 +20,6 @@ use crate::{
 };
 
 /// A minute: more than any test takes, so that a slow machine fails none.
-#[must_use]
 pub fn minute() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
@@ -31,7 +30,6 @@ pub const fn session<'a, S>(store: &'a S, invocation: &'a Invocation) -> Session
 }
 
 /// An invocation of a [`minute`].
-#[must_use]
 pub fn invocation() -> Invocation {
     Invocation::until(minute())
 }
@@ -86,7 +84,6 @@ pub async fn store_home(store: &(impl PutReadings + RegisterDevices), readings: 
 }
 
 /// A rollup as it is put for the first time: that of a day is in UTC.
-#[must_use]
 pub fn stored_rollup(
     device: &DeviceId,
     bucket: Bucket,
@@ -108,7 +105,6 @@ pub fn stored_rollup(
 }
 
 /// The rollup of a quarter as it is put for the first time.
-#[must_use]
 pub fn stored_quarter(device: &DeviceId, quarter: QuarterHour, rollup: Rollup) -> StoredRollup {
     stored_rollup(device, Bucket::QuarterHour(quarter), quarter.range(), rollup)
 }
@@ -145,7 +141,6 @@ pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
 }
 
 /// A state as it is put for the first time: an episode that lasts, with all that a state can have.
-#[must_use]
 pub fn firing(rule: &str, device: &str) -> StoredAlertState {
     let fold = |minute| Fold {
         phase: Phase::Recovering {
@@ -198,7 +193,6 @@ pub fn message(number: u64, news: News) -> Message {
 }
 
 /// A channel as it is put for the first time.
-#[must_use]
 pub fn channel(id: &str) -> StoredChannel {
     let settings =
         serde_json::json!({"kind": "webhook", "name": "電話 ☎", "retries": 3, "on": true});

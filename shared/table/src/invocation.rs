@@ -15,6 +15,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time left to an invocation and the capacity units it has consumed.
 #[derive(Debug)]
+#[must_use]
 pub struct Invocation {
     deadline: Deadline,
     /// Until when it repeats what the table throttles.
@@ -46,7 +47,6 @@ pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
     /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.
-    #[must_use]
     pub fn until(deadline: Deadline) -> Self {
         let (consumed, throttled) = (Arc::default(), Arc::default());
         Self { deadline, patience: deadline, consumed, throttled }
@@ -54,19 +54,16 @@ impl Invocation {
 
     /// The same for a sender that hangs up long before `deadline`: what the table throttles is repeated for 7 seconds, and
     /// then nothing more is begun.
-    #[must_use]
     pub fn for_sender(deadline: Deadline) -> Self {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
     /// A part of the invocation that may use half of the patience. Its consumption counts for both.
-    #[must_use]
     pub fn part(&self) -> Self {
         self.patient_for(self.patience() / 2)
     }
 
     /// A part of the invocation with all of its time, and at most so much of its patience.
-    #[must_use]
     pub fn patient_for(&self, time: Duration) -> Self {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
@@ -80,7 +77,6 @@ impl Invocation {
 
     /// A part of the invocation that has at most `time`, and repeats throttled requests to its end. Its
     /// consumption counts for both.
-    #[must_use]
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
         self.part_until(deadline, deadline)

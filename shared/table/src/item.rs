@@ -48,6 +48,7 @@ pub type Item = BTreeMap<String, Attribute>;
 
 /// The types of attributes that the table holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub enum Attribute {
     /// A string.
     S(String),
@@ -69,13 +70,11 @@ pub enum Attribute {
 
 impl Attribute {
     /// A number.
-    #[must_use]
     pub fn number(number: impl Display) -> Self {
         Self::N(format_smolstr!("{number}"))
     }
 
     /// The text of a value, such as a timestamp or an id.
-    #[must_use]
     pub fn text(value: &impl ToString) -> Self {
         Self::S(value.to_string())
     }

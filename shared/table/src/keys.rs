@@ -1,5 +1,7 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
+use std::ops::RangeInclusive;
+
 use crate::shards::{Shard, Shards};
 use crate::{AlertKey, Rechecked, ToldKey, WaitingKey};
 use domain::{
@@ -345,20 +347,20 @@ fn parse_message(text: &str) -> Option<(AlertKey, u64)> {
 
 /// Bounds for `BETWEEN`: the states of a rule.
 #[must_use]
-pub fn alert_states_of(rule: &RuleId) -> (String, String) {
-    (format!("{rule}#{BEFORE_IDS}"), format!("{rule}#{BEHIND_IDS}"))
+pub fn alert_states_of(rule: &RuleId) -> RangeInclusive<String> {
+    format!("{rule}#{BEFORE_IDS}")..=format!("{rule}#{BEHIND_IDS}")
 }
 
 /// Bounds for `BETWEEN`: the messages that a channel is to send.
 #[must_use]
-pub fn waiting_of(channel: &ChannelId) -> (String, String) {
-    (format!("{channel}#{BEFORE_IDS}"), format!("{channel}#{BEHIND_IDS}"))
+pub fn waiting_of(channel: &ChannelId) -> RangeInclusive<String> {
+    format!("{channel}#{BEFORE_IDS}")..=format!("{channel}#{BEHIND_IDS}")
 }
 
 /// Bounds for `BETWEEN`: the messages that were told in a range.
 #[must_use]
-pub fn told_in(range: TimeRange) -> (String, String) {
-    (range.from().to_string(), format!("{}{BEHIND_IDS}", range.last()))
+pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
+    range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
 /// What every sort key of a list behind that of an id is at least: no id has a space.
@@ -370,11 +372,11 @@ pub fn behind(id: Option<&str>) -> String {
 /// Bounds for `BETWEEN`, one pair after the other: the devices of a room behind an id, in its partition of the
 /// index by room. Its readings lie between the pairs.
 #[must_use]
-pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<(String, String)> {
+pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));
     let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
-    let bounds = [(after.clone(), readings.0), (after.max(readings.1), "~".to_owned())];
-    bounds.into_iter().filter(|(first, last)| first <= last).collect()
+    let ranges = [after.clone()..=readings.0, after.max(readings.1)..="~".to_owned()];
+    ranges.into_iter().filter(|range| !range.is_empty()).collect()
 }
 
 impl Shard {
@@ -457,7 +459,7 @@ const BEFORE_IDS: char = '!';
 /// Bounds for `BETWEEN`: all entries of a range lie between them, and no others, apart from longer texts that
 /// contain `#`. Neither bound is itself an entry's key.
 #[must_use]
-pub fn search_range(range: &SearchRange, after: Option<&str>) -> (String, String) {
+pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<String> {
     let numbers =
         || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));
     let (mut first, last) = match range {
@@ -476,7 +478,7 @@ pub fn search_range(range: &SearchRange, after: Option<&str>) -> (String, String
     if let Some(after) = after {
         first = first.max(format!("{after}{BEFORE_IDS}"));
     }
-    (first, last)
+    first..=last
 }
 
 /// The partition key of a device's stays.
@@ -499,8 +501,8 @@ pub fn seen_in_pk(room: &RoomId) -> String {
 
 /// Bounds for `BETWEEN`: all ids of devices.
 #[must_use]
-pub fn all_ids() -> (String, String) {
-    (String::from(BEFORE_IDS), String::from(BEHIND_IDS))
+pub fn all_ids() -> RangeInclusive<String> {
+    String::from(BEFORE_IDS)..=String::from(BEHIND_IDS)
 }
 
 fn bucket_sk(bucket: Bucket) -> String {
@@ -525,14 +527,14 @@ fn parse_timestamp(text: &str) -> Option<Timestamp> {
 
 /// Bounds for `BETWEEN`: the rollups of the quarters that begin in a range.
 #[must_use]
-pub fn quarter_range(range: TimeRange) -> (String, String) {
-    (format!("{QUARTER_PREFIX}{}", range.from()), format!("{QUARTER_PREFIX}{}", range.last()))
+pub fn quarter_range(range: TimeRange) -> RangeInclusive<String> {
+    format!("{QUARTER_PREFIX}{}", range.from())..=format!("{QUARTER_PREFIX}{}", range.last())
 }
 
 /// Bounds for `BETWEEN`: the rollups of the days from `first` to `last`, both inside.
 #[must_use]
-pub fn day_range(first: LocalDate, last: LocalDate) -> (String, String) {
-    (bucket_sk(Bucket::Day(first)), bucket_sk(Bucket::Day(last)))
+pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
+    bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
 
 /// Bounds for `BETWEEN`: all readings of a range lie between them, and no others. Neither bound is itself
@@ -541,24 +543,24 @@ pub fn day_range(first: LocalDate, last: LocalDate) -> (String, String) {
 /// `DynamoDB` Local ends a query of an index at the first of several entries at the last key of a
 /// BETWEEN, and refuses to go on from there.
 #[must_use]
-pub fn reading_range(range: TimeRange) -> (String, String) {
+pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();
-    (below, reading_sk(range.last()) + "~")
+    below..=reading_sk(range.last()) + "~"
 }
 
 /// Bounds for `BETWEEN`: the stays of a device, or in a room, that begin before the end of a range.
 #[must_use]
-pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
-    (Timestamp::MIN.to_string(), format!("{}~", range.last()))
+pub fn stays_begun_before_end(range: TimeRange) -> RangeInclusive<String> {
+    Timestamp::MIN.to_string()..=format!("{}~", range.last())
 }
 
 /// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before the end and not long before
 /// the start.
 #[must_use]
-pub fn annotations_in(range: TimeRange) -> (String, String) {
+pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
     let first = range.from().saturating_add(-MAX_ANNOTATED);
-    (first.to_string(), format!("{}{BEHIND_IDS}", range.last()))
+    first.to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
 #[cfg(test)]
@@ -699,9 +701,10 @@ mod tests {
             let device = id.parse().expect("an id");
             let place = search_place(&value, &device);
             prop_assert_eq!(parse_search_place(&place), Some((value.clone(), device)));
-            let (first, last) = search_range(&range, None);
-            prop_assert!(first < last && first != place && last != place);
-            let is_between = (&first..=&last).contains(&&place);
+            let between = search_range(&range, None);
+            prop_assert!(between.start() < between.end());
+            prop_assert!(*between.start() != place && *between.end() != place);
+            let is_between = between.contains(&place);
             if range.contains(&value) {
                 prop_assert!(is_between);
             } else if let SearchRange::Equals(wanted) = &range {
@@ -719,8 +722,7 @@ mod tests {
         fn behind_an_entry_are_those_that_come_later(a in value(), b in value(), x in id(), y in id()) {
             let place = |value, id: &str| search_place(value, &id.parse().expect("an id"));
             let (a, b) = (place(&a, &x), place(&b, &y));
-            let (first, last) = search_range(&SearchRange::All, Some(&a));
-            prop_assert_eq!((first..=last).contains(&b), b > a);
+            prop_assert_eq!(search_range(&SearchRange::All, Some(&a)).contains(&b), b > a);
         }
 
         #[test]
@@ -749,11 +751,9 @@ mod tests {
         fn states_of_a_rule_and_messages_of_a_channel_lie_apart(
             a in alert(), b in alert(), c in waiting(), d in waiting(),
         ) {
-            let (first, last) = alert_states_of(&a.rule);
-            let is_between = (first..=last).contains(&alert_sk(&b));
+            let is_between = alert_states_of(&a.rule).contains(&alert_sk(&b));
             prop_assert_eq!(is_between, a.rule == b.rule);
-            let (first, last) = waiting_of(&c.channel);
-            let is_between = (first..=last).contains(&Key::AlertWaiting(d.clone()).sk());
+            let is_between = waiting_of(&c.channel).contains(&Key::AlertWaiting(d.clone()).sk());
             prop_assert_eq!(is_between, c.channel == d.channel);
         }
 
@@ -776,8 +776,7 @@ mod tests {
             let range = TimeRange::new(a, b).expect("a < b");
             for at in [key.at, a, b] {
                 let sk = Key::AlertTold(ToldKey { at, ..key.clone() }).sk();
-                let (first, last) = told_in(range);
-                prop_assert_eq!((first..=last).contains(&sk), range.contains(at));
+                prop_assert_eq!(told_in(range).contains(&sk), range.contains(at));
             }
         }
 
@@ -785,8 +784,7 @@ mod tests {
         fn a_range_holds_exactly_its_keys(a in timestamp(), b in timestamp(), t in timestamp()) {
             prop_assume!(a < b);
             let range = TimeRange::new(a, b).expect("a < b");
-            let (first, last) = reading_range(range);
-            prop_assert_eq!((first..=last).contains(&reading_sk(t)), range.contains(t));
+            prop_assert_eq!(reading_range(range).contains(&reading_sk(t)), range.contains(t));
         }
 
         #[test]
@@ -800,9 +798,7 @@ mod tests {
             let after = a.parse().expect("an id");
             for (after, is_inside) in [(None, true), (Some(&after), b > a)] {
                 let bounds = devices_of_room(after);
-                let holds = |sk: &String| {
-                    bounds.iter().filter(|(first, last)| (first..=last).contains(&sk)).count()
-                };
+                let holds = |sk: &String| bounds.iter().filter(|range| range.contains(sk)).count();
                 prop_assert_eq!(holds(&b), usize::from(is_inside));
                 prop_assert_eq!(holds(&reading_sk(t)), 0);
             }
@@ -811,18 +807,17 @@ mod tests {
         #[test]
         fn the_stays_begun_before_an_end_are_those(a in timestamp(), b in timestamp(), t in timestamp(), id in id()) {
             prop_assume!(a < b);
-            let (first, last) = stays_begun_before_end(TimeRange::new(a, b).expect("a < b"));
+            let begun = stays_begun_before_end(TimeRange::new(a, b).expect("a < b"));
             let id: DeviceId = id.parse().expect("an id");
             for key in [Key::StayOf(id.clone(), t), Key::StayIn("r".parse().expect("an id"), t, id)] {
-                prop_assert_eq!((&first..=&last).contains(&&key.sk()), t < b);
+                prop_assert_eq!(begun.contains(&key.sk()), t < b);
             }
         }
 
         #[test]
         fn no_id_of_a_device_lies_among_the_readings_of_a_room(id in id(), a in timestamp(), b in timestamp()) {
             prop_assume!(a < b);
-            let (first, last) = reading_range(TimeRange::new(a, b).expect("a < b"));
-            prop_assert!(!(first..=last).contains(&id));
+            prop_assert!(!reading_range(TimeRange::new(a, b).expect("a < b")).contains(&id));
         }
     }
 

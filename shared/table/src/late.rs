@@ -5,6 +5,7 @@ use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};
 
 /// Groups of devices. A mark names these and no ids, so that its size is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use]
 pub struct DeviceGroups(u16);
 
 impl DeviceGroups {
@@ -12,13 +13,11 @@ impl DeviceGroups {
     pub const ALL: Self = Self((1 << SWEEP_GROUPS) - 1);
 
     /// That of one device.
-    #[must_use]
     pub fn of(device: &DeviceId) -> Self {
         Self(1 << sweep_group(device))
     }
 
     /// These and others.
-    #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }

@@ -56,7 +56,7 @@ pub use alert_ports::{
     ReadChannelSecrets, ReadChannels, ReadRechecks, ReadRunning, ReadToldMessages,
     ReadWaitingMessages, SendWaitingMessages,
 };
-pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};
+pub use annotations::{AnnotationQuery, EditAnnotations, ReadAnnotations};
 pub use at_once::{AtOnce, at_once};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
@@ -86,15 +86,15 @@ pub use ports::{
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use remembered::{BoundedMemory, Remembered};
 pub use rollup::{
-    ConditionsPage, ConditionsQuery, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold,
-    RollupKey, RollupState, StoredReading, StoredRollup, StoredSchema,
+    ConditionsQuery, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey, RollupState,
+    StoredReading, StoredRollup, StoredSchema,
 };
 pub use rollup_ports::{
     KeepRollupState, ListDevices, MarkLateChanges, PutConditionsSchema, PutRollups,
     QueryConditions, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
     ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
-pub use search::{SearchHit, SearchPage, SearchQuery};
+pub use search::{SearchHit, SearchQuery};
 pub use seen::{NoteSeen, ReadSeen, RoomVisit};
 pub use session::Session;
-pub use stay_query::{StayKey, StayPage, StayQuery};
+pub use stay_query::{StayKey, StayQuery};

@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use self::evaluate::Effect;
 use self::items::StoredItems;
@@ -36,6 +35,7 @@ const MAX_BATCH: usize = 25;
 
 /// A table in memory. Clones share the items, the failures and the record of requests.
 #[derive(Clone)]
+#[must_use]
 pub struct MemoryDb {
     state: Arc<Mutex<State>>,
     layout: Layout,
@@ -73,7 +73,6 @@ pub fn on(action: Action, target: Target) -> impl Fn(Permission) -> bool + Send 
 
 impl MemoryDb {
     /// An empty table.
-    #[must_use]
     pub fn of(layout: Layout) -> Self {
         Self {
             state: Arc::default(),
@@ -85,19 +84,16 @@ impl MemoryDb {
     }
 
     /// An empty table with the index by conditions.
-    #[must_use]
     pub fn with_conditions_index() -> Self {
         Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
     /// The same items for the role of a function: a request that needs more than it must permit is refused.
-    #[must_use]
     pub fn for_role(&self, permissions: &[&[Permission]]) -> Self {
         Self { role: Some(Arc::new(permissions.concat().into_iter().collect())), ..self.clone() }
     }
 
     /// The same items for a process that was told another layout.
-    #[must_use]
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
     }
@@ -112,47 +108,6 @@ impl MemoryDb {
     /// Lets an index show the items as they are again.
     pub fn follow_index(&self, index: &Index) {
         self.state().frozen.remove(index.name);
-    }
-
-    /// Makes one request fail: so many requests that match pass, the next one fails.
-    pub fn fail(
-        &self,
-        hits: impl Fn(Permission) -> bool + Send + 'static,
-        after: usize,
-        error: StoreError,
-    ) {
-        self.state().troubles.fail(hits, after, error);
-    }
-
-    /// Lets a request that `hits` matches panic, after `after` such requests that do not.
-    pub fn panic(
-        &self,
-        hits: impl Fn(Permission) -> bool + Send + 'static,
-        after: usize,
-        text: &str,
-    ) {
-        self.state().troubles.panic(hits, after, text);
-    }
-
-    /// Lets every query that `hits` matches take so long for each item that it visits.
-    pub fn slow_down(&self, hits: impl Fn(Permission) -> bool + Send + 'static, time: Duration) {
-        self.state().troubles.slow_down(hits, time);
-    }
-
-    /// Throttles all requests with an action on a partition that `hits` matches, for as long as their callers have patience.
-    /// Batches of writes pass.
-    pub fn throttle(&self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
-        self.state().troubles.throttle(hits);
-    }
-
-    /// Leaves the items at these positions of the next [`put_all`](Db::put_all) without storing them.
-    pub fn leave_not_stored(&self, positions: &[usize]) {
-        self.state().troubles.leave_not_stored(positions);
-    }
-
-    /// Lets nothing fail, panic or be slow any more.
-    pub fn end_troubles(&self) {
-        self.state().troubles = Troubles::default();
     }
 
     /// The number of requests so far that needed a permission that `hits` matches.

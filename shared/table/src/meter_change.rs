@@ -15,6 +15,7 @@ use crate::Companion;
 
 /// A change of the meter behind which a device is.
 #[derive(Debug)]
+#[must_use]
 pub struct MeterChange {
     device: DeviceId,
     /// The meter behind which the device is put.
@@ -33,7 +34,6 @@ pub struct MeterChange {
 
 impl MeterChange {
     /// The change that an edit makes. An edit without a change needs no read.
-    #[must_use]
     pub fn of(old: &Device, patch: &DevicePatch) -> Self {
         let into = match &patch.behind {
             Edit::Set(meter) => Some(meter.clone()),
@@ -46,7 +46,6 @@ impl MeterChange {
     }
 
     /// The change that a device's deletion makes.
-    #[must_use]
     pub fn of_deletion(old: &Device) -> Self {
         Self::new(old, None, old.behind().cloned())
     }

@@ -26,6 +26,6 @@ impl NearestReading<'_> {
         let Self { device, range, order, consistent } = self;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent };
         let page = session.device_readings(device, &query).await?;
-        Ok(page.readings.into_iter().next())
+        Ok(page.items.into_iter().next())
     }
 }

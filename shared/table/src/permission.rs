@@ -21,6 +21,7 @@ pub enum Action {
 
 /// Items that are permitted or forbidden together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[must_use]
 pub enum Target {
     /// The readings, each in the partition of its device.
     Readings,
@@ -72,7 +73,6 @@ pub enum Target {
 
 impl Target {
     /// The items of a partition. A partition that is no other kind's is that of a device's readings.
-    #[must_use]
     pub fn of_partition(pk: &str) -> Self {
         match pk {
             keys::ROOMS => Self::Rooms,
@@ -100,7 +100,6 @@ impl Target {
     }
 
     /// The items of an index.
-    #[must_use]
     pub fn of_index(index: &Index) -> Self {
         match *index {
             CONDITIONS_INDEX => Self::ConditionsIndex,

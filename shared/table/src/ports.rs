@@ -3,15 +3,15 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Label, Reading, Room,
-    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceStay, DeviceUpdate, Label,
+    Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 use crate::ports_macro::ports;
 use crate::shards::Shards;
 use crate::{
     Added, Edited, InsertOutcome, ListPage, Listing, Page, PutOutcome, RangeQuery, ReadingKey,
-    Registration, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, UpdateOutcome,
+    Registration, SearchHit, SearchQuery, StayQuery, StoreResult, UpdateOutcome,
 };
 
 ports! {
@@ -53,7 +53,7 @@ ports! {
     /// Readings of a device in a range.
     QueryReadings [(Query, Readings)] {
         /// A page of one device's readings.
-        fn device_readings(device: &DeviceId, query: &RangeQuery) -> StoreResult<Page>;
+        fn device_readings(device: &DeviceId, query: &RangeQuery) -> StoreResult<Page<Reading>>;
     }
 
     /// Readings of a room in a range.
@@ -69,7 +69,7 @@ ports! {
             room: &RoomId,
             devices: &[DeviceId],
             query: &RangeQuery,
-        ) -> StoreResult<Page>;
+        ) -> StoreResult<Page<Reading>>;
     }
 }
 
@@ -139,8 +139,8 @@ ports! {
         /// Tells whether the index holds every device, apart from what was written a moment ago.
         fn is_indexed() -> StoreResult<bool>;
 
-        /// Some entries of the index. It may lag behind the devices.
-        fn search(query: &SearchQuery<'_>) -> StoreResult<SearchPage>;
+        /// Some entries of the index, in its order. It may lag behind the devices.
+        fn search(query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>>;
     }
 
     /// Notes that the index of attributes is complete where there is nothing to put into it.
@@ -279,10 +279,10 @@ ports! {
     /// The rooms in which a device has been, and the devices that have been in a room.
     ReadStays [(Query, Stays)] {
         /// A page of a device's stays, in the order in which they began.
-        fn stays_of(device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage>;
+        fn stays_of(device: &DeviceId, query: &StayQuery) -> StoreResult<Page<DeviceStay>>;
 
         /// A page of the stays in a room, in the order in which they began.
-        fn stays_in(room: &RoomId, query: &StayQuery) -> StoreResult<StayPage>;
+        fn stays_in(room: &RoomId, query: &StayQuery) -> StoreResult<Page<DeviceStay>>;
     }
 
     /// Restores the stays of a backup.

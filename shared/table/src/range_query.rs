@@ -34,11 +34,17 @@ impl ReadingKey {
     }
 }
 
-/// Some readings of a range, in its order.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// The readings.
-    pub readings: Vec<Reading>,
-    /// Whether there are more behind the last.
+/// Some of what was asked for, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What was found.
+    pub items: Vec<T>,
+    /// Whether there is more behind the last.
     pub has_more: bool,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), has_more: false }
+    }
 }

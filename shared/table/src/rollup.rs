@@ -10,6 +10,7 @@ use domain::{
 
 /// The identity of a rollup.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[must_use]
 pub struct RollupKey {
     /// The device whose readings it sums up.
     pub device: DeviceId,
@@ -19,13 +20,11 @@ pub struct RollupKey {
 
 impl RollupKey {
     /// The key of the rollup of 15 minutes.
-    #[must_use]
     pub const fn quarter(device: DeviceId, quarter: QuarterHour) -> Self {
         Self { device, bucket: Bucket::QuarterHour(quarter) }
     }
 
     /// The key of the rollup of a local day.
-    #[must_use]
     pub const fn day(device: DeviceId, date: LocalDate) -> Self {
         Self { device, bucket: Bucket::Day(date) }
     }
@@ -33,6 +32,7 @@ impl RollupKey {
 
 /// A rollup as the table keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct StoredRollup {
     /// Its identity.
     pub key: RollupKey,
@@ -226,13 +226,4 @@ pub struct ConditionsQuery<'a> {
     pub after: Option<&'a IndexedQuarter>,
     /// The most rollups of a page.
     pub limit: usize,
-}
-
-/// Some rollups of the index by conditions, in the order of their addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConditionsPage {
-    /// The rollups.
-    pub found: Vec<IndexedQuarter>,
-    /// Whether there may be more.
-    pub has_more: bool,
 }

@@ -7,8 +7,8 @@ use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Ti
 
 use crate::ports_macro::ports;
 use crate::{
-    Backlog, ConditionsPage, ConditionsQuery, Expected, Indexing, InsertOutcome, LateChanges,
-    LateMark, ListPage, Listing, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
+    Backlog, ConditionsQuery, Expected, IndexedQuarter, Indexing, InsertOutcome, LateChanges,
+    LateMark, ListPage, Listing, Page, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
     StoredReading, StoredRollup, StoredSchema,
 };
 
@@ -148,11 +148,11 @@ ports! {
 
     /// Rollups of 15 minutes by the address of their means.
     QueryConditions [(Query, ConditionsIndex)] {
-        /// At most `limit` rollups of a device in the month of a timestamp, between two addresses, both inside;
+        /// At most `limit` rollups of a device in the month of a timestamp, in the order of their addresses, between two addresses, both inside;
         /// behind `after`, if there is one.
         fn indexed_quarters(
             query: &ConditionsQuery<'_>,
-        ) -> StoreResult<ConditionsPage>;
+        ) -> StoreResult<Page<IndexedQuarter>>;
     }
 
     /// Every device, at once or page by page, however many there are.

@@ -39,12 +39,3 @@ impl SearchHit {
         keys::parse_search_place(place).map(|(value, device)| Self { value, device })
     }
 }
-
-/// Some entries of the index.
-#[derive(Debug, Clone, Default)]
-pub struct SearchPage {
-    /// The entries, in the order of the index.
-    pub hits: Vec<SearchHit>,
-    /// Whether there are more behind them.
-    pub has_more: bool,
-}

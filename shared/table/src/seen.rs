@@ -9,6 +9,7 @@ use crate::{Expected, StoreResult};
 
 /// A device whose readings named a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct RoomVisit {
     /// The room.
     pub room: RoomId,
@@ -24,7 +25,6 @@ pub struct RoomVisit {
 
 impl RoomVisit {
     /// What is noted of the first reading of a device that names a room.
-    #[must_use]
     pub const fn begun(room: RoomId, device: DeviceId, month: Month) -> Self {
         Self { room, device, first: month, last: month, version: 1 }
     }
@@ -36,7 +36,6 @@ impl RoomVisit {
     }
 
     /// The same with these months as well, to be put in its place.
-    #[must_use]
     pub fn widened(&self, months: &RangeInclusive<Month>) -> Self {
         Self {
             first: self.first.min(*months.start()),

@@ -7,6 +7,7 @@ use crate::Invocation;
 /// The table, the time that is left and the instant by which is decided. `S` is a function's own store: a port that the
 /// store does not name cannot be called.
 #[derive(Debug)]
+#[must_use]
 pub struct Session<'a, S> {
     pub(crate) store: &'a S,
     /// The time that is left, and the units that were consumed.
@@ -31,13 +32,11 @@ impl<'a, S> Session<'a, S> {
     }
 
     /// The same at a later instant: for work that takes as long as an invocation may.
-    #[must_use]
     pub const fn at(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 
     /// The same with a part of the time.
-    #[must_use]
     pub const fn within(self, invocation: &'a Invocation) -> Self {
         Self { invocation, ..self }
     }

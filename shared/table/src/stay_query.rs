@@ -1,4 +1,4 @@
-//! A query of stays, and a page of its answer. Reads nothing.
+//! A query of stays. Reads nothing.
 
 use domain::{DeviceId, DeviceStay, TimeRange, Timestamp};
 
@@ -28,13 +28,4 @@ impl StayKey {
     pub fn of(of: &DeviceStay) -> Self {
         Self { since: of.stay.since, device: of.device.clone() }
     }
-}
-
-/// Some stays in the order in which they began.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StayPage {
-    /// The stays.
-    pub stays: Vec<DeviceStay>,
-    /// Whether there are more behind them.
-    pub has_more: bool,
 }

@@ -178,7 +178,7 @@ impl Reads<'_> {
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
             let page = session.device_readings(wanted.device.id(), &query).await?;
-            found.extend(page.readings);
+            found.extend(page.items);
             if !page.has_more || wanted.lacking(&found, number).is_empty() {
                 break;
             }

@@ -72,7 +72,8 @@ impl<S: Store> NewestReader<'_, S> {
         // Without a metric it is only asked when the device sent the last reading.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
         let query = newest_first(all_time, None, first);
-        let Page { mut readings, has_more } = session.device_readings(device.id(), &query).await?;
+        let page = session.device_readings(device.id(), &query).await?;
+        let Page { items: mut readings, has_more } = page;
         let latest = LatestValues::among(&readings);
         if !has_more || latest.as_ref().is_none_or(|latest| latest.has_all(wanted)) {
             return Ok(latest);
@@ -84,7 +85,7 @@ impl<S: Store> NewestReader<'_, S> {
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
         let query = newest_first(all_time, readings.last(), limit);
         let further = session.device_readings(device.id(), &query).await?;
-        readings.extend(further.readings);
+        readings.extend(further.items);
         match LatestValues::among(&readings) {
             Some(latest) if further.has_more && !latest.has_all(wanted) => {
                 let limit = within(MAX_UNROLLED, each, UNROLLED);
@@ -124,7 +125,7 @@ impl<S: Store> NewestReader<'_, S> {
         if let Ok(range) = TimeRange::new(sealed, as_of) {
             let query = newest_first(range, None, limit);
             let page = session.device_readings(device.id(), &query).await?;
-            readings.extend(page.readings);
+            readings.extend(page.items);
             is_seamless = !page.has_more;
         }
 

@@ -92,25 +92,25 @@ async fn read_until_full(
     session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
     range: &RangeRequest,
-) -> StoreResult<Page> {
+) -> StoreResult<Page<Reading>> {
     let mut sheet = Sheet::new(range.columns(of));
     let mut page = Page::default();
     let mut stored = 0;
     let mut limit = FIRST_STEP.min(range.query.limit);
     while limit > 0 {
-        let after = page.readings.last().map(ReadingKey::of).or(range.query.after.clone());
+        let after = page.items.last().map(ReadingKey::of).or(range.query.after.clone());
         let step = RangeQuery { after, limit, ..range.query.clone() };
-        let Page { readings, has_more } = of.read(session, &step).await?;
+        let Page { items: readings, has_more } = of.read(session, &step).await?;
         stored += readings.iter().map(of_reading).sum::<usize>();
         let fits =
             readings.iter().filter_map(|reading| range.row(reading)).all(|row| sheet.add(&row));
         let is_last = !fits || !has_more || readings.len() < limit;
-        page.readings.extend(readings);
+        page.items.extend(readings);
         page.has_more = has_more;
         if is_last {
             break;
         }
-        let (read, taken) = (page.readings.len(), sheet.bytes().max(stored));
+        let (read, taken) = (page.items.len(), sheet.bytes().max(stored));
         let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
         limit = rest.min(3 * read).min(range.query.limit - read);
     }
@@ -129,7 +129,7 @@ impl RangeOf<'_> {
         &self,
         session: Session<'_, impl Store>,
         query: &RangeQuery,
-    ) -> StoreResult<Page> {
+    ) -> StoreResult<Page<Reading>> {
         match self {
             Self::Device(device) => session.device_readings(device.id(), query).await,
             Self::Room(room, devices) => {
@@ -181,16 +181,16 @@ impl RangeRequest {
         &self,
         request: &Request,
         params: &Params,
-        page: &Page,
+        page: &Page<Reading>,
         of: &RangeOf<'_>,
     ) -> Response {
         let rows: Vec<ReadingRow<'_>> =
-            page.readings.iter().filter_map(|reading| self.row(reading)).collect();
+            page.items.iter().filter_map(|reading| self.row(reading)).collect();
         let behind = |reading: &Reading| {
             let key = ReadingKey::of(reading);
             cursor::encode_in(&self.query_fingerprint, self.query.range, &key)
         };
-        let rest = page.readings.last().filter(|_| page.has_more).map(behind);
+        let rest = page.items.last().filter(|_| page.has_more).map(behind);
         let columns = || self.columns(of);
         let answer = RowPage::of(self.format, request, params);
         answer.write(&rows, columns, rest, |row| behind(rows[row].reading))
@@ -268,7 +268,7 @@ mod tests {
             read_until_full(session(&store, &invocation), &of, &range).await.expect("memory");
         let answer = range.respond(&request, &params, &page, &of);
         let rows = answer.body.split(|byte| *byte == b'\n').skip(2).count();
-        (page.readings.len(), rows)
+        (page.items.len(), rows)
     }
 
     #[tokio::test]

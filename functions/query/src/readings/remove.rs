@@ -38,8 +38,7 @@ pub(crate) async fn readings(
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;
-    let keys: Vec<ReadingKey> =
-        page.readings.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
+    let keys: Vec<ReadingKey> = page.items.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
     // Before anything of the past is deleted, so that no answer about that time is silent.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
@@ -55,7 +54,7 @@ pub(crate) async fn readings(
         // What is deleted stays deleted; sent again, the request goes on with the rest.
         return Err(cause.into());
     }
-    let left = page.readings.len() - keys.len();
+    let left = page.items.len() - keys.len();
     let (name, left) = if page.has_more { ("left_at_least", left + 1) } else { ("left", left) };
     let body = json!({"deleted": keys.len(), "has_more": left > 0, name: left});
     Ok(Response::json(200, &body))

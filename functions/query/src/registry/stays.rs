@@ -1,10 +1,10 @@
 //! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
 
 use api::{Problem, Response};
-use domain::{DeviceId, RoomId};
+use domain::{DeviceId, DeviceStay, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use table::{StayKey, StayPage, StayQuery};
+use table::{Page, StayKey, StayQuery};
 
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
@@ -42,8 +42,8 @@ fn query(call: &Call<'_, impl Store>) -> Result<StayQuery, Problem> {
     Ok(StayQuery { range, after, limit: params.limit() })
 }
 
-fn respond(call: &Call<'_, impl Store>, query: &StayQuery, page: &StayPage) -> Response {
-    let StayPage { stays, has_more } = page;
+fn respond(call: &Call<'_, impl Store>, query: &StayQuery, page: &Page<DeviceStay>) -> Response {
+    let Page { items: stays, has_more } = page;
     let rows: Vec<StayRow<'_>> = stays.iter().map(StayRow::from).collect();
     let page = RangeListPage { range: query.range, own: &STAY_COLUMNS, has_more: *has_more };
     page.write(call, &rows, |row| StayKey::of(&stays[row]))

@@ -6,9 +6,7 @@ use std::ops::RangeInclusive;
 use domain::z_order::Region;
 use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use table::{
-    ConditionsPage, ConditionsQuery, IndexedQuarter, QueryConditions, Session, StoreResult,
-};
+use table::{ConditionsQuery, IndexedQuarter, Page, QueryConditions, Session, StoreResult};
 
 use super::{EpisodeSearch, Matching, is_of, months};
 use crate::gather::DeviceQuestion;
@@ -75,7 +73,7 @@ pub(crate) async fn matching(
         let (task, page) = page?;
         let device = &devices[task.device];
         let matching =
-            page.found.iter().filter_map(|quarter| matching_entry(quarter, device, boxed));
+            page.items.iter().filter_map(|quarter| matching_entry(quarter, device, boxed));
         found[task.device].extend(matching);
         waiting.extend(next(task, page, boxed));
     }
@@ -98,7 +96,7 @@ async fn page(
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     task: Task,
-) -> StoreResult<(Task, ConditionsPage)> {
+) -> StoreResult<(Task, Page<IndexedQuarter>)> {
     let query = ConditionsQuery {
         device: devices[task.device].question.device.id(),
         month: task.month,
@@ -112,12 +110,12 @@ async fn page(
 }
 
 /// The rest of a range: behind an entry outside of the box it begins at the next address inside.
-fn next(task: Task, page: ConditionsPage, boxed: &Boxed<'_>) -> Option<Task> {
+fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Task> {
     if !page.has_more {
         return None;
     }
     // A page without a readable entry tells no address: the next one cannot be asked for.
-    let last = page.found.into_iter().next_back()?;
+    let last = page.items.into_iter().next_back()?;
     let address = boxed.schema.parse_address(&last.entry.address)?;
     if boxed.region.contains(&boxed.schema.curve().point(address)) {
         return Some(Task { after: Some(last), ..task });

@@ -22,7 +22,7 @@ impl QueryReadings for SmallPages<'_> {
         device: &DeviceId,
         query: &RangeQuery,
         invocation: &Invocation,
-    ) -> StoreResult<Page> {
+    ) -> StoreResult<Page<Reading>> {
         let query = RangeQuery { limit: query.limit.min(self.limit), ..query.clone() };
         self.store.device_readings(device, &query, invocation).await
     }

@@ -10,6 +10,7 @@ use crate::Expected;
 
 /// A channel, as everybody who may read may see it.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct StoredChannel {
     /// Its id.
     pub id: ChannelId,
@@ -41,7 +42,6 @@ const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
     /// A channel that is saved now, in the place of another one if there is one.
-    #[must_use]
     pub fn new(id: ChannelId, before: Option<&Self>, channel: &Channel, now: Timestamp) -> Self {
         let mut settings = object(channel.to_json());
         settings.remove(QUIET_HOURS);
@@ -69,7 +69,6 @@ impl StoredChannel {
     }
 
     /// What a put of it expects in its place: the version before.
-    #[must_use]
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

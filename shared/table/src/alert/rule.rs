@@ -24,7 +24,6 @@ impl StoredRule {
     }
 
     /// What a put of it expects in its place: the version before.
-    #[must_use]
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

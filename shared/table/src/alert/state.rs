@@ -32,6 +32,7 @@ pub enum AlertState {
 
 /// A state as the table keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct StoredAlertState {
     /// Its identity.
     pub key: AlertKey,
@@ -72,7 +73,6 @@ impl AlertState {
 
 impl StoredAlertState {
     /// What takes the place of `known`, the state as it was read; the first one where there is no state.
-    #[must_use]
     pub fn next(known: Option<&Self>, key: AlertKey, state: AlertState, now: Timestamp) -> Self {
         let expires = match &state {
             AlertState::Episodes(state) if state.due.is_some() => None,
@@ -83,7 +83,6 @@ impl StoredAlertState {
     }
 
     /// What a put of it expects in its place: the version before.
-    #[must_use]
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

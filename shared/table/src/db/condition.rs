@@ -6,6 +6,7 @@ use crate::item::Attribute;
 
 /// A condition on an item. An item that is not there has no attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub enum If {
     /// There is nothing at the path.
     Absent(Path),
@@ -19,8 +20,6 @@ pub enum If {
     Fewer(Path, usize),
     /// One of the conditions holds.
     Any(Vec<If>),
-    /// All of the conditions hold.
-    All(Vec<If>),
 }
 
 /// A comparison. Numbers compare as numbers, texts and bytes by their bytes; only [`Is`](Self::Is) compares other types.
@@ -63,25 +62,21 @@ pub fn member(attribute: &'static str, member: impl Into<String>) -> Path {
 }
 
 /// There is nothing at the path.
-#[must_use]
 pub fn absent(path: impl Into<Path>) -> If {
     If::Absent(path.into())
 }
 
 /// There is something at the path.
-#[must_use]
 pub fn present(path: impl Into<Path>) -> If {
     If::Present(path.into())
 }
 
 /// The value at the path is equal to this one.
-#[must_use]
 pub fn is(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Is, value)
 }
 
 /// The value at the path is still what was read: this one, or no value.
-#[must_use]
 pub fn still(path: impl Into<Path>, known: Option<Attribute>) -> If {
     match known {
         Some(value) => is(path, value),
@@ -90,56 +85,42 @@ pub fn still(path: impl Into<Path>, known: Option<Attribute>) -> If {
 }
 
 /// The value at the path is less than this one.
-#[must_use]
 pub fn below(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Below, value)
 }
 
 /// The value at the path is this one or less.
-#[must_use]
 pub fn at_most(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtMost, value)
 }
 
 /// The value at the path is greater than this one.
-#[must_use]
 pub fn above(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Above, value)
 }
 
 /// The value at the path is this one or greater.
-#[must_use]
 pub fn at_least(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtLeast, value)
 }
 
 /// There is nothing at the path, or the value there compares with this one.
-#[must_use]
 pub fn absent_or(path: impl Into<Path>, op: Op, value: Attribute) -> If {
     let path = path.into();
     any([absent(path.clone()), If::Compare(path, op, value)])
 }
 
 /// The set at the path has this element.
-#[must_use]
 pub fn holds(path: impl Into<Path>, element: impl Into<String>) -> If {
     If::Holds(path.into(), element.into())
 }
 
 /// The set at the path has fewer elements than this.
-#[must_use]
 pub fn fewer(path: impl Into<Path>, limit: usize) -> If {
     If::Fewer(path.into(), limit)
 }
 
 /// One of the conditions holds.
-#[must_use]
 pub fn any(conditions: impl IntoIterator<Item = If>) -> If {
     If::Any(conditions.into_iter().collect())
-}
-
-/// All of the conditions hold.
-#[must_use]
-pub fn all(conditions: impl IntoIterator<Item = If>) -> If {
-    If::All(conditions.into_iter().collect())
 }

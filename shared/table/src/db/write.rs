@@ -10,6 +10,7 @@ use crate::{Action, ItemKey};
 
 /// A write of one item. It is refused if one of its conditions does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct Write {
     /// What is done with the item.
     pub what: What,
@@ -33,6 +34,7 @@ pub enum What {
 /// A change of one value of an item. No two changes of an update overlap. A member's map must be there, else the update
 /// is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub enum AttributeChange {
     /// Sets the value.
     Set(Path, Attribute),
@@ -61,33 +63,28 @@ pub enum WriteOutcome {
 pub struct RefusedWrites(BTreeMap<usize, Option<Item>>);
 
 /// Stores an item, whatever is there.
-#[must_use]
 pub fn put<N: Into<String>>(item: impl IntoIterator<Item = (N, Attribute)>) -> Write {
     let item = item.into_iter().map(|(name, value)| (name.into(), value));
     Write::of(What::Put(item.collect()))
 }
 
 /// Changes an item that is there. A device that is being deleted is not.
-#[must_use]
 pub fn update(key: &Key) -> Write {
     let is_no_tombstone = matches!(key, Key::Device(..)).then(|| absent(DELETED));
     upsert(key).when([present(PK)]).when(is_no_tombstone)
 }
 
 /// Changes an item, or makes it.
-#[must_use]
 pub fn upsert(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Update(key.into(), Vec::new()))
 }
 
 /// Deletes an item, if it is there.
-#[must_use]
 pub fn delete(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Delete(key.into()))
 }
 
 /// Writes nothing, and lets a transaction fail if a condition does not hold.
-#[must_use]
 pub fn check(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Check(key.into()))
 }
@@ -98,14 +95,12 @@ impl Write {
     }
 
     /// Adds conditions.
-    #[must_use]
     pub fn when(mut self, conditions: impl IntoIterator<Item = If>) -> Self {
         self.conditions.extend(conditions);
         self
     }
 
     /// Adds changes to an update.
-    #[must_use]
     pub fn with(mut self, more: impl IntoIterator<Item = AttributeChange>) -> Self {
         match &mut self.what {
             What::Update(_, changes) => changes.extend(more),
@@ -115,7 +110,6 @@ impl Write {
     }
 
     /// The key of the item.
-    #[must_use]
     pub fn key(&self) -> ItemKey {
         match &self.what {
             What::Put(item) => ItemKey::of_item(item),
@@ -136,7 +130,6 @@ impl Write {
 }
 
 /// Sets a value.
-#[must_use]
 pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
@@ -147,19 +140,16 @@ pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> Attribu
 }
 
 /// Sets a value if there is no value yet.
-#[must_use]
 pub fn set_if_absent(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::SetIfAbsent(path.into(), value)
 }
 
 /// Removes a value.
-#[must_use]
 pub fn remove(path: impl Into<Path>) -> AttributeChange {
     AttributeChange::Remove(path.into())
 }
 
 /// Sets a value, or removes the one that is there.
-#[must_use]
 pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChange {
     match value {
         Some(value) => set(path, value),
@@ -175,13 +165,11 @@ pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
 }
 
 /// Adds to a number, or elements to a set.
-#[must_use]
 pub fn add(path: impl Into<Path>, more: Attribute) -> AttributeChange {
     AttributeChange::Add(path.into(), more)
 }
 
 /// Takes elements from a set.
-#[must_use]
 pub fn take(path: impl Into<Path>, elements: Attribute) -> AttributeChange {
     AttributeChange::Take(path.into(), elements)
 }
@@ -222,7 +210,6 @@ impl FromIterator<(usize, Option<Item>)> for RefusedWrites {
 
 impl ItemKey {
     /// The key of an item, with empty texts for key attributes that the item lacks.
-    #[must_use]
     pub fn of_item(item: &Item) -> Self {
         let text = |name| match item.get(name) {
             Some(Attribute::S(text)) => text.clone(),

@@ -1,12 +1,10 @@
 //! A channel's two items: what everybody may see, and what is secret. Knows no kind of channel.
 
 use super::attribute::{CREATED, FAILING_SINCE, NEXT, QUIET_HOURS, SECRET, SETTINGS, VERSION};
-use super::fields::{other_kind, parse_key};
-use super::form::{At, Form as _, Maybe, Text, Whole, part};
+use super::form::{At, Form as _, Maybe, Text, Whole};
 use super::json::Json;
 use super::kind::{kind, take};
-use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
-use crate::keys::Key;
+use super::{Attributes, Group, Item, ItemError, NamedAttribute};
 use crate::{ChannelSecret, Failing, StoredChannel};
 
 kind! { StoredChannel = AlertChannel(id) {
@@ -39,22 +37,8 @@ impl Group for Option<Failing> {
     }
 }
 
-/// No export has what is secret, and its item is put under the channel's id.
-impl Attributes for ChannelSecret {
-    fn attributes(&self) -> Vec<NamedAttribute> {
-        vec![(SECRET, part::<Json, _>(&self.0))]
-    }
-}
-
-impl Decode for ChannelSecret {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
-        let Key::AlertSecret(_) = parse_key(&item)? else { return Err(other_kind(&item)) };
-        take::<Json, _>(&mut item, SECRET).map(Self)
-    }
-}
+// No export has what is secret, and its item is put under the channel's id.
+kind! { ChannelSecret = AlertSecret(_) { 0: Json = SECRET } }
 
 #[cfg(test)]
 mod tests {

@@ -171,7 +171,6 @@ impl Form<bool> for Mark {
 }
 
 /// The attribute of a mark: as short as any.
-#[must_use]
 pub fn mark() -> Attribute {
     Attribute::number(1)
 }

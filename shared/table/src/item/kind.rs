@@ -24,7 +24,7 @@ macro_rules! kind {
             @decode $type, $crate::keys::Key::$key $(($($part),+))?, [$($($part),+)?] { $($fields)+ }
         );
     };
-    (@attributes $type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
+    (@attributes $type:ident { $($field:tt: $form:ty $(= $name:expr)?),+ $(,)? }) => {
         impl $crate::item::Attributes for $type {
             fn attributes(&self) -> Vec<$crate::item::NamedAttribute> {
                 let fields = [$($crate::item::kind::kind!(@named &self.$field, $form $(, $name)?)),+];
@@ -33,7 +33,7 @@ macro_rules! kind {
         }
     };
     (@decode $type:ident, $key:pat, [$($part:ident),*] {
-        $($field:ident: $form:ty $(= $name:expr)?),+ $(,)?
+        $($field:tt: $form:ty $(= $name:expr)?),+ $(,)?
     }) => {
         impl $crate::item::Decode for $type {
             fn decode(

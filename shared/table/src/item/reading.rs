@@ -45,7 +45,6 @@ pub fn from_reading(
 }
 
 /// What a sender says of a device, as the attribute of a reading.
-#[must_use]
 pub fn from_about(about: &About) -> Attribute {
     Attribute::S(serde_json::to_string(about).expect("texts, numbers and flags"))
 }
@@ -73,7 +72,6 @@ impl Decode for Arrival {
 }
 
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
-#[must_use]
 pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
     Attribute::number(expires(at, retention).as_millis() / 1_000)
 }

@@ -60,7 +60,6 @@ pub(super) fn holds(condition: &If, item: Option<&Item>) -> bool {
         If::Holds(path, element) => set_at(item, path).is_some_and(|set| set.contains(element)),
         If::Fewer(path, limit) => set_at(item, path).is_some_and(|set| set.len() < *limit),
         If::Any(conditions) => conditions.iter().any(|condition| holds(condition, item)),
-        If::All(conditions) => conditions.iter().all(|condition| holds(condition, item)),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
 pub(super) fn check_write(write: &Write, layout: Layout) {
     check_key(&write.key());
     write.conditions.iter().for_each(check_condition);
-    let length = condition_length(&write.conditions, " AND ");
+    let length = condition_length(&write.conditions);
     assert!(length <= MAX_EXPRESSION, "a condition of {length} bytes");
 
     match &write.what {
@@ -150,7 +150,7 @@ fn check_condition(condition: &If) {
             let has_order = order(value, value).is_some();
             assert!(*op == Op::Is || has_order, "{op:?} compares no {value:?}");
         }
-        If::Any(conditions) | If::All(conditions) => {
+        If::Any(conditions) => {
             assert!(!conditions.is_empty(), "no condition");
             conditions.iter().for_each(check_condition);
         }
@@ -193,7 +193,7 @@ fn check_filter(query: &ItemQuery) {
         return;
     }
     query.filter.iter().for_each(check_condition);
-    let length = condition_length(&query.filter, " AND ");
+    let length = condition_length(&query.filter);
     assert!(length <= MAX_EXPRESSION, "a filter of {length} bytes");
 
     let keys: Vec<&str> = match query.index {
@@ -216,22 +216,21 @@ fn paths(condition: &If) -> Vec<&Path> {
         | If::Compare(path, ..)
         | If::Holds(path, _)
         | If::Fewer(path, _) => vec![path],
-        If::Any(conditions) | If::All(conditions) => conditions.iter().flat_map(paths).collect(),
+        If::Any(conditions) => conditions.iter().flat_map(paths).collect(),
     }
 }
 
 /// The bytes of conditions as an expression, at most.
-fn condition_length(conditions: &[If], between: &str) -> usize {
+fn condition_length(conditions: &[If]) -> usize {
     let length = |condition: &If| match condition {
         If::Absent(path) => "attribute_not_exists()".len() + path_length(path),
         If::Present(path) => "attribute_exists()".len() + path_length(path),
         If::Compare(path, ..) => path_length(path) + " >= ".len() + PLACEHOLDER,
         If::Holds(path, _) => "contains(, )".len() + path_length(path) + PLACEHOLDER,
         If::Fewer(path, _) => "size() < ".len() + path_length(path) + PLACEHOLDER,
-        If::Any(conditions) => "()".len() + condition_length(conditions, " OR "),
-        If::All(conditions) => "()".len() + condition_length(conditions, " AND "),
+        If::Any(conditions) => "()".len() + condition_length(conditions),
     };
-    let between = between.len() * conditions.len().saturating_sub(1);
+    let between = " AND ".len() * conditions.len().saturating_sub(1);
     conditions.iter().map(length).sum::<usize>() + between
 }
 

@@ -5,30 +5,30 @@ use std::time::Duration;
 
 use crate::{Action, Permission, PutOutcome, StoreError};
 
-type Hits = Box<dyn Fn(Permission) -> bool + Send>;
+pub(super) type Hits = Box<dyn Fn(Permission) -> bool + Send>;
 /// Whether an action on a partition is throttled.
-type Throttles = Box<dyn Fn(Action, &str) -> bool + Send>;
+pub(super) type Throttles = Box<dyn Fn(Action, &str) -> bool + Send>;
 
 /// What goes wrong, in the order in which it was asked for.
 #[derive(Default)]
 pub(super) struct Troubles {
-    waiting: Vec<Waiting>,
-    slow: Vec<Slow>,
-    throttled: Vec<Throttles>,
-    not_stored: Vec<usize>,
+    pub(super) waiting: Vec<Waiting>,
+    pub(super) slow: Vec<Slow>,
+    pub(super) throttled: Vec<Throttles>,
+    pub(super) not_stored: Vec<usize>,
 }
 
 /// A trouble of one request, after so many that it does not meet.
-struct Waiting {
-    hits: Hits,
-    after: usize,
-    trouble: Trouble,
+pub(super) struct Waiting {
+    pub(super) hits: Hits,
+    pub(super) after: usize,
+    pub(super) trouble: Trouble,
 }
 
 /// The time that a query takes for each item.
-struct Slow {
-    hits: Hits,
-    time: Duration,
+pub(super) struct Slow {
+    pub(super) hits: Hits,
+    pub(super) time: Duration,
 }
 
 /// What becomes of a request.
@@ -48,44 +48,8 @@ impl Trouble {
 }
 
 impl Troubles {
-    pub(super) fn fail(
-        &mut self,
-        hits: impl Fn(Permission) -> bool + Send + 'static,
-        after: usize,
-        error: StoreError,
-    ) {
-        let trouble = Trouble::Fail(error);
-        self.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
-    }
-
-    pub(super) fn panic(
-        &mut self,
-        hits: impl Fn(Permission) -> bool + Send + 'static,
-        after: usize,
-        text: &str,
-    ) {
-        let trouble = Trouble::Panic(text.to_owned());
-        self.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
-    }
-
-    pub(super) fn slow_down(
-        &mut self,
-        hits: impl Fn(Permission) -> bool + Send + 'static,
-        time: Duration,
-    ) {
-        self.slow.push(Slow { hits: Box::new(hits), time });
-    }
-
-    pub(super) fn throttle(&mut self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
-        self.throttled.push(Box::new(hits));
-    }
-
     pub(super) fn throttles(&self, action: Action, partition: &str) -> bool {
         self.throttled.iter().any(|hits| hits(action, partition))
-    }
-
-    pub(super) fn leave_not_stored(&mut self, positions: &[usize]) {
-        self.not_stored = positions.to_vec();
     }
 
     /// Counts a request for all that waits for one like it. A request meets one trouble: the next waits for the next.

@@ -1,10 +1,13 @@
-//! What tests ask of a table in memory in words of the domain: what is stored of a kind, and what expires. Asks no port.
+//! What tests ask of a table in memory in words of the domain: what goes wrong, what is stored of a kind, and what expires.
+//! Asks no port.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use domain::{Device, Reading, Timestamp};
 
 use super::MemoryDb;
+use super::troubles::{Slow, Trouble, Troubles, Waiting};
 use crate::item::{self, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
@@ -13,6 +16,56 @@ use crate::{
 };
 
 impl MemoryDb {
+    /// Makes one request fail: so many requests that match pass, the next one fails.
+    pub fn fail(
+        &self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        error: StoreError,
+    ) {
+        self.trouble(hits, after, Trouble::Fail(error));
+    }
+
+    /// Lets a request that `hits` matches panic, after `after` such requests that do not.
+    pub fn panic(
+        &self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        text: &str,
+    ) {
+        self.trouble(hits, after, Trouble::Panic(text.to_owned()));
+    }
+
+    fn trouble(
+        &self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        trouble: Trouble,
+    ) {
+        self.state().troubles.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
+    }
+
+    /// Lets every query that `hits` matches take so long for each item that it visits.
+    pub fn slow_down(&self, hits: impl Fn(Permission) -> bool + Send + 'static, time: Duration) {
+        self.state().troubles.slow.push(Slow { hits: Box::new(hits), time });
+    }
+
+    /// Throttles all requests with an action on a partition that `hits` matches, for as long as their callers have patience.
+    /// Batches of writes pass.
+    pub fn throttle(&self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
+        self.state().troubles.throttled.push(Box::new(hits));
+    }
+
+    /// Leaves the items at these positions of the next [`put_all`](crate::db::Db::put_all) without storing them.
+    pub fn leave_not_stored(&self, positions: &[usize]) {
+        self.state().troubles.not_stored = positions.to_vec();
+    }
+
+    /// Lets nothing fail, panic or be slow any more.
+    pub fn end_troubles(&self) {
+        self.state().troubles = Troubles::default();
+    }
+
     /// Lets the next requests fail with these errors, one each.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
         self.fail_after(0, errors);

@@ -4,8 +4,8 @@ use domain::{ChannelId, Order, Timestamp};
 
 use super::read;
 use crate::db::{
-    Db, If, ItemQuery, Keys, Write, WriteOutcome, absent, add, delete, present, put, remove, set,
-    still, update,
+    Db, If, ItemQuery, Write, WriteOutcome, absent, add, delete, present, put, remove, set, still,
+    update,
 };
 use crate::item::attribute::{ATTEMPTS, LEASE, NEXT, STORM};
 use crate::item::{self, Attribute, Kind as _};
@@ -15,14 +15,12 @@ use crate::{ListPage, Patterns, StoreResult, ToldMessage, ToldQuery, WaitingKey,
 impl<D: Db> Patterns<'_, D> {
     /// A page of the messages of a range, newest first.
     pub async fn told_messages(self, query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>> {
-        let (first, last) = keys::told_in(query.range);
         let start = query.after.clone().map(|after| item::key(&Key::AlertTold(after)));
         let range = ItemQuery {
-            keys: Keys::between(first, last),
             order: Order::Descending,
             start,
             consistent: false,
-            ..ItemQuery::of(ALERT_TOLD)
+            ..ItemQuery::of(ALERT_TOLD).between(keys::told_in(query.range))
         };
         let is_asked = |message: &ToldMessage| {
             query.rule.as_ref().is_none_or(|rule| message.alert.rule == *rule)
@@ -37,11 +35,9 @@ impl<D: Db> Patterns<'_, D> {
         after: Option<&WaitingKey>,
         limit: usize,
     ) -> StoreResult<ListPage<WaitingMessage>> {
-        let (first, last) = keys::waiting_of(channel);
         let range = ItemQuery {
-            keys: Keys::between(first, last),
             start: after.map(|after| item::key(&Key::AlertWaiting(after.clone()))),
-            ..ItemQuery::of(ALERT_WAITING)
+            ..ItemQuery::of(ALERT_WAITING).between(keys::waiting_of(channel))
         };
         self.alert_page(range, limit, |_| true).await
     }

@@ -5,7 +5,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::expected;
 use crate::db::{
-    Db, If, ItemQuery, Keys, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
+    Db, If, ItemQuery, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
 };
 use crate::item::attribute::{AFTER, SINCE, TOUCH};
 use crate::item::{self, Attribute, Kind as _};
@@ -58,12 +58,10 @@ impl<D: Db> Patterns<'_, D> {
         after: Option<&Rechecked>,
         limit: usize,
     ) -> StoreResult<ListPage<Recheck>> {
-        let (first, last) = keys::all_ids();
         let range = ItemQuery {
-            keys: Keys::between(first, last),
             start: after.map(|after| item::key(&Key::AlertRecheck(after.clone()))),
             consistent: false,
-            ..ItemQuery::of(ALERT_RECHECKS)
+            ..ItemQuery::of(ALERT_RECHECKS).between(keys::all_ids())
         };
         self.alert_page(range, limit, |_| true).await
     }

@@ -5,7 +5,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::expected;
 use super::range::UNLIMITED;
-use crate::db::{Db, ItemQuery, Keys, above, any, at_most, check, delete, is, put};
+use crate::db::{Db, ItemQuery, above, any, at_most, check, delete, is, put};
 use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_STATES, Key};
@@ -122,6 +122,6 @@ impl<D: Db> Patterns<'_, D> {
 
 /// The states of a rule, or all.
 fn states(rule: Option<&RuleId>) -> ItemQuery {
-    let (first, last) = rule.map_or_else(keys::all_ids, keys::alert_states_of);
-    ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(ALERT_STATES) }
+    let states = rule.map_or_else(keys::all_ids, keys::alert_states_of);
+    ItemQuery::of(ALERT_STATES).between(states)
 }

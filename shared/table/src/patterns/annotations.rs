@@ -2,21 +2,20 @@
 
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
 
-use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace_all, upsert};
+use crate::db::{Db, ItemQuery, WriteOutcome, delete, is, replace_all, upsert};
 use crate::item::attribute::ABOUT;
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
-use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Patterns, StoreResult};
+use crate::{AnnotationQuery, Belonging, ItemKey, Page, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
     /// A page of annotations. Consistent, because a person looks at what they have just set.
-    pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<AnnotationPage> {
+    pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<Page<Annotation>> {
         let after = query.after.clone().map(Key::Annotation);
         let start = after.map(|after| item::key(&after));
         let range = ItemQuery { start, ..all_in(query.range) };
         let wants = |annotation: &Annotation| query.wants(annotation);
-        let page = self.range(range, query.limit, wants, |_| 0).await?;
-        Ok(AnnotationPage { annotations: page.items, has_more: page.has_more })
+        self.range(range, query.limit, wants, |_| 0).await
     }
 
     /// Keeps an annotation; it replaces the one of the same id.
@@ -51,6 +50,5 @@ impl<D: Db> Patterns<'_, D> {
 
 /// The annotations that may overlap a range, one after the other.
 fn all_in(range: TimeRange) -> ItemQuery {
-    let (first, last) = keys::annotations_in(range);
-    ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(keys::ANNOTATIONS) }
+    ItemQuery::of(keys::ANNOTATIONS).between(keys::annotations_in(range))
 }

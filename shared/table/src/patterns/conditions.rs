@@ -11,8 +11,7 @@ use crate::item::{self, Attribute, Attributes as _, Decode as _, Item, with_key}
 use crate::keys::{self, Key};
 use crate::layout::CONDITIONS_INDEX;
 use crate::{
-    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Indexing, Patterns, StoreResult,
-    StoredSchema,
+    ConditionsQuery, Expected, IndexedQuarter, Indexing, Page, Patterns, StoreResult, StoredSchema,
 };
 
 /// Whether the table has the index by conditions: its layout says so.
@@ -60,7 +59,7 @@ impl<D: Db> Patterns<'_, D> {
     pub async fn indexed_quarters(
         self,
         asked: &ConditionsQuery<'_>,
-    ) -> StoreResult<ConditionsPage> {
+    ) -> StoreResult<Page<IndexedQuarter>> {
         let month = keys::conditions_month(asked.device, asked.month);
         let [first, last] = [asked.first, asked.last].map(|address| Attribute::B(address.to_vec()));
         let query = ItemQuery {
@@ -70,12 +69,12 @@ impl<D: Db> Patterns<'_, D> {
             ..ItemQuery::of_index(&CONDITIONS_INDEX, month)
         };
 
-        let mut found = Vec::new();
+        let mut items = Vec::new();
         let mut each = |attributes: &mut dyn Iterator<Item = _>| {
-            found.extend(IndexedQuarter::decode(attributes));
+            items.extend(IndexedQuarter::decode(attributes));
         };
         let next = self.db.query(&query, self.invocation, &mut each).await?;
-        Ok(ConditionsPage { found, has_more: next.is_some() })
+        Ok(Page { items, has_more: next.is_some() })
     }
 }
 

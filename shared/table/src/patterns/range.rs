@@ -2,19 +2,13 @@
 
 use crate::db::{Db, ItemQuery};
 use crate::item::{Attribute, Decode};
-use crate::{Patterns, StoreResult};
+use crate::{Page, Patterns, StoreResult};
 
 /// How large the items of a page grow, about; an answer of Lambda holds no more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
 
 /// A limit that no range reaches.
 pub(super) const UNLIMITED: usize = usize::MAX - 1;
-
-/// Items of a range, in its order, and whether there are more.
-pub(super) struct RangePage<T> {
-    pub(super) items: Vec<T>,
-    pub(super) has_more: bool,
-}
 
 impl<D: Db> Patterns<'_, D> {
     /// Follows the pages of a query until `limit` items that `keep` wants are found, or as many bytes as an answer
@@ -26,7 +20,7 @@ impl<D: Db> Patterns<'_, D> {
         limit: usize,
         keep: impl Fn(&T) -> bool + Send + Sync,
         size: impl Fn(&T) -> usize + Send + Sync,
-    ) -> StoreResult<RangePage<T>> {
+    ) -> StoreResult<Page<T>> {
         let mut items = Vec::new();
         let mut bytes = 0;
         let mut skipped = 0;
@@ -55,6 +49,6 @@ impl<D: Db> Patterns<'_, D> {
 
         let has_more = items.len() > limit || query.start.is_some();
         items.truncate(limit);
-        Ok(RangePage { items, has_more })
+        Ok(Page { items, has_more })
     }
 }

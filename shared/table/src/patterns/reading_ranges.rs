@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::range::RangePage;
-use crate::db::{Db, ItemQuery, Keys};
+use crate::db::{Db, ItemQuery};
 use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
@@ -20,8 +19,12 @@ pub fn has_room_index(db: &impl Db) -> bool {
 
 impl<D: Db> Patterns<'_, D> {
     /// A page of one device's readings.
-    pub async fn device_readings(self, device: &DeviceId, query: &RangeQuery) -> StoreResult<Page> {
-        self.readings(of_device(device, query), query.limit, |_| true).await
+    pub async fn device_readings(
+        self,
+        device: &DeviceId,
+        query: &RangeQuery,
+    ) -> StoreResult<Page<Reading>> {
+        self.range(of_device(device, query), query.limit, |_| true, bytes).await
     }
 
     /// A page of one room's readings. `devices` are asked where the table has no index by room.
@@ -30,21 +33,11 @@ impl<D: Db> Patterns<'_, D> {
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-    ) -> StoreResult<Page> {
+    ) -> StoreResult<Page<Reading>> {
         if has_room_index(self.db) {
-            return self.readings(of_room(room, query), query.limit, |_| true).await;
+            return self.range(of_room(room, query), query.limit, |_| true, bytes).await;
         }
         self.merged_readings(room, devices, query).await
-    }
-
-    async fn readings(
-        self,
-        query: ItemQuery,
-        limit: usize,
-        keep: impl Fn(&Reading) -> bool + Send + Sync,
-    ) -> StoreResult<Page> {
-        let RangePage { items: readings, has_more } = self.range(query, limit, keep, bytes).await?;
-        Ok(Page { readings, has_more })
     }
 
     /// A room's range without the index: its devices, merged.
@@ -56,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-    ) -> StoreResult<Page> {
+    ) -> StoreResult<Page<Reading>> {
         let in_room = |reading: &Reading| reading.room.as_ref() == Some(room);
         let share = (query.limit + 1) * 5 / 4 / devices.len().max(1) + 2;
         let share = share.min(query.limit + 1);
@@ -70,7 +63,7 @@ impl<D: Db> Patterns<'_, D> {
             let asked: Vec<_> = waiting
                 .map(|lane| async {
                     let readings = of_device(lane.device, &lane.query);
-                    Ok(lane.take(self.readings(readings, lane.query.limit, in_room).await?))
+                    Ok(lane.take(self.range(readings, lane.query.limit, in_room, bytes).await?))
                 })
                 .collect();
             if asked.is_empty() {
@@ -85,28 +78,25 @@ impl<D: Db> Patterns<'_, D> {
 
         let has_more = merged.len() > query.limit;
         merged.truncate(query.limit);
-        Ok(Page { readings: merged, has_more })
+        Ok(Page { items: merged, has_more })
     }
 }
 
 /// The readings of a device, in its partition.
 fn of_device(device: &DeviceId, query: &RangeQuery) -> ItemQuery {
-    let (first, last) = keys::reading_range(query.range);
     let after = query.after.as_ref();
     ItemQuery {
-        keys: Keys::between(first, last),
         order: query.order,
         start: after.map(|after| item::key(&Key::Reading(device.clone(), after.at))),
         consistent: query.consistent,
         ..ItemQuery::of(device.to_string())
     }
+    .between(keys::reading_range(query.range))
 }
 
 /// The readings of a room, in its partition of the index by room.
 fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
-    let (first, last) = keys::reading_range(query.range);
     ItemQuery {
-        keys: Keys::between(first, last),
         order: query.order,
         start: query.after.as_ref().map(|after| {
             let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
@@ -115,6 +105,7 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
         }),
         ..ItemQuery::of_index(&ROOM_INDEX, room.to_string())
     }
+    .between(keys::reading_range(query.range))
 }
 
 /// How many devices of a room are asked at once.
@@ -147,11 +138,11 @@ impl<'a> Lane<'a> {
         !self.is_done && last.is_none_or(is_before)
     }
 
-    fn take(&mut self, page: Page) -> Vec<Reading> {
+    fn take(&mut self, page: Page<Reading>) -> Vec<Reading> {
         self.is_done = !page.has_more;
-        self.query.after = page.readings.last().map(ReadingKey::of).or(self.query.after.take());
+        self.query.after = page.items.last().map(ReadingKey::of).or(self.query.after.take());
         self.query.limit *= 2;
-        page.readings
+        page.items
     }
 }
 

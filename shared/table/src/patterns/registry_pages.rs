@@ -126,13 +126,13 @@ impl<D: Db> Patterns<'_, D> {
         }
 
         let mut listing = Listing::default();
-        for (first, last) in keys::devices_of_room(after) {
-            let mut next = Some(first);
+        for range in keys::devices_of_room(after) {
+            let mut next = Some(range.start().clone());
             while listing.found.len() <= limit
                 && let Some(from) = next
             {
-                let keys = Keys::between(from, last.clone());
-                let query = ItemQuery { keys, ..ItemQuery::of_index(&ROOM_INDEX, room.as_str()) };
+                let query = ItemQuery::of_index(&ROOM_INDEX, room.as_str())
+                    .between(from..=range.end().clone());
                 let left = limit.saturating_add(1) - listing.found.len();
                 next = self.segment(query, left, |attributes| listing.add(attributes)).await?;
             }

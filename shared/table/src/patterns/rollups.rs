@@ -6,7 +6,7 @@ use domain::{DeviceId, LocalDate, Order, TimeRange};
 
 use super::expected;
 use super::range::UNLIMITED;
-use crate::db::{Db, ItemQuery, Keys, Op, absent_or, at_most, put};
+use crate::db::{Db, ItemQuery, Op, absent_or, at_most, put};
 use crate::item::attribute::{CONDITIONS_VERSION, SETTINGS};
 use crate::item::{Attribute, Decode, Kind as _};
 use crate::keys::{self, Key};
@@ -25,9 +25,8 @@ impl<D: Db> Patterns<'_, D> {
         range: TimeRange,
         consistent: bool,
     ) -> StoreResult<Vec<StoredRollup>> {
-        let (first, last) = keys::quarter_range(range);
-        let keys = Keys::between(first, last);
-        self.all(ItemQuery { keys, consistent, ..ItemQuery::of(keys::rollup_pk(device)) }).await
+        let rollups = ItemQuery::of(keys::rollup_pk(device)).between(keys::quarter_range(range));
+        self.all(ItemQuery { consistent, ..rollups }).await
     }
 
     /// The rollups of days, both inside.
@@ -38,12 +37,11 @@ impl<D: Db> Patterns<'_, D> {
         order: Order,
         limit: usize,
     ) -> StoreResult<Vec<StoredRollup>> {
-        let (first, last) = keys::day_range(*dates.start(), *dates.end());
         let query = ItemQuery {
-            keys: Keys::between(first, last),
             order,
             consistent: false,
             ..ItemQuery::of(keys::rollup_pk(device))
+                .between(keys::day_range(*dates.start(), *dates.end()))
         };
         Ok(self.range(query, limit.min(UNLIMITED), |_| true, |_| 0).await?.items)
     }
@@ -54,9 +52,7 @@ impl<D: Db> Patterns<'_, D> {
         device: &DeviceId,
         range: TimeRange,
     ) -> StoreResult<Vec<StoredReading>> {
-        let (first, last) = keys::reading_range(range);
-        let keys = Keys::between(first, last);
-        self.all(ItemQuery { keys, ..ItemQuery::of(device.to_string()) }).await
+        self.all(ItemQuery::of(device.to_string()).between(keys::reading_range(range))).await
     }
 
     /// Puts a rollup in the place of the expected one, which newer settings have not folded, or a newer schema placed.

@@ -8,13 +8,13 @@ use futures_util::future::try_join_all;
 
 use super::device_write::is_still;
 use super::expected;
-use crate::db::{Db, ItemQuery, Keys, check, is, present, put, set, update, upsert};
+use crate::db::{Db, ItemQuery, check, is, present, put, set, update, upsert};
 use crate::item::attribute::{DONE, RUN, VERSION};
 use crate::item::{self, Attribute, Item};
 use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
 use crate::layout::ATTRIBUTE_INDEX;
 use crate::{
-    Companion, Expected, ItemKey, MAX_CACHED_ENTRIES, Patterns, SearchHit, SearchPage, SearchQuery,
+    Companion, Expected, ItemKey, MAX_CACHED_ENTRIES, Page, Patterns, SearchHit, SearchQuery,
     StoreError, StoreResult, entry_companions,
 };
 
@@ -34,36 +34,32 @@ impl<D: Db> Patterns<'_, D> {
     }
 
     /// Some entries of the index, of every partition of a subject at once.
-    pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<SearchPage> {
+    pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>> {
         let after = query.after.map(SearchHit::place);
-        let (first, last) = search_range(query.range, after.as_deref());
-        if first > last {
-            return Ok(SearchPage::default());
+        let range = search_range(query.range, after.as_deref());
+        if range.is_empty() {
+            return Ok(Page::default());
         }
 
-        let keys = Keys::between(first, last);
         let pages = self.db.layout().shards.all().map(|shard| {
             let partition = shard.of_name(query.subject.as_str());
-            let entries = ItemQuery {
-                keys: keys.clone(),
-                ..ItemQuery::of_index(&ATTRIBUTE_INDEX, partition)
-            };
+            let entries = ItemQuery::of_index(&ATTRIBUTE_INDEX, partition).between(range.clone());
             self.entries(entries, query.limit)
         });
         let pages = try_join_all(pages).await?;
 
         let mut has_more = pages.iter().any(|page| page.has_more);
         let mut hits: Vec<(String, SearchHit)> =
-            pages.into_iter().flat_map(|page| page.hits).map(|hit| (hit.place(), hit)).collect();
+            pages.into_iter().flat_map(|page| page.items).map(|hit| (hit.place(), hit)).collect();
         hits.sort_by(|(a, _), (b, _)| a.cmp(b));
         has_more |= hits.len() > query.limit;
         // A partition that has more holds at least as many as are asked for, so nothing is passed over.
         hits.truncate(query.limit);
-        Ok(SearchPage { hits: hits.into_iter().map(|(_, hit)| hit).collect(), has_more })
+        Ok(Page { items: hits.into_iter().map(|(_, hit)| hit).collect(), has_more })
     }
 
     /// At most `limit` entries of one partition.
-    async fn entries(self, mut query: ItemQuery, limit: usize) -> StoreResult<SearchPage> {
+    async fn entries(self, mut query: ItemQuery, limit: usize) -> StoreResult<Page<SearchHit>> {
         let mut hits = Vec::new();
         loop {
             query.limit = Some(limit - hits.len());
@@ -72,7 +68,7 @@ impl<D: Db> Patterns<'_, D> {
             };
             query.start = self.db.query(&query, self.invocation, &mut each).await?;
             if query.start.is_none() || hits.len() >= limit {
-                return Ok(SearchPage { hits, has_more: query.start.is_some() });
+                return Ok(Page { items: hits, has_more: query.start.is_some() });
             }
         }
     }

@@ -5,21 +5,24 @@ use std::ops::RangeInclusive;
 use domain::{DeviceId, DeviceStay, Month, RoomId};
 
 use super::expected;
-use super::range::RangePage;
-use crate::db::{Db, ItemQuery, Keys, put};
+use crate::db::{Db, ItemQuery, put};
 use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
-use crate::{Expected, Patterns, RoomVisit, StayPage, StayQuery, StoreResult};
+use crate::{Expected, Page, Patterns, RoomVisit, StayQuery, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
     /// A page of a device's stays.
-    pub async fn stays_of(self, device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage> {
+    pub async fn stays_of(
+        self,
+        device: &DeviceId,
+        query: &StayQuery,
+    ) -> StoreResult<Page<DeviceStay>> {
         let after = query.after.as_ref().map(|after| Key::StayOf(device.clone(), after.since));
         self.stays(keys::stays_of_pk(device), after, query).await
     }
 
     /// A page of the stays in a room.
-    pub async fn stays_in(self, room: &RoomId, query: &StayQuery) -> StoreResult<StayPage> {
+    pub async fn stays_in(self, room: &RoomId, query: &StayQuery) -> StoreResult<Page<DeviceStay>> {
         let after = query.after.as_ref();
         let after = after.map(|after| Key::StayIn(room.clone(), after.since, after.device.clone()));
         self.stays(keys::stays_in_pk(room), after, query).await
@@ -31,17 +34,13 @@ impl<D: Db> Patterns<'_, D> {
         partition: String,
         after: Option<Key>,
         query: &StayQuery,
-    ) -> StoreResult<StayPage> {
-        let (first, last) = keys::stays_begun_before_end(query.range);
+    ) -> StoreResult<Page<DeviceStay>> {
         let stays = ItemQuery {
-            keys: Keys::between(first, last),
             start: after.as_ref().map(item::key),
-            ..ItemQuery::of(partition)
+            ..ItemQuery::of(partition).between(keys::stays_begun_before_end(query.range))
         };
         let is_asked_for = |of: &DeviceStay| of.stay.overlaps(query.range);
-        let page = self.range(stays, query.limit, is_asked_for, |_| 0).await?;
-        let RangePage { items: stays, has_more } = page;
-        Ok(StayPage { stays, has_more })
+        self.range(stays, query.limit, is_asked_for, |_| 0).await
     }
 
     /// What is noted of a device in a room.
@@ -66,11 +65,9 @@ impl<D: Db> Patterns<'_, D> {
         months: RangeInclusive<Month>,
         limit: usize,
     ) -> StoreResult<Vec<RoomVisit>> {
-        let (first, last) = keys::all_ids();
         let query = ItemQuery {
-            keys: Keys::between(first, last),
             consistent: false,
-            ..ItemQuery::of(keys::seen_in_pk(room))
+            ..ItemQuery::of(keys::seen_in_pk(room)).between(keys::all_ids())
         };
         let overlaps = |seen: &RoomVisit| seen.overlaps(&months);
         Ok(self.range(query, limit, overlaps, |_| 0).await?.items)

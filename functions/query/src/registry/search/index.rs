@@ -8,7 +8,7 @@ use api::Problem;
 use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
 use runtime::http::Call;
-use table::{SearchHit, SearchPage, SearchQuery, StoreError};
+use table::{Page, SearchHit, SearchQuery, StoreError};
 
 use super::newest::{MAX_DEVICES, NewestValues};
 use super::question::{Found, Plan, Search, not_indexed, unanswerable};
@@ -112,7 +112,7 @@ async fn candidates(
     while found.has_more && hits_read < MAX_HITS && found.devices.len() <= limit {
         let query =
             SearchQuery { subject, range: &range, after: found.behind.as_ref(), limit: HITS };
-        let SearchPage { hits, has_more } = call.session.search(&query).await?;
+        let Page { items: hits, has_more } = call.session.search(&query).await?;
         hits_read += hits.len();
         found.has_more = has_more;
         found.behind = hits.last().cloned().or(found.behind);
@@ -154,7 +154,7 @@ async fn known_attributes(
         let query =
             SearchQuery { subject: &subject, range: &SearchRange::All, after: None, limit: 1 };
         let page = call.session.search(&query).await?;
-        Ok::<_, StoreError>((!page.hits.is_empty()).then(|| name.clone()))
+        Ok::<_, StoreError>((!page.items.is_empty()).then(|| name.clone()))
     });
     let found = try_join_all(asked).await?;
     Ok(found.into_iter().flatten().collect())
@@ -185,12 +185,12 @@ async fn driver<'c>(
         call.session.search(&query).await
     });
     let pages = try_join_all(pages).await?;
-    let size = |(condition, page): &(&&'c SearchCondition, SearchPage)| {
+    let size = |(condition, page): &(&&'c SearchCondition, Page<SearchHit>)| {
         let is_exact = matches!(condition.test, SearchTest::Equals(_));
-        (page.has_more, page.has_more && !is_exact, page.hits.len())
+        (page.has_more, page.has_more && !is_exact, page.items.len())
     };
     let (condition, page) = own.iter().zip(pages).min_by_key(size).expect("there is one");
-    Ok(Driver { condition, after: None, estimated: estimate(page.hits.len()) })
+    Ok(Driver { condition, after: None, estimated: estimate(page.items.len()) })
 }
 
 /// A unit for each device that is read, and half a unit for the entries.
