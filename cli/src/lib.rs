@@ -96,7 +96,6 @@ enum Command {
 }
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     run_in(Builder::new_multi_thread(), Cli::parse())
 }

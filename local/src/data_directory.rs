@@ -46,7 +46,6 @@ impl DataDirectory {
     }
 
     /// The settings with which a store reaches the table.
-    #[must_use]
     pub const fn store_config(&self) -> &StoreConfig {
         match &self.0 {
             Inner::Running(api) => api.store_config(),
@@ -55,7 +54,6 @@ impl DataDirectory {
     }
 
     /// Returns the way for many rollups at once; `None` if another process has the data open.
-    #[must_use]
     pub fn bulk(&self) -> Option<Bulk> {
         match &self.0 {
             Inner::Running(_) => None,

@@ -177,7 +177,6 @@ impl Engine {
     }
 
     /// How a store reaches the table.
-    #[must_use]
     pub fn store_config(&self) -> StoreConfig {
         store_config(self.endpoint.clone(), self.key.clone())
     }

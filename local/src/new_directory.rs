@@ -18,7 +18,6 @@ pub struct NewDirectory {
 
 impl NewDirectory {
     /// Looks at a directory before it is opened; `None` if it has data, or is a file.
-    #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         if engine::has_files(path) || (path.exists() && !path.is_dir()) {
             return None;

@@ -14,7 +14,6 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
 
 /// Returns options that open a file for writing. A file that they create is its owner's alone, whatever
 /// the process's umask is; an existing file keeps its mode.
-#[must_use]
 pub fn options() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]

@@ -267,37 +267,31 @@ impl System {
     }
 
     /// Returns the API's address on this machine, without a slash at its end; empty if it does not listen.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns the address at which only readings are stored, if it is another one.
-    #[must_use]
     pub fn ingest_url(&self) -> Option<&str> {
         self.ingest_url.as_deref()
     }
 
     /// Returns the engine's address, for any `DynamoDB` client.
-    #[must_use]
     pub fn engine_endpoint(&self) -> &str {
         self.engine.endpoint()
     }
 
     /// Returns the path of the file that holds the table.
-    #[must_use]
     pub fn data_file(&self) -> &std::path::Path {
         self.engine.file()
     }
 
     /// Returns the settings with which a store reaches the table.
-    #[must_use]
     pub const fn store_config(&self) -> &StoreConfig {
         &self.store
     }
 
     /// Returns the name of the time zone of the days by which readings are rolled up: that of the first start.
-    #[must_use]
     pub fn time_zone(&self) -> &str {
         &self.time_zone
     }
@@ -321,7 +315,6 @@ impl System {
     }
 
     /// Returns the way for many rollups at once. It must be gone before the system ends.
-    #[must_use]
     pub fn bulk(&self) -> Bulk {
         Bulk::of(self.engine.load())
     }
@@ -389,7 +382,6 @@ impl System {
     }
 
     /// Returns the records and messages that no function could process, oldest first.
-    #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.dead_letters.all()
     }
@@ -482,7 +474,7 @@ mod tests {
             let data = Data::Dir(directory.path().to_owned());
             let listens = false;
             let options =
-                Options { data, conditions_index, attribute_index, listens, ..Options::default() };
+                Options { data, listens, conditions_index, attribute_index, ..Options::default() };
             let system = Box::pin(System::start(options)).await.unwrap();
             let has_conditions = system.engine.has_index(&CONDITIONS_INDEX).unwrap();
             let store = DynamoStore::connect(system.store_config(), Layout::default());

@@ -48,13 +48,11 @@ impl TableApi {
     }
 
     /// Returns the settings with which a store reaches the table.
-    #[must_use]
     pub const fn store_config(&self) -> &StoreConfig {
         &self.store
     }
 
     /// Returns how many read units a second the table has, if they are bounded.
-    #[must_use]
     pub const fn max_read_units(&self) -> Option<u32> {
         self.max_read_units
     }

@@ -113,7 +113,6 @@ impl TableDefinition {
     }
 
     /// How the table is laid out.
-    #[must_use]
     pub fn layout(&self) -> Layout {
         let has = |index: &layout::Index| {
             self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
@@ -129,7 +128,6 @@ impl TableDefinition {
     /// Writes the body of the `CreateTable` request for the name `table`.
     ///
     /// The table is without a limit, whatever the template says: no engine on this machine is paid for.
-    #[must_use]
     pub fn create_request(&self, table: &str) -> Value {
         let mut request = json!({
             "TableName": table,
@@ -148,7 +146,6 @@ impl TableDefinition {
     }
 
     /// Writes the body of the `UpdateTable` request that makes or removes an index of the table called `table`.
-    #[must_use]
     pub fn index_request(&self, table: &str, index: &layout::Index, is_made: bool) -> Value {
         let defined = self.global_secondary_indexes.iter().find(|it| it.index_name == index.name);
         let change = match defined.filter(|_| is_made) {
@@ -163,7 +160,6 @@ impl TableDefinition {
     }
 
     /// Writes the body of the `UpdateTimeToLive` request for the name `table`.
-    #[must_use]
     pub fn expiry_request(&self, table: &str) -> Value {
         json!({"TableName": table, "TimeToLiveSpecification": self.time_to_live_specification})
     }

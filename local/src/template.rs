@@ -36,7 +36,6 @@ impl Template {
     }
 
     /// Returns the whole template with nothing evaluated; `!Ref X` is `{"Ref": "X"}`.
-    #[must_use]
     pub const fn source(&self) -> &Value {
         &self.0
     }

@@ -41,7 +41,6 @@ pub struct Carrier {
 
 impl Carrier {
     /// A carrier of both.
-    #[must_use]
     pub fn new(http: impl SendRequest + 'static, email: impl PublishEmail + 'static) -> Self {
         Self { http: Arc::new(http), email: Arc::new(email) }
     }

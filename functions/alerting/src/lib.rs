@@ -58,7 +58,6 @@ pub struct Alerting<S, C> {
 
 impl<S: Store, C: Clock> Alerting<S, C> {
     /// The function on a table.
-    #[must_use]
     pub fn new(
         store: S,
         carrier: Carrier,

@@ -22,7 +22,6 @@ pub struct Sns<C> {
 
 impl<C: Clock> Sns<C> {
     /// A client; nothing is sent yet.
-    #[must_use]
     pub fn connect(config: &ServiceConfig, clock: C) -> Self {
         Self { service: Service::connect("sns", config, TIMEOUT), clock }
     }

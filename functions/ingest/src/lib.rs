@@ -56,7 +56,6 @@ pub struct Ingest<S, C> {
 
 impl<S: Store, C: Clock> Ingest<S, C> {
     /// The function on a table.
-    #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone())

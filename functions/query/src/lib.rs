@@ -117,7 +117,6 @@ pub struct Query<S, C> {
 
 impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
-    #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let Settings {
             registry_max_age,

@@ -50,7 +50,6 @@ struct RegistryWriter<'a, S, C> {
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     /// The function on a table; what it can never apply goes to `dead_letters`.
-    #[must_use]
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
         Self { stream, store, judging: Judging::new(), clock, hint: NoHint }
@@ -59,7 +58,6 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     /// The same function, which asks by `hint` that messages are sent as soon as they wait.
-    #[must_use]
     pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
         let Self { stream, store, judging, clock, .. } = self;
         Registry { stream, store, judging, clock, hint }

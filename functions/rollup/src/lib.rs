@@ -55,7 +55,6 @@ pub struct Rollup<S, W, Q, C> {
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
     /// The function on a table. A bucket that cannot be folded goes to `work_queue`, a record that names
     /// none to `dead_letters`.
-    #[must_use]
     pub fn new(
         store: S,
         work_queue: W,

@@ -49,13 +49,11 @@ impl Answer {
     /// Whether the request may have arrived though it failed: a proxy between has no answer, or no whole one.
     ///
     /// Source: <https://www.rfc-editor.org/rfc/rfc9110#section-15.6.3> and the section of 504 behind it.
-    #[must_use]
     pub const fn may_have_arrived(&self) -> bool {
         matches!(self.status, 502 | 504)
     }
 
     /// What follows from the answer, which came at `now`.
-    #[must_use]
     pub fn verdict(&self, now: Timestamp) -> Verdict {
         let retry_after = self.pause(now);
         match self.status {
@@ -66,7 +64,6 @@ impl Answer {
     }
 
     /// The answer in a sentence that people may see: nothing of the request is in it.
-    #[must_use]
     pub fn reason(&self, request: &Request) -> String {
         let (maker, status) = (request.maker(), self.status);
         if (300..=399).contains(&status) {

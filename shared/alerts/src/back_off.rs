@@ -16,7 +16,6 @@ const MAX_ATTEMPTS: u32 = 40;
 /// is given up, a day after the first attempt.
 ///
 /// A server may ask for a longer pause, up to an hour: after a day the message would be lost.
-#[must_use]
 pub fn next_attempt(
     first: Timestamp,
     attempts: u32,

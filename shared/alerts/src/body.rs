@@ -212,7 +212,6 @@ fn digest(text: &str) -> String {
 
 impl Request {
     /// The request that says that the system is alive: most services of heartbeats want a `GET`.
-    #[must_use]
     pub fn heartbeat(address: &Url) -> Self {
         let request = Self::new("the heartbeat", "address", address.clone(), String::new());
         Self { method: "GET", headers: Vec::new(), ..request }
@@ -244,43 +243,36 @@ impl Request {
     }
 
     /// Who answers, as a text names it.
-    #[must_use]
     pub const fn maker(&self) -> &'static str {
         self.maker
     }
 
     /// The member of the channel that the address comes from.
-    #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field
     }
 
     /// The method.
-    #[must_use]
     pub const fn method(&self) -> &'static str {
         self.method
     }
 
     /// The address.
-    #[must_use]
     pub const fn uri(&self) -> &Uri {
         self.url.uri()
     }
 
     /// The headers.
-    #[must_use]
     pub fn headers(&self) -> &[(&'static str, String)] {
         &self.headers
     }
 
     /// The body.
-    #[must_use]
     pub fn body(&self) -> &str {
         &self.body
     }
 
     /// Whether a text of the server repeats something secret: servers like to name the path that they do not know.
-    #[must_use]
     pub fn is_part_of(&self, text: &str) -> bool {
         /// A shorter part of a path is a word rather than a password.
         const SHORTEST: usize = 6;

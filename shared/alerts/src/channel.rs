@@ -71,7 +71,6 @@ impl Channel {
     }
 
     /// The channel as [`from_json`](Self::from_json) reads it, without its secret.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut members = json!({ "kind": self.kind.name, "name": self.name });
         if let Some(quiet_hours) = self.quiet_hours {

@@ -70,7 +70,6 @@ impl ChannelKind {
     }
 
     /// The kind that is written so.
-    #[must_use]
     pub fn of(text: &str) -> Option<&'static Self> {
         CHANNEL_KINDS.iter().find(|kind| kind.name == text).copied()
     }

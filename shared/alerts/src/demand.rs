@@ -32,7 +32,6 @@ pub struct Projection {
 
 impl RunningPeriod {
     /// The projection; `None` in the first three minutes and once the period is over.
-    #[must_use]
     pub fn project(&self, now: Timestamp) -> Option<Projection> {
         let (from, to) = (self.range.from(), self.range.to());
         if now.since(from) < RECENT || now >= to {

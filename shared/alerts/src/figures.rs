@@ -48,7 +48,6 @@ impl FigureState {
     ///
     /// After an edit, periods within the new limit can be sent later; periods beyond the limit are not sent twice. With
     /// other periods all are forgotten.
-    #[must_use]
     pub fn judge<'a>(
         &self,
         rule: &Rule,

@@ -118,7 +118,6 @@ pub struct Patience<'a> {
 
 impl Patience<'_> {
     /// When a device is silent whose newest reading is of `seen`.
-    #[must_use]
     pub fn ends(self, seen: Timestamp) -> Timestamp {
         self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
             let is_touched = pause.from() <= end && pause.to() > seen;

@@ -252,7 +252,6 @@ impl Rule {
     }
 
     /// The rule as [`from_json`](Self::from_json) reads it.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut members = json!({
             "name": self.name,

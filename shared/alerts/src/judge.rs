@@ -35,7 +35,6 @@ pub struct Judgement {
 
 /// Judges readings. A rule that is off or pauses has a state and tells nothing; what is true at its end is told
 /// then.
-#[must_use]
 pub fn fold_episodes(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -104,7 +103,6 @@ pub fn fold_episodes(
 }
 
 /// The message that ends an alert because its rule watches something else now.
-#[must_use]
 pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     Message {
         number: next_number(state.number, now),
@@ -123,7 +121,6 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 /// There is no state to change, and every value is within the clearing limit: a value between the limits could keep
 /// a state that an earlier reading makes. What is older than a day is history: a gateway that was offline for hours may
 /// have a breach that lasts.
-#[must_use]
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,

@@ -21,31 +21,26 @@ pub struct LinkKey(String);
 
 impl LinkKey {
     /// The key of random bytes.
-    #[must_use]
     pub fn new(random: [u8; BYTES]) -> Self {
         Self(URL_SAFE_NO_PAD.encode(random))
     }
 
     /// The key that a client sends or the table has, whatever it is.
-    #[must_use]
     pub const fn of(text: String) -> Self {
         Self(text)
     }
 
     /// The key as it is stored with a message.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// What the state holds of it.
-    #[must_use]
     pub fn hash(&self) -> String {
         URL_SAFE_NO_PAD.encode(&Sha256::digest(self.0.as_bytes())[..BYTES])
     }
 
     /// The fragment of the link, which no server sees. Ids need no coding in it.
-    #[must_use]
     pub fn fragment(&self, rule: &RuleId, subject: &AlertSubject) -> String {
         format!("acknowledge={rule},{subject},{}", self.0)
     }

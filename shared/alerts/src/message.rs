@@ -66,7 +66,6 @@ domain::words! {
 
 impl News {
     /// Whether the state fires once this is told.
-    #[must_use]
     pub const fn is_firing(self) -> bool {
         matches!(self, Self::Fired | Self::Repeated)
     }
@@ -75,7 +74,6 @@ impl News {
 impl Message {
     /// Whether a message that waited is still the last that was told: nothing later has changed the state. An episode
     /// that ended while its rule paused is not said to fire.
-    #[must_use]
     pub fn is_still_true(&self, state: &EpisodeState) -> bool {
         self.news.is_firing() == state.told.is_firing
             && (!self.news.is_firing() || state.is_firing() && Some(self.since) == state.told.since)

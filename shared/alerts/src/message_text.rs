@@ -25,7 +25,6 @@ pub struct Names<'a> {
 
 impl Message {
     /// The text: one line.
-    #[must_use]
     pub fn text(&self, rule: &Rule, names: Names<'_>) -> String {
         format!("{}: {}", names.headline(rule), self.line(rule, names))
     }

@@ -29,7 +29,6 @@ pub struct Past<'a> {
 impl<'a> Past<'a> {
     /// A fold that begins at an instant: as normal, or, if the past is not known, in an episode that is not told.
     /// Once that has ended, it is where it would be whatever was before.
-    #[must_use]
     pub fn begin(rule: &'a Rule, silence: Patience<'a>, from: Timestamp, is_normal: bool) -> Self {
         let mut fold = Fold::normal(from);
         if !is_normal {
@@ -58,7 +57,6 @@ impl<'a> Past<'a> {
     }
 
     /// Whether readings among which there may be a breach, or something clear, can change where it is.
-    #[must_use]
     pub const fn may_change(&self, may_breach: bool, may_clear: bool) -> bool {
         match self.fold.phase {
             Phase::Normal { .. } => may_breach,
@@ -74,13 +72,11 @@ impl<'a> Past<'a> {
     }
 
     /// Since when it is where it would be whatever was before it began.
-    #[must_use]
     pub const fn settled(&self) -> Option<Timestamp> {
         self.settled
     }
 
     /// The episodes, in order.
-    #[must_use]
     pub fn episodes(self) -> Vec<Episode> {
         self.episodes
     }

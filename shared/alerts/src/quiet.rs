@@ -26,7 +26,6 @@ pub struct QuietHoursError(String);
 
 impl QuietHours {
     /// Whether an instant is in them.
-    #[must_use]
     pub fn contain(self, at: Timestamp, zone: Zone) -> bool {
         let second = at.as_millis().div_euclid(1_000);
         let minute = (second + zone.offset(second)).div_euclid(60).rem_euclid(DAY.into());
@@ -35,7 +34,6 @@ impl QuietHours {
     }
 
     /// The first instant from `at` on that is not in them, to the minute of UTC.
-    #[must_use]
     pub fn end(self, at: Timestamp, zone: Zone) -> Timestamp {
         let mut end = at;
         while self.contain(end, zone) && end < Timestamp::MAX {

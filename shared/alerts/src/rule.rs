@@ -100,7 +100,6 @@ pub enum Watch {
 
 impl Watch {
     /// The metric whose values are watched.
-    #[must_use]
     pub const fn metric(&self) -> Option<&MetricName> {
         match self {
             Self::Metric { metric, .. } => Some(metric),
@@ -179,7 +178,6 @@ pub(crate) enum Side {
 
 impl Limits {
     /// The limits, if there is one, if each clears within itself, and if some value is clear.
-    #[must_use]
     pub fn new(above: Option<Edge>, below: Option<Edge>) -> Option<Self> {
         let clears = above.as_ref().is_none_or(|edge| edge.clear <= edge.limit)
             && below.as_ref().is_none_or(|edge| edge.clear >= edge.limit);
@@ -192,26 +190,22 @@ impl Limits {
     }
 
     /// The upper limit.
-    #[must_use]
     pub const fn above(&self) -> Option<&Edge> {
         self.above.as_ref()
     }
 
     /// The lower limit.
-    #[must_use]
     pub const fn below(&self) -> Option<&Edge> {
         self.below.as_ref()
     }
 
     /// Whether the least or the most of some values is beyond a limit.
-    #[must_use]
     pub fn are_passed(&self, least: &Decimal, most: &Decimal) -> bool {
         self.above().is_some_and(|edge| *most > edge.limit)
             || self.below().is_some_and(|edge| *least < edge.limit)
     }
 
     /// Whether a value from the least to the most of some values may be clear.
-    #[must_use]
     pub fn may_be_clear(&self, least: &Decimal, most: &Decimal) -> bool {
         self.above().is_none_or(|edge| *least <= edge.clear)
             && self.below().is_none_or(|edge| *most >= edge.clear)
@@ -244,7 +238,6 @@ impl Rule {
     }
 
     /// What silence is to the rule: to a rule about silence it is the breach.
-    #[must_use]
     pub const fn no_data(&self) -> NoData {
         match self.watch {
             Watch::Silence { .. } => NoData::Fire,
@@ -253,7 +246,6 @@ impl Rule {
     }
 
     /// Whether it tells anything at `now`.
-    #[must_use]
     pub fn tells(&self, now: Timestamp) -> bool {
         self.is_on && self.paused_until.is_none_or(|until| until <= now)
     }

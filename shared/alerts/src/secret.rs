@@ -22,26 +22,22 @@ pub struct Secret {
 
 impl Secret {
     /// The kind of channel that it is for.
-    #[must_use]
     pub const fn kind(&self) -> &'static ChannelKind {
         self.kind
     }
 
     /// The topic of Amazon SNS, of e-mail.
-    #[must_use]
     pub fn topic_arn(&self) -> Option<&str> {
         self.values.find("topic_arn")
     }
 
     /// The error of a channel that has no secret of its kind.
-    #[must_use]
     pub fn missing(kind: &ChannelKind) -> MemberError {
         let needed = kind.members.iter().find(|member| member.need == Need::Always);
         wrong(needed.map_or("kind", |member| member.name), "is missing")
     }
 
     /// The text that is stored where nobody but the sender reads it.
-    #[must_use]
     pub fn to_stored(&self) -> String {
         let kind = [("kind", self.kind.name.to_owned())];
         let members = kind.into_iter().chain(self.values.to_texts());
@@ -74,7 +70,6 @@ impl Secret {
 
 impl Post<'_> {
     /// What has to be done to deliver by a channel.
-    #[must_use]
     pub fn by(&self, Secret { kind, values }: &Secret) -> Outgoing {
         match kind.delivery {
             ChannelDelivery::Http(request) => Outgoing::Http(request(self, values)),

@@ -25,7 +25,6 @@ pub struct Day<'a> {
 /// longest run of quarters without readings in the days without silence.
 ///
 /// `hours` are the numbers of readings of the whole hours of the last day, `days` the last seven days in order.
-#[must_use]
 pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);

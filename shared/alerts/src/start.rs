@@ -22,7 +22,6 @@ impl Start {
     /// timestamp of a batch, or that of a look. Without it the time alone has passed, or a person saved the rule.
     /// A fold begins at the anchor of the state. Where something before that was touched, or there is no anchor to
     /// trust, it begins an hour and the rule's own times before, a day back at most.
-    #[must_use]
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -55,7 +54,6 @@ impl Start {
 
     /// Where the fold begins of a device with more readings than a judgement reads: an hour and the rule's own times
     /// before what was touched. It may not see when an episode began, and goes on from there.
-    #[must_use]
     pub fn near(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -96,13 +94,11 @@ impl Start {
     }
 
     /// The instant after which all readings have to be read.
-    #[must_use]
     pub const fn from(&self) -> Timestamp {
         self.from
     }
 
     /// Whether the newest reading at or before [`from`](Self::from) has to be read too: its value may still hold.
-    #[must_use]
     pub const fn is_fresh(&self) -> bool {
         self.is_fresh
     }

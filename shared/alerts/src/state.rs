@@ -71,20 +71,17 @@ pub struct SentAlert {
 
 impl EpisodeState {
     /// Whether an episode lasts.
-    #[must_use]
     pub fn is_firing(&self) -> bool {
         self.fold.phase.fired().is_some()
     }
 
     /// Whether the state can be deleted and nothing is told twice: the alert lasts, or its end was told an hour ago.
-    #[must_use]
     pub fn may_be_forgotten(&self, now: Timestamp) -> bool {
         !matches!(self.fold.phase, Phase::Normal { .. })
             || self.told.sent.is_none_or(|sent| sent.saturating_add(SETTLING) <= now)
     }
 
     /// Whether it is to be judged, though no reading asks for it. A time that no right clock sets is due too.
-    #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let latest = now.saturating_add(MAX_UNJUDGED);
         self.due.is_some_and(|due| due <= now || due > latest)

@@ -91,7 +91,6 @@ impl Url {
     }
 
     /// The address as the HTTP client takes it.
-    #[must_use]
     pub const fn uri(&self) -> &Uri {
         &self.0
     }
@@ -140,7 +139,7 @@ mod tests {
         match Url::parse(text, reach) {
             Ok(url) => {
                 assert_eq!(format!("{url:?}"), "Url", "the address is a secret");
-                url.text().to_owned()
+                url.text().clone()
             }
             Err(error) => format!("refused: {error}"),
         }

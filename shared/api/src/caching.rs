@@ -5,13 +5,11 @@ use sha2::{Digest as _, Sha256};
 use super::{Request, Response};
 
 /// An answer that a client may keep and revalidates each time; an unchanged answer is 304.
-#[must_use]
 pub fn with_cache_headers(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, no-cache")
 }
 
 /// An answer that a client may keep for a minute without asking: it changes seldom, but it may.
-#[must_use]
 pub fn with_short_life(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, max-age=60")
 }

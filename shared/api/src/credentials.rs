@@ -18,13 +18,11 @@ pub struct Secret {
 
 impl Secret {
     /// The secret as the client sent it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
     }
 
     /// Whether it came in the address, which logs and histories keep, and not in a header.
-    #[must_use]
     pub const fn is_in_address(&self) -> bool {
         self.is_in_address
     }

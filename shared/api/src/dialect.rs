@@ -25,7 +25,6 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialect of a path. Returns `None` for this system's own paths.
-    #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let below =
             path.strip_prefix(PREFIX).filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -40,7 +39,6 @@ impl Dialect {
     }
 
     /// The answer to a failure of a request for a path: in its dialect, or a problem of our own.
-    #[must_use]
     pub fn refuse(path: &str, problem: &Problem) -> Response {
         match Self::of(path) {
             Some(dialect) => dialect.respond(problem),
@@ -49,7 +47,6 @@ impl Dialect {
     }
 
     /// A failure in the dialect's words.
-    #[must_use]
     pub fn respond(self, problem: &Problem) -> Response {
         let (status, code) = status_and_code(problem.kind);
         let message = self.message(problem);
@@ -70,7 +67,6 @@ impl Dialect {
     }
 
     /// An error with a code that only version 2 tells.
-    #[must_use]
     pub fn error(self, status: u16, code: &'static str, message: &str) -> Response {
         let response = match self {
             Self::V1 => Response::json(status, &json!({"error": message}))
@@ -86,7 +82,6 @@ impl Dialect {
     }
 
     /// An answer with the headers that every one of the dialect has.
-    #[must_use]
     pub fn dressed(self, response: Response) -> Response {
         response.with("x-influxdb-version", VERSION).with("x-influxdb-build", "OSS")
     }

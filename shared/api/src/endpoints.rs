@@ -21,7 +21,6 @@ pub enum Function {
 
 impl Function {
     /// The name of its package and of its log events.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -123,7 +122,6 @@ pub enum Kind {
 
 impl Kind {
     /// Tells whether a parameter of this kind may be given several times.
-    #[must_use]
     pub const fn is_repeatable(self) -> bool {
         matches!(self, Self::Like | Self::Where)
     }
@@ -203,19 +201,16 @@ impl Endpoint {
     }
 
     /// The version of InfluxDB whose endpoint it is.
-    #[must_use]
     pub fn dialect(&self) -> Option<Dialect> {
         Dialect::of(self.path)
     }
 
     /// Tells whether its query names metrics with their values.
-    #[must_use]
     pub fn takes_conditions(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
     }
 
     /// Tells whether its query holds a reading.
-    #[must_use]
     pub fn takes_values(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
@@ -223,7 +218,6 @@ impl Endpoint {
     /// The access that a request needs when `function` serves it. The details of the health need the right to read.
     /// What clients of InfluxDB ask before they write is answered by ingest, which only looks at the form of the token
     /// and reads no table.
-    #[must_use]
     pub fn access_of(&self, request: &Request, function: Function) -> Access {
         let is_set = |(name, value): &(String, String)| {
             name == DETAILS && matches!(value.as_str(), "true" | "1")
@@ -253,7 +247,6 @@ impl Endpoint {
     }
 
     /// What its path names by its id.
-    #[must_use]
     pub fn subject(&self) -> &'static str {
         match self.path.split('/').nth(1) {
             Some("devices") => "device",
@@ -267,7 +260,6 @@ impl Endpoint {
     }
 
     /// The room or home that a request of it only looks at, which a token may be limited to.
-    #[must_use]
     pub fn looks_at<'a>(&self, id: &'a str) -> Option<Place<'a>> {
         let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
         match self.subject() {
@@ -278,7 +270,6 @@ impl Endpoint {
     }
 
     /// Tells whether its path names a device, a room, a home, an annotation, a rule or a channel.
-    #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
     }
@@ -302,7 +293,6 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
 
 /// A request for what another address answers, in a stack whose functions have an address each. Neither function
 /// knows the other's, apart from the page's.
-#[must_use]
 pub fn elsewhere(request: &Request, function: Function) -> Problem {
     let (method, path) = (&request.method, domain::excerpt(&request.path));
     let there = match function {

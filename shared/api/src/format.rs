@@ -14,7 +14,6 @@ pub enum Format {
 
 impl Format {
     /// The form of that name or media type.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "json" | "application/json" => Some(Self::Json),
@@ -25,7 +24,6 @@ impl Format {
     }
 
     /// Content negotiation: the form with the highest `q` of an `Accept` header; JSON by default.
-    #[must_use]
     pub fn accepted(accept: &str) -> Self {
         let mut best = (0.0, Self::Json);
         for (media, weight) in weighted(accept) {
@@ -43,7 +41,6 @@ impl Format {
     }
 
     /// Its media type.
-    #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",

@@ -54,7 +54,6 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
 }
 
 /// The event's answer. A body that is not text goes as base64.
-#[must_use]
 pub fn response(response: Response) -> ApiGatewayV2httpResponse {
     let mut headers = HeaderMap::new();
     for (name, value) in response.headers {

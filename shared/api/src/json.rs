@@ -58,7 +58,6 @@ impl<'a> Members<'a> {
     }
 
     /// Tells whether there is a member of that name.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.place(name).is_some()
     }
@@ -127,7 +126,6 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a value.
-    #[must_use]
     pub fn of(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
             Some(b'"') if is_broken(value.get()) => Self::BrokenString,
@@ -172,7 +170,6 @@ pub struct WrongKind {
 
 impl WrongKind {
     /// The error for a value.
-    #[must_use]
     pub fn of(value: &RawValue, expected: &'static str) -> Self {
         Self { expected, found: Kind::of(value) }
     }

@@ -9,7 +9,6 @@ fn essence(content_type: &str) -> String {
 ///
 /// No name is registered: `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
 /// `application/x-jsonlines` are all in use.
-#[must_use]
 pub fn is_ndjson(content_type: &str) -> bool {
     let essence = essence(content_type);
     let Some(("application" | "text", subtype)) = essence.split_once('/') else { return false };
@@ -20,7 +19,6 @@ pub fn is_ndjson(content_type: &str) -> bool {
 ///
 /// JSON's own types, and types of clients that do not name the content: none, plain text, a form (the default of curl),
 /// bytes, and gzip without a `Content-Encoding`.
-#[must_use]
 pub(super) fn may_be_json(content_type: &str) -> bool {
     let essence = essence(content_type);
     let unspecific = matches!(

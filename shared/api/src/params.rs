@@ -55,7 +55,6 @@ impl Params {
     }
 
     /// A parameter as it was sent, decoded.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
@@ -73,7 +72,6 @@ impl Params {
     }
 
     /// The largest number of entries of a page: `limit`, else the endpoint's default.
-    #[must_use]
     pub fn limit(&self) -> usize {
         let limit = self.known.iter().find_map(|parameter| match parameter.kind {
             Kind::Count { default, .. } => Some((parameter.name, default)),
@@ -91,7 +89,6 @@ impl Params {
     }
 
     /// The order of a range: `order`, else oldest first.
-    #[must_use]
     pub fn order(&self) -> Order {
         match self.get("order") {
             Some("desc") => Order::Descending,
@@ -100,13 +97,11 @@ impl Params {
     }
 
     /// Tells whether a flag is set.
-    #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("true" | "1"))
     }
 
     /// The form asked for: `format`, else `Accept`, else JSON.
-    #[must_use]
     pub fn format(&self, request: &Request) -> Format {
         let accepted = || Format::accepted(request.header("accept").unwrap_or_default());
         self.get("format").and_then(Format::parse).unwrap_or_else(accepted)
@@ -138,7 +133,6 @@ impl Params {
 
     /// A text that two requests share if they ask for the same entries, whichever page of them and in
     /// whichever form.
-    #[must_use]
     pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.given.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
@@ -147,7 +141,6 @@ impl Params {
     }
 
     /// The address of the next page.
-    #[must_use]
     pub fn next(&self, request: &Request, cursor: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.given.iter().filter(|(name, _)| name != "cursor"));

@@ -31,7 +31,6 @@ impl Coding {
     /// The coding that an `Accept-Encoding` header prefers; none without the header.
     ///
     /// Source: RFC 9110, 12.5.3. Who refuses every coding that there is gets the plain answer.
-    #[must_use]
     pub fn preferred(accept_encoding: &str) -> Self {
         let (mut gzip, mut identity, mut any) = (None, None, None);
         for (name, weight) in weighted(accept_encoding) {

@@ -17,7 +17,6 @@ macro_rules! problem_kinds {
 
         impl ProblemKind {
             /// The status code.
-            #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(Self::$kind => $status,)* }
             }
@@ -89,7 +88,6 @@ const MAX_TOLD: usize = 1_000_000;
 
 /// Splits refusals: the first megabyte with messages, the rest as indices, so that ten thousand fit into an answer. A
 /// refusal without an index always keeps its message.
-#[must_use]
 pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
     let mut bytes = 0;
     let fits = |refusal: &&FieldError| {
@@ -160,7 +158,6 @@ pub fn add_schema_to(generator: &mut schemars::SchemaGenerator) {
 
 impl Problem {
     /// A failure of that kind.
-    #[must_use]
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -174,13 +171,11 @@ impl Problem {
     }
 
     /// The answer of a function whose code panicked; what it said is for the log.
-    #[must_use]
     pub fn panicked() -> Self {
         Self::new(ProblemKind::Internal, "The request could not be handled; the log says why.")
     }
 
     /// A request with one parameter or member that cannot be taken.
-    #[must_use]
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         let error =
@@ -190,7 +185,6 @@ impl Problem {
     }
 
     /// The answer.
-    #[must_use]
     pub fn respond(&self) -> Response {
         let (errors, more_errors) = told_in_full(self.errors.clone());
         let body = Body {

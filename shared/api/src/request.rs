@@ -48,13 +48,11 @@ pub struct Request {
 
 impl Request {
     /// A header's value.
-    #[must_use]
     pub fn header(&self, lower_case_name: &str) -> Option<&str> {
         self.headers.get(lower_case_name).map(String::as_str)
     }
 
     /// The query's parameters, decoded, in order.
-    #[must_use]
     pub fn query(&self) -> Vec<(String, String)> {
         form_urlencoded::parse(self.raw_query.as_bytes()).into_owned().collect()
     }

@@ -20,7 +20,6 @@ pub struct Response {
 pub const MAX_CARRIED: usize = 5_900_000;
 
 /// The size of a text body in the event that carries it, where it is a JSON string.
-#[must_use]
 pub fn carried_bytes(text: &[u8]) -> usize {
     let carried = |byte: &u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -32,13 +31,11 @@ pub fn carried_bytes(text: &[u8]) -> usize {
 
 impl Response {
     /// An answer with a body of the given type.
-    #[must_use]
     pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: vec![("content-type", content_type.to_owned())], body: body.into() }
     }
 
     /// An answer in JSON.
-    #[must_use]
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let mut body = serde_json::to_vec(body).expect("our own types have string keys");
         // At a terminal the prompt then begins on a line of its own.

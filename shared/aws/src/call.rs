@@ -79,7 +79,6 @@ impl fmt::Debug for Service {
 
 impl Service {
     /// A service by the name that requests to it are signed for; nothing is sent yet.
-    #[must_use]
     pub fn connect(name: &'static str, config: &ServiceConfig, timeout: Duration) -> Self {
         let ServiceConfig { region, credentials, .. } = config;
         // https://docs.aws.amazon.com/general/latest/gr/rande.html

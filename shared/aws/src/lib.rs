@@ -29,7 +29,6 @@ pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// trusts the certificates of `ca_bundle` instead of Amazon's and the system's, if there is one.
 ///
 /// The SDK's own defaults would retry after seconds.
-#[must_use]
 pub fn settings(
     region: &str,
     endpoint: Option<&str>,

@@ -69,7 +69,6 @@ const fn is_false(flag: &bool) -> bool {
 
 impl About {
     /// Whether it says nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -30,7 +30,6 @@ crate::words! {
 
 impl Aggregate {
     /// Those that a row has of a metric where none is asked for.
-    #[must_use]
     pub const fn usual(rule: &MetricRule) -> &'static [Self] {
         match rule {
             MetricRule::Counter(_) => &[Self::Increase, Self::Count],
@@ -41,7 +40,6 @@ impl Aggregate {
     }
 
     /// Whether a metric that is folded by this rule has the function.
-    #[must_use]
     pub const fn is_of(self, rule: &MetricRule) -> bool {
         match self {
             Self::TimeMean => matches!(rule, MetricRule::Power(_)),
@@ -51,7 +49,6 @@ impl Aggregate {
     }
 
     /// The value of a rollup; `None` for what a row has beside its rollup.
-    #[must_use]
     pub fn of_rollup(self, rollup: &MetricRollup) -> Option<Quotient> {
         let value = match self {
             Self::Mean => return Quotient::of(&rollup.sum, rollup.count.into()),
@@ -83,13 +80,11 @@ impl From<Exact> for Quotient {
 
 impl Quotient {
     /// `None` if the divisor is zero.
-    #[must_use]
     pub fn of(dividend: &Exact, divisor: Exact) -> Option<Self> {
         (divisor != Exact::zero()).then(|| Self { dividend: dividend.clone(), divisor })
     }
 
     /// The value: itself where nothing is divided, else rounded.
-    #[must_use]
     pub fn shown(&self) -> Exact {
         if self.divisor == Exact::from(1_u64) {
             return self.dividend.clone();

@@ -33,7 +33,6 @@ pub struct AnnotationIdError(String);
 
 impl AnnotationId {
     /// When the annotation begins.
-    #[must_use]
     pub const fn at(&self) -> Timestamp {
         self.at
     }
@@ -162,7 +161,6 @@ impl Annotation {
     }
 
     /// Whether a part of it is in the range.
-    #[must_use]
     pub fn overlaps(&self, range: TimeRange) -> bool {
         let from = self.id.at;
         range.contains(from) || from < range.from() && self.to.is_some_and(|to| range.from() < to)

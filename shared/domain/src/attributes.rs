@@ -75,7 +75,6 @@ pub enum AttributeValue {
 
 impl AttributeValue {
     /// The value as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Text(text) => text.as_str(),
@@ -84,7 +83,6 @@ impl AttributeValue {
     }
 
     /// The value as a number, also of a text that reads as one.
-    #[must_use]
     pub fn number(&self) -> Option<Decimal> {
         match self {
             Self::Text(text) => Decimal::parse(text.as_str()).ok(),

@@ -13,32 +13,27 @@ impl QuarterHour {
     pub const LENGTH: TimeDelta = TimeDelta::minutes(15);
 
     /// The quarter in which a timestamp lies.
-    #[must_use]
     pub fn of(at: Timestamp) -> Self {
         let start = at.as_millis() - at.as_millis() % Self::LENGTH.num_milliseconds();
         Self(Timestamp::from_millis(start).expect("not before 1970"))
     }
 
     /// The quarter that begins at a timestamp, if one does.
-    #[must_use]
     pub fn starting_at(start: Timestamp) -> Option<Self> {
         Some(Self::of(start)).filter(|quarter| quarter.0 == start)
     }
 
     /// The first timestamp inside.
-    #[must_use]
     pub const fn start(self) -> Timestamp {
         self.0
     }
 
     /// The first timestamp of the next one; of the very last, the last timestamp that there is.
-    #[must_use]
     pub fn end(self) -> Timestamp {
         self.0.saturating_add(Self::LENGTH)
     }
 
     /// Its timestamps.
-    #[must_use]
     pub fn range(self) -> TimeRange {
         TimeRange::new(self.0, self.end()).expect("it is longer than nothing")
     }

@@ -68,19 +68,16 @@ impl Flags {
     pub const ALL: Self = Self(u8::MAX);
 
     /// The flags that were stored as [`bits`](Self::bits).
-    #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
     /// One bit a flag, as they are stored.
-    #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
     /// Whether there is no flag.
-    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -170,7 +167,6 @@ impl Found {
 
 impl CounterRule {
     /// The rule for a counter.
-    #[must_use]
     pub fn of(info: &MetricInfo) -> Self {
         let unit = EnergyUnit::of(info.unit.as_ref());
         let max_w = info.max_w.as_ref().map_or_else(|| Exact::from(DEFAULT_MAX_W), Exact::from);
@@ -188,7 +184,6 @@ impl CounterRule {
 
     /// Whether a value takes part: devices report 0 while they boot, and some -1 for "unknown". A net meter may
     /// well be at zero or below.
-    #[must_use]
     pub fn counts(&self, value: &Decimal) -> bool {
         self.is_net || value.is_positive()
     }
@@ -199,7 +194,6 @@ impl CounterRule {
     }
 
     /// The step from one value to the next, which is later.
-    #[must_use]
     pub fn step(&self, from: &Sample, to: &Sample) -> Step {
         let found = self.found(from, to);
         let verdict = self.verdicts.get(&to.at);
@@ -207,21 +201,18 @@ impl CounterRule {
     }
 
     /// The verdict of a person by which a step counts.
-    #[must_use]
     pub fn verdict(&self, from: &Sample, to: &Sample) -> Option<Verdict> {
         let verdict = *self.verdicts.get(&to.at)?;
         self.found(from, to).judged(verdict).map(|_| verdict)
     }
 
     /// The verdicts that would change what a step is without one.
-    #[must_use]
     pub fn verdicts(&self, from: &Sample, to: &Sample) -> Vec<Verdict> {
         let found = self.found(from, to);
         Verdict::ALL.into_iter().filter(|verdict| found.judged(*verdict).is_some()).collect()
     }
 
     /// What a fall counts if the counter passed its modulus; of a fall that is ambiguous without a verdict.
-    #[must_use]
     pub fn if_wrapped(&self, from: &Sample, to: &Sample) -> Option<Exact> {
         let found = self.found(from, to);
         let is_ambiguous = found.step.flag == Some(Flag::Ambiguous);

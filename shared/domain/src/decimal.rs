@@ -89,7 +89,6 @@ impl Decimal {
     }
 
     /// The number as text, in JSON's notation.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -27,13 +27,11 @@ pub struct Deletion {
 
 impl Deletion {
     /// A deletion that begins.
-    #[must_use]
     pub const fn begin(at: Timestamp, settings: u64) -> Self {
         Self { begun: at, found: at, ended: None, settings }
     }
 
     /// Whether it may end, if nothing of the device is left now.
-    #[must_use]
     pub fn may_end(&self, now: Timestamp, quiet: TimeDelta) -> bool {
         now >= self.found.saturating_add(quiet)
     }

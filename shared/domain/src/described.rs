@@ -8,7 +8,6 @@ use super::{Device, DeviceParts, MAX_KNOWN_METRICS};
 impl Device {
     /// The parts that the device lacks and has room for; `None` if there are none. What is said of the room is no part
     /// of a device.
-    #[must_use]
     pub fn news(&self, about: &About) -> Option<About> {
         let source = self.source();
         let mut news = About {
@@ -41,7 +40,6 @@ impl Device {
     }
 
     /// The device with the facts of `about` added; `None` if nothing changes. Known facts stay.
-    #[must_use]
     pub fn with_about(&self, about: &About) -> Option<Self> {
         let About { name, tags, metrics, introduced_by, .. } = self.news(about)?;
         let mut device = self.clone();

@@ -107,7 +107,6 @@ pub struct Span {
 
 impl DeviceObservation {
     /// The summary of one reading.
-    #[must_use]
     pub fn of(reading: &Reading) -> Self {
         let mut observation = Self {
             first: reading.at,
@@ -160,7 +159,6 @@ impl DeviceObservation {
 
     /// The timestamp of the first reading from which on all readings up to `at` name `room`; `at` itself if the
     /// last reading names another room.
-    #[must_use]
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
@@ -168,7 +166,6 @@ impl DeviceObservation {
 
     /// The device to register if the registry has no device of this id. The device introduces unknown rooms. Its
     /// place is the room of the newest reading that names a known or introduced room.
-    #[must_use]
     pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_known(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
@@ -222,7 +219,6 @@ pub struct DeviceUpdate {
 
 impl DeviceUpdate {
     /// Whether nothing changes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -270,13 +266,11 @@ impl Device {
     }
 
     /// The members.
-    #[must_use]
     pub const fn parts(&self) -> &DeviceParts {
         &self.0
     }
 
     /// The members, for a change of them or to take one.
-    #[must_use]
     pub fn into_parts(self) -> DeviceParts {
         self.0
     }
@@ -309,115 +303,96 @@ impl Device {
     }
 
     /// See [`DeviceParts::id`].
-    #[must_use]
     pub const fn id(&self) -> &DeviceId {
         &self.0.id
     }
 
     /// See [`DeviceParts::name`].
-    #[must_use]
     pub const fn name(&self) -> Option<&Label> {
         self.0.name.as_ref()
     }
 
     /// See [`DeviceParts::place`].
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.0.place
     }
 
     /// The name that people see: the one that a person set, else the sender's.
-    #[must_use]
     pub fn shown_name(&self) -> Option<&Label> {
         self.name().or(self.source().name.as_ref())
     }
 
     /// See [`DeviceParts::kind`].
-    #[must_use]
     pub const fn kind(&self) -> Option<&Label> {
         self.0.kind.as_ref()
     }
 
     /// See [`DeviceParts::tags`].
-    #[must_use]
     pub const fn tags(&self) -> &Tags {
         &self.0.tags
     }
 
     /// See [`DeviceParts::attributes`].
-    #[must_use]
     pub const fn attributes(&self) -> &BTreeMap<AttributeName, AttributeValues> {
         &self.0.attributes
     }
 
     /// See [`DeviceParts::metrics`].
-    #[must_use]
     pub const fn metrics(&self) -> &BTreeMap<MetricName, MetricInfo> {
         &self.0.metrics
     }
 
     /// See [`DeviceParts::source`].
-    #[must_use]
     pub const fn source(&self) -> &Source {
         &self.0.source
     }
 
     /// See [`DeviceParts::first_seen`].
-    #[must_use]
     pub const fn first_seen(&self) -> Timestamp {
         self.0.first_seen
     }
 
     /// See [`DeviceParts::introduced_rooms`].
-    #[must_use]
     pub const fn introduced_rooms(&self) -> &BTreeSet<RoomId> {
         &self.0.introduced_rooms
     }
 
     /// See [`DeviceParts::behind`].
-    #[must_use]
     pub const fn behind(&self) -> Option<&DeviceId> {
         self.0.behind.as_ref()
     }
 
     /// See [`DeviceParts::behind_it`].
-    #[must_use]
     pub const fn behind_it(&self) -> &BTreeSet<DeviceId> {
         &self.0.behind_it
     }
 
     /// See [`DeviceParts::in_room_means`].
-    #[must_use]
     pub const fn in_room_means(&self) -> Option<bool> {
         self.0.in_room_means
     }
 
     /// See [`DeviceParts::fold_settings`].
-    #[must_use]
     pub const fn fold_settings(&self) -> &FoldSettings {
         &self.0.fold_settings
     }
 
     /// See [`DeviceParts::stay`].
-    #[must_use]
     pub const fn stay(&self) -> Option<&Stay> {
         self.0.stay.as_ref()
     }
 
     /// See [`DeviceParts::version`].
-    #[must_use]
     pub const fn version(&self) -> u64 {
         self.0.version
     }
 
     /// Whether the registry keeps no further metric of the device.
-    #[must_use]
     pub fn knows_enough_metrics(&self) -> bool {
         self.metrics().len() >= MAX_KNOWN_METRICS
     }
 
     /// The stay that lasts.
-    #[must_use]
     pub fn open_stay(&self) -> Option<&Stay> {
         self.stay().filter(|stay| stay.until.is_none())
     }
@@ -427,7 +402,6 @@ impl Device {
     ///
     /// The history is only continued. A room of an earlier time than the newest stay, which a late reading
     /// may name after a person took the device out of its room, counts from the end of that stay.
-    #[must_use]
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
         let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {
@@ -442,7 +416,6 @@ impl Device {
     /// A room is a change only if the device moves (see [`Place::is_moved_by`]), so that the registry is not
     /// written once per reading. The room must also be registered, because a room that the device may not
     /// introduce does not exist.
-    #[must_use]
     pub fn diff(
         &self,
         observation: &DeviceObservation,

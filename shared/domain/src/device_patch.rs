@@ -73,7 +73,6 @@ pub enum DevicePatchError {
 
 impl DevicePatchError {
     /// The member of the patch that is wrong.
-    #[must_use]
     pub fn field(&self) -> String {
         match self {
             Self::UnknownMetric(name) => format!("metrics.{name}"),
@@ -171,7 +170,6 @@ impl DevicePatch {
     }
 
     /// Whether the edit changes what the device is found by.
-    #[must_use]
     pub fn is_searchable(&self) -> bool {
         self.name != Edit::Keep
             || self.kind != Edit::Keep

@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 /// Reads a whole number and its unit, a letter of `units` such as `"smhdw"`.
-#[must_use]
 pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
     let (digits, seconds) = UNITS
         .into_iter()
@@ -18,7 +17,6 @@ pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
 }
 
 /// The text of whole seconds, in the largest of these units that leaves no fraction.
-#[must_use]
 pub fn text(duration: TimeDelta, units: &str) -> String {
     let seconds = duration.num_seconds();
     let fits = |(unit, length): &(char, i64)| {
@@ -38,14 +36,12 @@ pub mod hold {
     const MAX_SECONDS: i64 = 86_400;
 
     /// Reads a time that a person sets.
-    #[must_use]
     pub fn parse(text: &str) -> Option<TimeDelta> {
         let hold = super::parse(text, UNITS)?;
         (1..=MAX_SECONDS).contains(&hold.num_seconds()).then_some(hold)
     }
 
     /// The text of a time, in the largest unit that has no fraction.
-    #[must_use]
     pub fn text(hold: TimeDelta) -> String {
         super::text(hold, UNITS)
     }

@@ -54,7 +54,6 @@ const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 /// A step that spans edges is divided by time: the part before an edge is the step times the time elapsed,
 /// rounded down to 9 decimals, and a row gets the difference of two such parts. So any partition of a range
 /// adds up to the same total, to the last digit.
-#[must_use]
 pub fn increases(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
@@ -92,7 +91,6 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
 
 /// What a power amounts to in each row. Each value holds until the next, for at most `hold`, and not beyond
 /// `now`; `None` where no value held.
-#[must_use]
 pub fn areas(
     rows: &[Row<'_>],
     neighbours: &Neighbours,

@@ -10,13 +10,11 @@ pub struct EnergyUnit {
 
 impl EnergyUnit {
     /// The unit of energy that a metric's unit is, if it is one.
-    #[must_use]
     pub fn of(unit: Option<&Unit>) -> Option<Self> {
         multiple_of("Wh", unit).map(|watt_hours| Self { watt_hours })
     }
 
     /// An amount of this unit in kWh, exactly.
-    #[must_use]
     pub fn to_kwh(self, amount: &Exact) -> Exact {
         let watt_hours = amount * self.watt_hours;
         &watt_hours * &Exact::parse("0.001").expect("a number")
@@ -30,7 +28,6 @@ impl EnergyUnit {
 }
 
 /// The watts of a unit of power; `None` for other units.
-#[must_use]
 pub fn watts(unit: Option<&Unit>) -> Option<i64> {
     multiple_of("W", unit)
 }

@@ -34,13 +34,11 @@ const PART_DECIMALS: u32 = 9;
 
 impl Exact {
     /// Zero.
-    #[must_use]
     pub const fn zero() -> Self {
         Self(Number::Small(Small::ZERO))
     }
 
     /// Reads what [`Display`](fmt::Display) writes.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match Small::parse(text) {
             Some(small) => Some(Self(Number::Small(small))),
@@ -77,7 +75,6 @@ impl Exact {
     }
 
     /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero.
-    #[must_use]
     pub fn rounded_quotient(&self, divisor: &Self) -> Option<Self> {
         if *divisor == Self::zero() {
             return None;
@@ -151,13 +148,11 @@ impl Exact {
     }
 
     /// Whether it is greater than zero.
-    #[must_use]
     pub fn is_positive(&self) -> bool {
         *self > Self::zero()
     }
 
     /// Whether it is less than zero.
-    #[must_use]
     pub fn is_negative(&self) -> bool {
         *self < Self::zero()
     }

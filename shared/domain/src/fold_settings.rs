@@ -44,7 +44,6 @@ impl Extent {
 impl FoldSettings {
     /// The settings of a device that comes again after a deletion. Their number is above all of before, so nobody
     /// takes the two for one; what has been folded of the new device stays as it is.
-    #[must_use]
     pub fn after(deletion: &Deletion) -> Self {
         let number = deletion.settings + 1;
         Self { number, changes: [(number, Extent::NONE)].into() }
@@ -60,14 +59,12 @@ impl FoldSettings {
     }
 
     /// Whether a change since the settings had the number `done` concerns a range.
-    #[must_use]
     pub fn concerns(&self, done: u64, range: TimeRange) -> bool {
         let changed = self.changed_since(done);
         changed.is_some_and(|extent| extent.first < range.to() && range.from() <= extent.last)
     }
 
     /// What has changed since the settings had the number `done`; `None` if nothing has.
-    #[must_use]
     pub fn changed_since(&self, done: u64) -> Option<Extent> {
         if done >= self.number {
             return None;

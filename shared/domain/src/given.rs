@@ -22,134 +22,112 @@ fn valid<T: FromStr<Err: Debug>>(text: &str) -> T {
 }
 
 /// The id of a device.
-#[must_use]
 pub fn device(id: &str) -> DeviceId {
     valid(id)
 }
 
 /// The id of a room.
-#[must_use]
 pub fn room(id: &str) -> RoomId {
     valid(id)
 }
 
 /// The id of a home.
-#[must_use]
 pub fn home(id: &str) -> HomeId {
     valid(id)
 }
 
 /// The id of a channel.
-#[must_use]
 pub fn channel_id(id: &str) -> ChannelId {
     valid(id)
 }
 
 /// The id of a rule of alerts.
-#[must_use]
 pub fn rule_id(id: &str) -> RuleId {
     valid(id)
 }
 
 /// The name of a metric.
-#[must_use]
 pub fn metric(name: &str) -> MetricName {
     valid(name)
 }
 
 /// A label.
-#[must_use]
 pub fn label(text: &str) -> Label {
     valid(text)
 }
 
 /// A unit.
-#[must_use]
 pub fn unit(text: &str) -> Unit {
     valid(text)
 }
 
 /// Tags, one of each text.
-#[must_use]
 pub fn tags(texts: &[&str]) -> Tags {
     Tags::try_from(texts.iter().map(|text| label(text)).collect::<Vec<_>>()).expect("tags")
 }
 
 /// A time zone.
-#[must_use]
 pub fn zone(name: &str) -> Zone {
     valid(name)
 }
 
 /// A local day.
-#[must_use]
 pub fn date(text: &str) -> LocalDate {
     valid(text)
 }
 
 /// A number.
-#[must_use]
 pub fn number(text: &str) -> Decimal {
     Decimal::parse(text).expect(text)
 }
 
 /// A number of any length.
-#[must_use]
 pub fn exact(text: &str) -> Exact {
     Exact::parse(text).expect(text)
 }
 
 /// A timestamp as a text has it.
-#[must_use]
 pub fn at(text: &str) -> Timestamp {
     Timestamp::parse_absolute(text).expect(text)
 }
 
 /// That many milliseconds after the [`START`].
-#[must_use]
 pub fn at_millis(millis: i64) -> Timestamp {
     let start = Timestamp::from_millis(START).expect("a timestamp");
     start.saturating_add(TimeDelta::milliseconds(millis))
 }
 
 /// That many seconds after the [`START`].
-#[must_use]
 pub fn at_second(second: i64) -> Timestamp {
     at_millis(second * 1_000)
 }
 
 /// That many minutes after the [`START`].
-#[must_use]
 pub fn at_minute(minute: i64) -> Timestamp {
     at_second(minute * 60)
 }
 
 /// From one timestamp to another.
-#[must_use]
 pub fn range(from: Timestamp, to: Timestamp) -> TimeRange {
     TimeRange::new(from, to).expect("a range")
 }
 
 /// All timestamps but the last millisecond of the year 9999.
-#[must_use]
 pub fn always() -> TimeRange {
     range(Timestamp::MIN, Timestamp::MAX)
 }
 
 /// Metrics with their numbers.
-#[must_use]
 pub fn metrics(numbers: &[(&str, &str)]) -> BTreeMap<MetricName, Decimal> {
     numbers.iter().map(|(name, value)| (metric(name), number(value))).collect()
 }
 
 /// A range of numbers.
-#[must_use]
 pub fn interval(text: &str) -> Interval {
     valid(text)
 }
 
 /// A reading of metrics with their numbers.
-#[must_use]
 pub fn reading(
     id: &str,
     at: Timestamp,
@@ -160,13 +138,11 @@ pub fn reading(
 }
 
 /// A stay in a room, from one minute after the [`START`] to another or until now.
-#[must_use]
 pub fn stay(in_room: &str, since: i64, until: Option<i64>) -> Stay {
     Stay { room: room(in_room), since: at_minute(since), until: until.map(at_minute) }
 }
 
 /// The device that its readings tell of.
-#[must_use]
 pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device {
     let mut readings = readings.into_iter();
     let first = readings.next().expect("one or more");
@@ -189,7 +165,6 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// The only line of what is expected.
-    #[must_use]
     pub fn answer(&self) -> &'a str {
         assert_eq!(self.expected.len(), 1, "{self}");
         self.expected[0]
@@ -205,7 +180,6 @@ impl fmt::Display for Case<'_> {
 
 /// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent
 /// is given; the indented lines below are expected.
-#[must_use]
 pub fn cases(text: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     let mut statement = "";

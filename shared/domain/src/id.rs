@@ -89,7 +89,6 @@ parsed_text! {
 
 impl DeviceId {
     /// Whether this is the device or a part of it: its id and a colon begin the part's.
-    #[must_use]
     pub fn is_part_of(&self, device: &Self) -> bool {
         let rest = self.as_str().strip_prefix(device.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

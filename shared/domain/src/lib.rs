@@ -124,7 +124,6 @@ pub use token_secret::{TOKEN_PREFIX, TokenSecretError, check_token, token_of};
 ///
 /// The result has at most 48 characters, and control characters are escaped: an error never echoes a
 /// megabyte or moves a terminal's cursor, and ten thousand of them fit into one answer.
-#[must_use]
 pub fn excerpt(text: &str) -> String {
     const MAX_LENGTH: usize = 48;
     let mut out = String::new();

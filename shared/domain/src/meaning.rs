@@ -13,7 +13,6 @@ pub struct MeaninglessSetting {
 
 impl MeaninglessSetting {
     /// The member of the patch that is wrong.
-    #[must_use]
     pub fn field(&self) -> String {
         format!("metrics.{}.{}", self.metric, self.setting)
     }

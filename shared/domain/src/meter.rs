@@ -56,14 +56,12 @@ impl Candidate<'_> {
 
 impl<'a> Meter<'a> {
     /// The meter of a device with these metrics. `None` if none of them measures energy or power.
-    #[must_use]
     pub fn of(metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
     /// The meter that is one metric. Only the role of its settings counts, not the role of its name.
-    #[must_use]
     pub fn of_one(
         metrics: &'a BTreeMap<MetricName, MetricInfo>,
         asked: &MetricName,
@@ -74,7 +72,6 @@ impl<'a> Meter<'a> {
     }
 
     /// The meter that is one metric, whatever its role, for a question about the device alone.
-    #[must_use]
     pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
         let all = candidates(metrics, |_, _| None);
         let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();
@@ -116,14 +113,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Whether it adds to a sum: what it measures is used or sold.
-    #[must_use]
     pub const fn is_of_sums(&self) -> bool {
         !self.used.is_empty() || !self.sold.is_empty()
     }
 
     /// The meter for a question about the device alone. A device that measures neither use nor sale tells its
     /// production, or else its only metric of storage: a sum of charge and discharge means nothing.
-    #[must_use]
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
             return Some(self);

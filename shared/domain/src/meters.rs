@@ -39,7 +39,6 @@ pub enum BehindError {
 }
 
 /// The devices that a device is behind, the nearest first; of a circle each once, without the device itself.
-#[must_use]
 pub fn meters_above<'a>(
     device: &'a DeviceId,
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,

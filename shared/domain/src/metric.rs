@@ -45,7 +45,6 @@ pub(super) fn has_form_of_name(text: &str) -> bool {
 impl MetricName {
     /// The kind and the unit of a metric of this name. A metric that is not well known is a gauge without
     /// a unit.
-    #[must_use]
     pub fn well_known(&self) -> (MetricKind, Option<Unit>) {
         let unit = |text: &str| Some(text.parse().expect("one short line"));
         let known = match self.as_str() {

@@ -22,7 +22,6 @@ pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 impl MetricRule {
     /// The rule for a metric.
-    #[must_use]
     pub fn of(info: &MetricInfo) -> Self {
         match info.kind {
             MetricKind::Counter => Self::Counter(CounterRule::of(info)),
@@ -34,7 +33,6 @@ impl MetricRule {
     }
 
     /// Whether a value takes part.
-    #[must_use]
     pub fn counts(&self, value: &Decimal) -> bool {
         match self {
             Self::Counter(rule) => rule.counts(value),
@@ -43,7 +41,6 @@ impl MetricRule {
     }
 
     /// The value of a metric in a reading; none if the reading has none that takes part.
-    #[must_use]
     pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
         let value = reading.metrics().get(name).filter(|value| self.counts(value))?;
         let sample = Sample::new(reading.at, value.clone());
@@ -54,7 +51,6 @@ impl MetricRule {
     }
 
     /// The rule for a metric that nobody has set anything for.
-    #[must_use]
     pub fn of_unknown(name: &MetricName) -> Self {
         Self::of(&name.into())
     }

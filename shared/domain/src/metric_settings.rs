@@ -206,7 +206,6 @@ fn hold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<TimeDelta>, D
 
 impl MetricPatch {
     /// Whether a person describes the metric; see [`MetricInfo::is_described`].
-    #[must_use]
     pub fn describes(&self) -> bool {
         let Self { kind, unit, modulus, net, cycle, .. } = self;
         let is_edited = *kind != Edit::Keep || *unit != Edit::Keep || *modulus != Edit::Keep;

@@ -19,13 +19,11 @@ pub struct MonthError;
 
 impl Month {
     /// The month of a timestamp.
-    #[must_use]
     pub fn of(at: Timestamp) -> Self {
         at.to_string()[..7].parse().expect("a timestamp begins with year and month")
     }
 
     /// The first instant after it; that of the last month that a timestamp has is the last timestamp.
-    #[must_use]
     pub fn end(self) -> Timestamp {
         let (year, month) =
             if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };

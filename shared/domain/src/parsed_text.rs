@@ -10,7 +10,6 @@ macro_rules! parsed_text {
 
         impl $name {
             /// The text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

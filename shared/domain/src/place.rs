@@ -16,7 +16,6 @@ pub enum Place {
 
 impl Place {
     /// The room.
-    #[must_use]
     pub const fn room(&self) -> Option<&RoomId> {
         match self {
             Self::Unknown => None,
@@ -25,7 +24,6 @@ impl Place {
     }
 
     /// The room that a person chose.
-    #[must_use]
     pub const fn chosen_room(&self) -> Option<&RoomId> {
         match self {
             Self::Chosen(room) => Some(room),
@@ -37,7 +35,6 @@ impl Place {
     ///
     /// The room must be another room, and the reading not older than the reading that named the known room. A
     /// reading of the same timestamp moves it too: it may have been sent again with the right room.
-    #[must_use]
     pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
         match self {
             Self::Unknown => true,

@@ -46,43 +46,36 @@ impl TimeRange {
     }
 
     /// The first timestamp inside.
-    #[must_use]
     pub const fn from(self) -> Timestamp {
         self.from
     }
 
     /// The first timestamp after the range.
-    #[must_use]
     pub const fn to(self) -> Timestamp {
         self.to
     }
 
     /// The last timestamp inside: `DynamoDB`'s BETWEEN includes both ends.
-    #[must_use]
     pub fn last(self) -> Timestamp {
         self.to.saturating_add(-TimeDelta::milliseconds(1))
     }
 
     /// The time from the first timestamp to the end.
-    #[must_use]
     pub fn length(self) -> TimeDelta {
         self.to.since(self.from)
     }
 
     /// What two ranges have in common.
-    #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         Self::new(self.from.max(other.from), self.to.min(other.to)).ok()
     }
 
     /// Whether all of another range is inside.
-    #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.from <= other.from && other.to <= self.to
     }
 
     /// Whether `timestamp` is inside.
-    #[must_use]
     pub fn contains(self, timestamp: Timestamp) -> bool {
         (self.from..self.to).contains(&timestamp)
     }

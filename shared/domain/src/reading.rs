@@ -86,7 +86,6 @@ impl Reading {
     }
 
     /// The values by metric.
-    #[must_use]
     pub const fn metrics(&self) -> &BTreeMap<MetricName, Decimal> {
         &self.metrics
     }
@@ -99,7 +98,6 @@ impl Reading {
     }
 
     /// A metric that both readings have.
-    #[must_use]
     pub fn shared_metric(&self, other: &Self) -> Option<&MetricName> {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }

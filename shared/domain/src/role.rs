@@ -52,7 +52,6 @@ const VEHICLE_WORDS: [&str; 8] =
 impl Role {
     /// The role that the name of a meter leaves no doubt about. A name of two roles has none, nor has the name of
     /// a consumer, which may be a part of another meter or the whole.
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_lowercase();
         let words: Vec<&str> =

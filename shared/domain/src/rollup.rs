@@ -76,7 +76,6 @@ pub struct FoldRules {
 
 impl FoldRules {
     /// The rules for a device.
-    #[must_use]
     pub fn of(device: &Device) -> Self {
         let rules =
             device.metrics().iter().map(|(name, info)| (name.clone(), MetricRule::of(info)));
@@ -85,7 +84,6 @@ impl FoldRules {
 
     /// The rule for a metric. A metric that the registry does not know yet is folded by its name: readings may be
     /// folded before the registry learns of their metrics.
-    #[must_use]
     pub fn rule(&self, name: &MetricName) -> MetricRule {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
@@ -109,13 +107,11 @@ impl FoldRules {
 
 impl Rollup {
     /// The rollup of readings of one device, given in the order of their timestamps.
-    #[must_use]
     pub fn fold<'a>(readings: impl IntoIterator<Item = &'a Reading>, rules: &FoldRules) -> Self {
         Self::fold_some(readings, rules, |_| true)
     }
 
     /// The rollup of some of the metrics.
-    #[must_use]
     pub fn fold_some<'a>(
         readings: impl IntoIterator<Item = &'a Reading>,
         rules: &FoldRules,
@@ -148,27 +144,23 @@ impl Rollup {
     }
 
     /// Whether all readings are of these rooms.
-    #[must_use]
     pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() < MAX_ROLLUP_ROOMS
             && self.rooms.iter().all(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
     /// Whether a reading may be of one of these rooms.
-    #[must_use]
     pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
     /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
     }
 
     /// The times of the first and of the last value; `None` if no value takes part.
-    #[must_use]
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let metrics = || self.metrics.values();
         let first = metrics().map(|metric| metric.first.at).min()?;
@@ -176,7 +168,6 @@ impl Rollup {
     }
 
     /// The number of values of the metric that has most: about that of the readings.
-    #[must_use]
     pub fn most_values(&self) -> u64 {
         self.metrics.values().map(|metric| metric.count).max().unwrap_or(0)
     }
@@ -197,7 +188,6 @@ impl Rollup {
 
 impl MetricRollup {
     /// The rollup of one value that takes part.
-    #[must_use]
     pub fn of(sample: Sample, rule: &MetricRule) -> Self {
         let of_kind = match rule {
             MetricRule::Gauge => OfKind::Gauge,

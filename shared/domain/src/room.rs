@@ -21,7 +21,6 @@ pub struct Room {
 
 impl Room {
     /// A room that no person has edited.
-    #[must_use]
     pub const fn new(id: RoomId, first_seen: Timestamp) -> Self {
         Self { id, name: None, home: None, outside: None, first_seen }
     }

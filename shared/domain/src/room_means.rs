@@ -80,7 +80,6 @@ impl Device {
     /// A person's word on the metric comes first. A metric that is by its name of a thing is left out
     /// whatever is said of the device. Of the others, a person's word on the device comes before its
     /// kind. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
-    #[must_use]
     pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
         let info = self.metrics().get(metric)?;
         if MetricRule::of(info) != MetricRule::Gauge {
@@ -120,7 +119,6 @@ impl Device {
 impl MetricName {
     /// Whether the name says that the metric is of a thing: `soil_...`, and the temperature of a chip, of water
     /// and the like.
-    #[must_use]
     pub fn is_of_thing(&self) -> bool {
         let name = self.as_str();
         let thing = name.strip_suffix("_temperature");

@@ -15,7 +15,6 @@ pub struct Sample {
 
 impl Sample {
     /// A value that tells no cycle.
-    #[must_use]
     pub const fn new(at: Timestamp, value: Decimal) -> Self {
         Self { at, value, cycle: None }
     }

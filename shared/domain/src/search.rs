@@ -28,7 +28,6 @@ pub enum Subject {
 
 impl Subject {
     /// The name of the subject.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Name => "name",
@@ -60,7 +59,6 @@ impl SearchValue {
     pub const NUMBERS: &'static str = "n:";
 
     /// A text: equal for texts that differ in case or in the composition of their characters only.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         let normalised = normalise(text);
         let end = normalised.floor_char_boundary(MAX_TEXT);
@@ -68,19 +66,16 @@ impl SearchValue {
     }
 
     /// A number.
-    #[must_use]
     pub fn number(number: &Decimal) -> Self {
         Self(format!("{}{}", Self::NUMBERS, ordered(number)))
     }
 
     /// A value that search has kept.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         (text.starts_with(TEXT) || text.starts_with(Self::NUMBERS)).then(|| Self(text.to_owned()))
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -137,7 +132,6 @@ pub enum SearchRange {
 
 impl SearchRange {
     /// Tells whether a value is in the range.
-    #[must_use]
     pub fn contains(&self, value: &SearchValue) -> bool {
         match self {
             Self::All => true,
@@ -152,7 +146,6 @@ impl SearchRange {
 
 /// The text in lower case and in normal form C. Each character is lowered by itself, so that the beginning
 /// of a text is normalised as it is within the text.
-#[must_use]
 pub fn normalise(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).nfc().collect()
 }
@@ -200,7 +193,6 @@ pub struct SearchEntry {
 impl Device {
     /// The values by which the device is found. Of an attribute that reads as a number both, the text and
     /// the number.
-    #[must_use]
     pub fn search_entries(&self) -> BTreeSet<SearchEntry> {
         let entry = |subject, value| SearchEntry { subject, value };
         let mut entries = BTreeSet::new();

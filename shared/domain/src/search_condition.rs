@@ -67,7 +67,6 @@ impl SearchCondition {
     }
 
     /// Tells whether one of the device's own values meets the condition. Its name is the one that people see.
-    #[must_use]
     pub fn holds_for(&self, device: &Device) -> bool {
         let text = |text: &str| self.holds_for_value(text, || None);
         match &self.subject {
@@ -81,7 +80,6 @@ impl SearchCondition {
     }
 
     /// Tells whether a metric's value meets the condition. A metric is a number and nothing else.
-    #[must_use]
     pub fn holds_for_metric(&self, value: &Decimal) -> bool {
         match &self.test {
             SearchTest::Equals(text) => Decimal::parse(text).is_ok_and(|number| number == *value),
@@ -101,7 +99,6 @@ impl SearchCondition {
     }
 
     /// The values that may meet the condition. Long texts are cut, so a value of the range need not meet it.
-    #[must_use]
     pub fn range(&self) -> SearchRange {
         match &self.test {
             SearchTest::Equals(text) => SearchRange::Equals(SearchValue::text(text)),
@@ -115,7 +112,6 @@ impl SearchCondition {
     }
 
     /// The attribute that the condition is about.
-    #[must_use]
     pub const fn attribute(&self) -> Option<&AttributeName> {
         match &self.subject {
             Subject::Attribute(name) => Some(name),

@@ -37,7 +37,6 @@ pub struct SourceField {
 
 impl Source {
     /// Whether nothing is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -31,7 +31,6 @@ pub struct DeviceStay {
 
 impl Stay {
     /// The stay from `since` on.
-    #[must_use]
     pub const fn begun(room: RoomId, since: Timestamp) -> Self {
         Self { room, since, until: None }
     }
@@ -44,13 +43,11 @@ impl Stay {
 
     /// The earliest timestamp at which the device's next stay may begin: stays do not overlap, and none is
     /// empty.
-    #[must_use]
     pub fn earliest_next(&self) -> Timestamp {
         self.until.unwrap_or_else(|| self.since.saturating_add(TimeDelta::milliseconds(1)))
     }
 
     /// Whether a part of the stay is in the range.
-    #[must_use]
     pub fn overlaps(&self, range: TimeRange) -> bool {
         self.since < range.to() && self.until.is_none_or(|until| range.from() < until)
     }

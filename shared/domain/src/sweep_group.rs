@@ -8,7 +8,6 @@ pub const SWEEP_GROUPS: usize = 15;
 /// The group of a device.
 ///
 /// CRC-32 spreads ids that differ in one character evenly, which a sum of code points does not.
-#[must_use]
 pub fn sweep_group(device: &DeviceId) -> usize {
     crc32fast::hash(device.as_str().as_bytes()) as usize % SWEEP_GROUPS
 }

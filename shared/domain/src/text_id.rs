@@ -68,7 +68,6 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// Whether the parts can be read back from their id: every character is allowed in an id, and the end is not that of a
 /// digest.
-#[must_use]
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
 ) -> bool {
@@ -87,14 +86,12 @@ fn shown(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// The part of an id before its digest, if it ends with one.
-#[must_use]
 pub fn before_digest(id: &str) -> Option<&str> {
     let (text, end) = id.rsplit_once('-')?;
     is_digest(end).then_some(text)
 }
 
 /// Whether an id may be made of a text, among others.
-#[must_use]
 pub fn may_be_made_of(id: &str, text: &str) -> bool {
     let read = before_digest(id).unwrap_or(id);
     let is_cut = read.len() < id.len() && read.len() >= MAX_READABLE;
@@ -106,7 +103,6 @@ pub fn may_be_made_of(id: &str, text: &str) -> bool {
 }
 
 /// 12 characters of a digest of lists of texts: 60 bits.
-#[must_use]
 pub fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String {
     let mut hash = Sha256::new();
     for list in lists {
@@ -129,7 +125,6 @@ fn is_digest(end: &str) -> bool {
 }
 
 /// 6 characters of a digest of a text: 30 bits.
-#[must_use]
 pub fn short_digest(text: &str) -> String {
     shortened(&Sha256::digest(text), 6)
 }

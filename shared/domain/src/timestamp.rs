@@ -57,7 +57,6 @@ impl Timestamp {
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
-    #[must_use]
     pub const fn as_millis(self) -> i64 {
         self.0
     }
@@ -69,7 +68,6 @@ impl Timestamp {
     }
 
     /// The time from `earlier` to this timestamp.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> TimeDelta {
         TimeDelta::milliseconds(self.0 - earlier.0)
     }

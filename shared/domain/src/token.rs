@@ -36,13 +36,11 @@ pub struct TokenHashError;
 
 impl TokenHash {
     /// The hash of the secret that a client sends.
-    #[must_use]
     pub fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
     /// The first 12 hexadecimal digits, by which people tell tokens apart.
-    #[must_use]
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
     }
@@ -85,7 +83,6 @@ pub enum Scope {
 
 impl Scope {
     /// The scope in a word.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Write(_) => "write",
@@ -185,7 +182,6 @@ impl<const N: usize> From<[DeviceId; N]> for WriteScope {
 
 impl WritableDevices {
     /// The one device, if it is one.
-    #[must_use]
     pub fn only(&self) -> Option<&DeviceId> {
         match self {
             Self::Only(devices) if devices.len() == 1 => devices.first(),
@@ -194,7 +190,6 @@ impl WritableDevices {
     }
 
     /// Whether readings of a device may be stored.
-    #[must_use]
     pub fn permit(&self, device: &DeviceId) -> bool {
         match self {
             Self::Any => true,
@@ -225,7 +220,6 @@ pub struct Token {
 
 impl Token {
     /// Whether it has expired by then.
-    #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|at| now >= at)
     }

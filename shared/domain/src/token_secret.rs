@@ -26,7 +26,6 @@ pub enum TokenSecretError {
 
 /// The token of 43 random characters of base64url: with the checksum, which tells a mistyped token without a look
 /// at the table.
-#[must_use]
 pub fn token_of(random: &str) -> String {
     let text = format!("{TOKEN_PREFIX}{random}");
     let checksum = checksum(&text);

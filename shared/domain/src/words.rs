@@ -17,7 +17,6 @@ macro_rules! words {
             pub const WORDS: [&'static str; Self::ALL.len()] = [$($word),+];
 
             /// The word of the value.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+
@@ -25,7 +24,6 @@ macro_rules! words {
             }
 
             /// The value of a word.
-            #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.as_str() == text)
             }

@@ -57,7 +57,6 @@ impl DynamoStore {
     }
 
     /// How the table is laid out, as far as the store knows.
-    #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }

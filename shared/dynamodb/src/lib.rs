@@ -36,7 +36,6 @@ pub struct DynamoStore {
 
 impl DynamoStore {
     /// A store that will ask the table of `config`, which is laid out so; nothing is sent yet.
-    #[must_use]
     pub fn connect(config: &StoreConfig, layout: Layout) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();

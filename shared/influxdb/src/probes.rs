@@ -11,7 +11,6 @@ const ID: &str = "0000000000000001";
 const BUCKET: &str = "home";
 
 /// `GET /ping`: 204, since clients want exactly that; 200 where `verbose` asks for the version.
-#[must_use]
 pub fn ping(request: &Request) -> Response {
     let response = match value(request, "verbose").as_deref() {
         None | Some("" | "0" | "false") => {
@@ -23,13 +22,11 @@ pub fn ping(request: &Request) -> Response {
 }
 
 /// `GET /health`
-#[must_use]
 pub fn health() -> Response {
     Dialect::V2.dressed(Response::json(200, &health_members()))
 }
 
 /// The members of the health that clients of InfluxDB want, and `pass`.
-#[must_use]
 pub fn health_members() -> Value {
     json!({
         "name": "influxdb",
@@ -42,14 +39,12 @@ pub fn health_members() -> Value {
 }
 
 /// `GET /ready`. By its `up`, which no InfluxDB tells, the command `roomtide` recognizes Roomtide before it sends a token.
-#[must_use]
 pub fn ready(now: Timestamp) -> Response {
     Dialect::V2
         .dressed(Response::json(200, &json!({"status": "ready", "started": now, "up": "0s"})))
 }
 
 /// `GET /api/v2/buckets`: the bucket that is asked for, since every name is the same one.
-#[must_use]
 pub fn buckets(request: &Request) -> Response {
     let name = value(request, "name").unwrap_or_else(|| BUCKET.to_owned());
     let bucket = json!({
@@ -63,14 +58,12 @@ pub fn buckets(request: &Request) -> Response {
 }
 
 /// `GET /api/v2/orgs`: one organization. A client finds each name that it asks for.
-#[must_use]
 pub fn orgs(request: &Request) -> Response {
     let name = value(request, "org").unwrap_or_else(|| BUCKET.to_owned());
     list("orgs", &json!({"id": ID, "name": name}))
 }
 
 /// `POST /api/v2/query`: Flux is refused.
-#[must_use]
 pub fn flux() -> Response {
     let message = "Flux is not supported; ask /query in InfluxQL, or /devices and /rooms";
     Dialect::V2.error(400, "invalid", message)

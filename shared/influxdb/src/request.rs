@@ -40,14 +40,12 @@ impl QueryRequest {
     }
 
     /// The database that it names.
-    #[must_use]
     pub fn database(&self) -> Option<&str> {
         self.get("db")
     }
 
     /// The form of the answer. `chunked` and `chunk_size` change nothing: who asks for several documents reads until the
     /// end, and Lambda sends the answer whole.
-    #[must_use]
     pub fn form(&self) -> Form {
         let epoch = Epoch::parse(self.get("epoch").unwrap_or_default());
         Form { epoch, is_pretty: self.get("pretty") == Some("true") }

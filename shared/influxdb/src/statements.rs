@@ -18,13 +18,11 @@ pub fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
 }
 
 /// Whether a statement tells nothing that is stored, and any token may run it.
-#[must_use]
 pub const fn is_open(statement: &Statement) -> bool {
     matches!(statement, Statement::ShowDatabases | Statement::Create)
 }
 
 /// Runs a statement that tells nothing that is stored. Returns `None` for any other.
-#[must_use]
 pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
     match statement {
         Statement::ShowDatabases => {
@@ -56,7 +54,6 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
 }
 
 /// 400: the query cannot be read.
-#[must_use]
 pub fn refused(form: Form, error: &QueryError) -> Response {
     respond(400, form.error(error.to_string())).with(
         "x-influxdb-error",
@@ -65,7 +62,6 @@ pub fn refused(form: Form, error: &QueryError) -> Response {
 }
 
 /// An answer to a query.
-#[must_use]
 pub fn respond(status: u16, body: Vec<u8>) -> Response {
     Response::new(status, "application/json", body)
         .with("x-influxdb-version", VERSION)

@@ -39,14 +39,12 @@ pub struct Message {
 
 impl Outcome {
     /// A result with a warning, if there is one.
-    #[must_use]
     pub fn with_warning(series: Vec<OutSeries>, warning: Option<String>) -> Self {
         let message = warning.map(|text| Message { level: "warning", text });
         Self::Done { series, messages: message.into_iter().collect() }
     }
 
     /// A failure instead of a result.
-    #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
         Self::Failed { error: error.into() }
     }
@@ -82,7 +80,6 @@ pub enum Epoch {
 
 impl Epoch {
     /// Reads the parameter `epoch`; a unit that is not known is nanoseconds.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
             "" => Self::Text,
@@ -141,7 +138,6 @@ struct NumberedResult<'a> {
 
 impl Form {
     /// Writes the results.
-    #[must_use]
     pub fn write(self, outcomes: &[Outcome]) -> Vec<u8> {
         let numbered = outcomes.iter().enumerate();
         let results =
@@ -150,7 +146,6 @@ impl Form {
     }
 
     /// Writes a failure of the whole query.
-    #[must_use]
     pub fn error(self, message: impl Into<String>) -> Vec<u8> {
         self.json(&Outcome::failed(message))
     }

@@ -15,13 +15,11 @@ pub struct QueryError(String);
 
 impl QueryError {
     /// A failure that is told in these words.
-    #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
     /// A function, a clause or a statement that InfluxDB has and Roomtide has not.
-    #[must_use]
     pub fn unsupported(what: impl std::fmt::Display) -> Self {
         Self(format!("{what} is not supported by Roomtide"))
     }

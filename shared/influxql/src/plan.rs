@@ -59,7 +59,6 @@ impl<'a> Plan<'a> {
     }
 
     /// The series of the answer that has these rows.
-    #[must_use]
     pub fn series(&self, rows: Vec<Rows>, epoch: Epoch) -> Vec<OutSeries> {
         let Query { time, zone, is_descending, .. } = self.query();
         let values =

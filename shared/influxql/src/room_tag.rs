@@ -15,7 +15,6 @@ pub struct RoomTexts<'a>(BTreeMap<&'a RoomId, &'a str>);
 impl<'a> RoomTexts<'a> {
     /// The tags of the registry's rooms: the name where the id is made of the name, as for a room that a line
     /// introduced; else the id.
-    #[must_use]
     pub fn of(rooms: impl Iterator<Item = &'a Room>) -> Self {
         let text = |room: &'a Room| {
             let name = room.name.as_ref().map(Label::as_str);

@@ -42,7 +42,6 @@ pub struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// The metrics that have fewer than `number` values among the readings that are found.
-    #[must_use]
     pub fn lacking(&self, found: &[Reading], number: usize) -> Vec<&'a MetricName> {
         let has = |reading: &&Reading, metric: &MetricName| {
             let value = reading.metrics().get(metric);
@@ -119,7 +118,6 @@ impl<'a> Selection<'a> {
     }
 
     /// The devices that are read, by id.
-    #[must_use]
     pub fn wanted(&self) -> Vec<Wanted<'a>> {
         let mut devices: BTreeMap<&DeviceId, Wanted<'a>> = BTreeMap::new();
         for it in &self.series {
@@ -221,13 +219,11 @@ impl<'a> Selection<'a> {
 
     /// The rollups that have the one smallest or largest value of a group, oldest first; empty if the query does not
     /// ask for one.
-    #[must_use]
     pub fn extremes<'g>(&self, group: &OutGroup<'g>) -> Vec<Extreme<'g>> {
         extremes(&self.query, &group.points)
     }
 
     /// An answer that has no series yet.
-    #[must_use]
     pub const fn answer(&self) -> Answer<'_> {
         Answer::new(&self.query, &self.frame)
     }

@@ -14,13 +14,11 @@ use crate::series::{Series, series_of_all};
 use crate::value::Value;
 
 /// Runs `SHOW DATABASES`: there is one.
-#[must_use]
 pub fn show_databases(name: &str) -> OutSeries {
     list(Some("databases"), &["name"], vec![vec![name.to_owned()]])
 }
 
 /// Runs `SHOW RETENTION POLICIES`: there is one.
-#[must_use]
 pub fn show_retention_policies() -> OutSeries {
     let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
     let [name, duration, shard] =

@@ -34,14 +34,12 @@ impl SealedBreaches {
 
 impl Breaches {
     /// Whether there is no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether a quarter of a device is in breach of a rule that may be about it: which group the device is in is not
     /// asked.
-    #[must_use]
     pub fn may_have(&self, id: &DeviceId, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| match scope {
             Scope::Device(named) => named == id,
@@ -51,7 +49,6 @@ impl Breaches {
     }
 
     /// Whether the quarter breaks a rule on the device. Finds what a lost batch held, and serves rules on many devices.
-    #[must_use]
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
     }

@@ -39,7 +39,6 @@ impl Devices {
     }
 
     /// A device, if it is known.
-    #[must_use]
     pub fn get(&self, id: &DeviceId) -> Option<&Device> {
         self.all.get(id)
     }
@@ -50,13 +49,11 @@ impl Devices {
     }
 
     /// Whether these are all devices.
-    #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
     /// Whether a rule is on so few devices that batches are judged by it.
-    #[must_use]
     pub fn is_prompt(&self, rule: &Rule) -> bool {
         match &rule.scope {
             Scope::Device(_) => true,

@@ -52,7 +52,6 @@ impl Default for Judging {
 
 impl Judging {
     /// Knows nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             rules: Remembered::default(),
@@ -81,13 +80,11 @@ pub struct JudgingSession<'a, S> {
 
 impl<S> JudgingSession<'_, S> {
     /// The same call with a part of its time.
-    #[must_use]
     pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
         JudgingSession { judging: self.judging, table: self.table.within(invocation) }
     }
 
     /// Whether there is time for one more judgement.
-    #[must_use]
     pub fn has_time(&self) -> bool {
         self.table.invocation.remaining() >= LEAST_TIME
     }
@@ -111,7 +108,6 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The rules and channels that were read last, if they are young enough. Reads nothing.
-    #[must_use]
     pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<Rules>> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }

@@ -82,7 +82,6 @@ impl JudgingReport {
     }
 
     /// Whether nothing is left that may succeed later.
-    #[must_use]
     pub const fn is_done(&self) -> bool {
         !self.is_cut && self.left.is_empty()
     }

@@ -42,7 +42,6 @@ pub struct LostMessages(usize);
 
 impl LostMessages {
     /// What is to be said of so many messages, if there are some.
-    #[must_use]
     pub const fn of(count: usize) -> Option<Self> {
         if count == 0 { None } else { Some(Self(count)) }
     }

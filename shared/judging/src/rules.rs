@@ -30,7 +30,6 @@ pub struct Rules {
 
 impl Rules {
     /// The rule of an id.
-    #[must_use]
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
         self.rules.iter().find(|rule| rule.id == *id)
     }
@@ -72,7 +71,6 @@ impl Rules {
     }
 
     /// Whether a rule is on a group of devices, so that each device's room, kind and tags have to be known.
-    #[must_use]
     pub fn has_groups(&self) -> bool {
         self.rules.iter().any(|rule| rule.rule.is_on && matches!(rule.rule.scope, Scope::Each(_)))
     }
@@ -125,7 +123,6 @@ pub fn devices_of<'a>(
 }
 
 /// Whether a device has ever sent what a rule watches.
-#[must_use]
 pub fn has_sent_watched(rule: &Rule, device: &Device) -> bool {
     match &rule.watch {
         Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {

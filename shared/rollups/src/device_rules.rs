@@ -20,7 +20,6 @@ pub struct DeviceRules {
 
 impl DeviceRules {
     /// The rules for a device of the registry.
-    #[must_use]
     pub fn of(device: &Device) -> Self {
         Self {
             id: device.id().clone(),
@@ -31,13 +30,11 @@ impl DeviceRules {
     }
 
     /// The device that they are of.
-    #[must_use]
     pub const fn registered(&self) -> Registered<'_> {
         Registered { device: &self.id, settings: self.settings.number }
     }
 
     /// Whether a change of the settings since the fold concerns a rollup.
-    #[must_use]
     pub fn is_outdated(&self, stored: &StoredRollup) -> bool {
         self.settings.concerns(stored.settings, stored.range)
     }

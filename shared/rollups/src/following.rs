@@ -17,7 +17,6 @@ const MIN_SLACK: TimeDelta = TimeDelta::seconds(5);
 
 /// Whether a reading is of past time, so that rollups have to follow a change of it: its quarter may be sealed
 /// before the change is stored.
-#[must_use]
 pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
     is_over(QuarterHour::of(at).end(), now.saturating_add(STORING))
 }
@@ -39,47 +38,40 @@ impl Default for Following {
 
 impl Following {
     /// Where changes are gathered for so long.
-    #[must_use]
     pub fn gathering_for(window: Duration) -> Self {
         let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX).min(TimeDelta::days(1));
         Self { window, slack: (window / 2).max(MIN_SLACK) }
     }
 
     /// Where nothing is gathered, and the function needs no longer than `slack`, as in a test that waits for it.
-    #[must_use]
     pub fn at_once(slack: Duration) -> Self {
         Self { slack: TimeDelta::from_std(slack).unwrap_or(MIN_SLACK), window: TimeDelta::zero() }
     }
 
     /// The time for which changes are gathered.
-    #[must_use]
     pub fn window(&self) -> Duration {
         self.window.to_std().unwrap_or_default()
     }
 
     /// The time for which answers tell of a change after it was stored. Later either a rollup has it, or the
     /// function has noted that it is behind.
-    #[must_use]
     pub fn told_for(&self) -> TimeDelta {
         self.window + self.slack
     }
 
     /// Whether the function is behind if a change of that time is not folded yet. Noted so early, it is known
     /// before answers tell nothing of the change any more.
-    #[must_use]
     pub fn is_behind(&self, written: Timestamp, now: Timestamp) -> bool {
         now.since(written) > self.window + self.slack / 4
     }
 
     /// The time between two notes of a function that stays behind.
-    #[must_use]
     pub fn note_interval(&self) -> TimeDelta {
         self.slack
     }
 
     /// The instant since which changes may be missing of rollups of a range of these groups of devices; `None`
     /// where nothing is known to be missing.
-    #[must_use]
     pub fn lacking_since(
         &self,
         late: &LateChanges,
@@ -94,7 +86,6 @@ impl Following {
     }
 
     /// The instant up to which all changes are folded, whichever they are.
-    #[must_use]
     pub fn folded_until(&self, late: &LateChanges, now: Timestamp) -> Timestamp {
         let is_marked = late.marks.iter().any(|mark| self.counts(mark, now));
         let told = if is_marked { now.saturating_add(-self.told_for()) } else { now };

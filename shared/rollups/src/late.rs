@@ -35,7 +35,6 @@ struct Memory {
 
 impl LateMarking {
     /// Marks hold for `ahead`, at most [`MARKED_AHEAD`](crate::MARKED_AHEAD).
-    #[must_use]
     pub fn new(ahead: TimeDelta) -> Self {
         Self { ahead, memory: Mutex::default() }
     }

@@ -38,7 +38,6 @@ impl Retention {
 }
 
 /// Whether what expires then may have begun to be deleted.
-#[must_use]
 pub fn is_closing(expires: Option<Timestamp>, now: Timestamp) -> bool {
     expires.is_some_and(|expires| expires <= now.saturating_add(MARGIN))
 }

@@ -52,7 +52,6 @@ const MAX_ATTEMPTS: usize = 8;
 
 impl SeenRooms {
     /// Whether a reading's room has been noted, perhaps of a device that has been deleted since.
-    #[must_use]
     pub fn has_noted(
         &self,
         device: &DeviceId,
@@ -123,7 +122,6 @@ async fn widen(
 }
 
 /// The rooms that stored readings name.
-#[must_use]
 pub fn named_by_readings<'a>(readings: impl IntoIterator<Item = &'a StoredReading>) -> NamedRooms {
     let named = readings.into_iter().filter_map(|StoredReading { reading, .. }| {
         Some((reading.room.clone()?, Month::of(reading.at)))
@@ -132,7 +130,6 @@ pub fn named_by_readings<'a>(readings: impl IntoIterator<Item = &'a StoredReadin
 }
 
 /// The rooms that a rollup names. Of a day that lies in two months of UTC, each counts for both.
-#[must_use]
 pub fn named_by_rollup(stored: &StoredRollup) -> NamedRooms {
     let months = [stored.range.from(), stored.range.last()].map(Month::of);
     let rooms = stored.rollup.rooms.iter().flatten();

@@ -80,7 +80,6 @@ impl<S> Snapshot<'_, S> {
     }
 
     /// The rooms that the rollups name.
-    #[must_use]
     pub fn named_rooms(&self) -> NamedRooms {
         self.rollups().now.values().flat_map(named_by_rollup).collect()
     }

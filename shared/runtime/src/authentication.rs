@@ -55,7 +55,6 @@ pub struct Grant {
 
 impl Authenticator {
     /// An authenticator that asks those for tokens who need one.
-    #[must_use]
     pub fn new(auth: Auth) -> Self {
         Self { auth, tokens: BoundedMemory::new(MAX_CACHED_TOKENS, TOKEN_CACHE_AGE) }
     }
@@ -165,7 +164,6 @@ impl Grant {
     }
 
     /// The token, where one is needed.
-    #[must_use]
     pub const fn token(&self) -> Option<&TokenHash> {
         self.token.as_ref()
     }
@@ -201,7 +199,6 @@ impl Grant {
     }
 
     /// The limits of what may be stored; `None` means none.
-    #[must_use]
     pub const fn writing(&self) -> Option<&WriteScope> {
         match &self.scope {
             Some(Scope::Write(scope)) => Some(scope),
@@ -219,7 +216,6 @@ fn shows(view: &ViewScope, place: Place<'_>) -> bool {
 }
 
 /// 403: authenticated, but not permitted.
-#[must_use]
 pub fn forbidden(detail: &str) -> Problem {
     Problem::new(ProblemKind::Forbidden, detail)
 }

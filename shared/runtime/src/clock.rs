@@ -25,7 +25,6 @@ impl Clock for SystemClock {
 
 /// The end of a Lambda invocation that its runtime gives in milliseconds since 1970, less half a second
 /// in which the answer is written.
-#[must_use]
 pub fn end_of_invocation(ends_at_millis: u64, clock: &impl Clock) -> Deadline {
     let now = u64::try_from(clock.now().as_millis()).unwrap_or(0);
     let left = ends_at_millis.saturating_sub(now).saturating_sub(500);
@@ -38,14 +37,12 @@ pub struct Stopwatch(tokio::time::Instant);
 
 impl Stopwatch {
     /// Starts measuring.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub fn start() -> Self {
         Self(tokio::time::Instant::now())
     }
 
     /// The time since the start.
-    #[must_use]
     pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
@@ -59,7 +56,6 @@ pub struct TestClock(std::sync::Arc<std::sync::atomic::AtomicI64>);
 #[cfg(any(test, feature = "fake"))]
 impl TestClock {
     /// A clock that shows `timestamp`.
-    #[must_use]
     pub fn at(timestamp: Timestamp) -> Self {
         Self(std::sync::Arc::new(timestamp.as_millis().into()))
     }

@@ -14,7 +14,6 @@ use table::shards::Shards;
 use crate::auth::Auth;
 
 /// The command as it was called, such as `roomtide` or `target/debug/roomtide`, for a line that a person pastes.
-#[must_use]
 pub fn called_as() -> Option<String> {
     std::env::args_os().next()?.into_string().ok()
 }

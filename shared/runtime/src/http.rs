@@ -49,7 +49,6 @@ pub struct HttpFunction<C> {
 
 impl<C: Clock> HttpFunction<C> {
     /// The HTTP side of `function`, whose requests need a token as `auth` says.
-    #[must_use]
     pub fn new(function: Function, auth: Auth, clock: C, telemetry: Telemetry) -> Self {
         let authenticator = Authenticator::new(auth);
         Self { function, authenticator, clock, telemetry, max_units: None }

@@ -25,13 +25,11 @@ impl<T> Default for MemoryQueue<T> {
 
 impl<T: Clone> MemoryQueue<T> {
     /// What was sent and not taken, oldest first.
-    #[must_use]
     pub fn messages(&self) -> Vec<T> {
         self.sent().clone()
     }
 
     /// Takes all messages, to deliver them.
-    #[must_use]
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.sent())
     }

@@ -38,7 +38,6 @@ pub struct QueueFunction<C> {
 
 impl<C: Clock> QueueFunction<C> {
     /// The queue side of the function called `name`.
-    #[must_use]
     pub const fn new(name: &'static str, clock: C, telemetry: Telemetry) -> Self {
         Self { name, clock, telemetry }
     }

@@ -31,7 +31,6 @@ pub struct SqsQueue {
 
 impl SqsQueue {
     /// A client of the queue; nothing is sent yet.
-    #[must_use]
     pub fn connect(config: &QueueConfig) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();

@@ -137,7 +137,6 @@ struct Batch<T> {
 
 impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
     /// The stream side of the function called `name`.
-    #[must_use]
     pub fn new(name: &'static str, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         Self { name, dead_letters, clock, telemetry, reported: Mutex::default() }
     }

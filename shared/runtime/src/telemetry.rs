@@ -38,26 +38,22 @@ impl fmt::Debug for Telemetry {
 
 impl Telemetry {
     /// Lines on standard output, as a deployed function is configured: on Lambda they are `CloudWatch` log events.
-    #[must_use]
     pub fn deployed(config: &Config) -> Self {
         Self { stack: config.stack.as_str().into(), every: config.log_every, ..Self::stdout() }
     }
 
     /// Lines on standard output.
-    #[must_use]
     pub fn stdout() -> Self {
         // An invocation cannot reopen a closed standard output.
         Self::to(Arc::new(|line| drop(writeln!(std::io::stdout().lock(), "{line}"))))
     }
 
     /// Nowhere.
-    #[must_use]
     pub fn silent() -> Self {
         Self::to(Arc::new(|_| {}))
     }
 
     /// Wherever `sink` takes them, all of them.
-    #[must_use]
     pub fn to(sink: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self { sink, stack: LOCAL.into(), every: 1, successes: Arc::default() }
     }
@@ -104,7 +100,6 @@ enum Level {
 
 impl WideEvent {
     /// Begins the event of an invocation of `function`.
-    #[must_use]
     pub fn begin(function: &'static str) -> Self {
         let mut event = Self {
             fields: Map::new(),
@@ -251,7 +246,6 @@ impl WideEvent {
 }
 
 /// An error with everything that caused it.
-#[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -44,13 +44,11 @@ pub struct HttpSender(Agent);
 
 impl HttpSender {
     /// A sender that resolves names as the system does.
-    #[must_use]
     pub fn new(reach: Reach) -> Self {
         Self::with_names(reach, Arc::new(SystemNames))
     }
 
     /// A sender that resolves names otherwise.
-    #[must_use]
     pub fn with_names(reach: Reach, names: Arc<dyn LookUpHost>) -> Self {
         Self::build(reach, names, TIMEOUT, TlsConfig::default())
     }

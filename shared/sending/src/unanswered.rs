@@ -82,7 +82,6 @@ impl Unanswered {
 
     /// What follows: without an answer a repetition may help, but a person has to mend an address that is not
     /// connected to, and a certificate.
-    #[must_use]
     pub const fn verdict(&self) -> Verdict {
         match self.cause {
             Cause::Forbidden(_) | Cause::NotHttps | Cause::Tls(_) => {

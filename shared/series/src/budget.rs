@@ -48,7 +48,6 @@ pub struct DeviceRows<'a> {
 
 impl<'a> DeviceRows<'a> {
     /// The rows with the metrics of these names.
-    #[must_use]
     pub fn of(question: DeviceQuestion<'a>, names: &[MetricName]) -> Self {
         let known = question.device.metrics();
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
@@ -62,7 +61,6 @@ impl<'a> DeviceRows<'a> {
 
 impl<'a> Budget<'a> {
     /// One of so many read units.
-    #[must_use]
     pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
         Self { densities, max_units, units: 0.0, values: 0, devices: BTreeSet::new() }
     }
@@ -124,7 +122,6 @@ pub struct RowReader<'r, S> {
 
 impl<'r, S: Store> RowReader<'r, S> {
     /// One that has read nothing yet.
-    #[must_use]
     pub const fn of(session: Session<'r, S>, densities: &'r Densities) -> Self {
         Self { session, budget: Budget::of(MAX_ROW_UNITS, densities) }
     }

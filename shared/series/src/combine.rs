@@ -19,7 +19,6 @@ pub enum Combine {
 
 impl Combine {
     /// How a metric combines that is folded by this rule.
-    #[must_use]
     pub const fn of(rule: &MetricRule) -> Self {
         match rule {
             MetricRule::Gauge => Self::Mean,
@@ -28,7 +27,6 @@ impl Combine {
     }
 
     /// Combines the values of devices; devices without a value are skipped.
-    #[must_use]
     pub fn value(self, function: Aggregate, values: &[Quotient]) -> Option<Exact> {
         let shown = || values.iter().map(Quotient::shown);
         let sum = || values.iter().fold(Quotient::from(Exact::zero()), Quotient::plus);
@@ -43,7 +41,6 @@ impl Combine {
 }
 
 /// The value of one device's row; `None` if nothing tells it.
-#[must_use]
 pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
     match function {
         Aggregate::TimeMean => {

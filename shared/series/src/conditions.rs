@@ -41,7 +41,6 @@ pub struct EpisodeSearch {
 
 impl EpisodeSearch {
     /// The metrics of the conditions.
-    #[must_use]
     pub fn names(&self) -> Vec<MetricName> {
         self.conditions.iter().map(|condition| condition.metric.clone()).collect()
     }

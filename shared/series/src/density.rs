@@ -35,7 +35,6 @@ pub struct Cost {
 
 impl Cost {
     /// That of the items of a level.
-    #[must_use]
     pub const fn of(self, level: Level) -> f64 {
         match level {
             Level::Readings => self.readings,

@@ -38,7 +38,6 @@ pub struct MetricValues {
 
 impl DeviceValues<'_> {
     /// Whether a row has a part of a step or of a power that spans its edges.
-    #[must_use]
     pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
         rows.any(|row| row.increase.amount.is_some() || row.area.is_some())

@@ -28,7 +28,6 @@ impl Amount {
     }
 
     /// The amount in kWh.
-    #[must_use]
     pub fn shown(&self) -> Exact {
         let integrated = self.watt_millis.rounded_quotient(&Exact::from(WATT_MILLIS));
         &self.kwh + &integrated.expect("a kWh is not zero")
@@ -101,20 +100,17 @@ pub struct EnergyDevice<'a> {
 
 impl EnergyDevice<'_> {
     /// The energy in the row at a place.
-    #[must_use]
     pub fn row(&self, place: usize) -> RowEnergy {
         RowEnergy::of(&self.values, &self.meter, place)
     }
 
     /// What was used in the row at a place, in kWh; `None` if nothing tells it.
-    #[must_use]
     pub fn used(&self, place: usize) -> Option<Exact> {
         self.row(place).bought.map(|amount| amount.shown())
     }
 }
 
 /// The sum of devices in some rows.
-#[must_use]
 pub fn sum(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> RowEnergy {
     let mut sum = RowEnergy::default();
     for place in places {

@@ -56,7 +56,6 @@ domain::words! {
 
 impl Level {
     /// The coarsest items that rows of a unit can be made from; a total takes days.
-    #[must_use]
     pub fn of(unit: Option<CalendarUnit>) -> Self {
         match unit {
             Some(unit) if unit < CalendarUnit::QuarterHour => Self::Readings,
@@ -91,7 +90,6 @@ pub struct DeviceQuestion<'a> {
 
 impl<'a> DeviceQuestion<'a> {
     /// That of a device wherever it was, for a month of readings at most.
-    #[must_use]
     pub const fn of(
         device: &'a Device,
         grid: &'a Grid,
@@ -109,13 +107,11 @@ impl<'a> DeviceQuestion<'a> {
     }
 
     /// Whether a reading of this room is asked for.
-    #[must_use]
     pub fn is_about(&self, room: Option<&RoomId>) -> bool {
         self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
     }
 
     /// The part of the range that rollups serve.
-    #[must_use]
     pub fn rolled_up(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
@@ -177,7 +173,6 @@ impl RollupPiece {
     }
 
     /// The time from its first reading on: until then the device may have been where it was before.
-    #[must_use]
     pub fn since_first_reading(&self) -> TimeRange {
         TimeRange::new(self.first, self.range.to()).unwrap_or(self.range)
     }

@@ -13,20 +13,17 @@ pub struct Grid(Vec<TimeRange>);
 
 impl Grid {
     /// One row: an exact total.
-    #[must_use]
     pub fn total(range: TimeRange) -> Self {
         Self(vec![range])
     }
 
     /// The buckets of a unit that touch a range; `None` if there are more than [`MAX_ROWS`].
-    #[must_use]
     pub fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
         let rows: Vec<_> = unit.buckets(range, zone).take(MAX_ROWS + 1).collect();
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
     }
 
     /// A range, cut at some timestamps inside.
-    #[must_use]
     pub fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
         let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
         let rows = edges.windows(2).map(|edges| TimeRange::new(edges[0], edges[1]));
@@ -34,7 +31,6 @@ impl Grid {
     }
 
     /// The quarters of an hour that touch a range.
-    #[must_use]
     pub fn quarters(range: TimeRange) -> Self {
         let step = QuarterHour::LENGTH.num_milliseconds();
         let first = QuarterHour::of(range.from()).start().as_millis();
@@ -46,26 +42,22 @@ impl Grid {
     }
 
     /// The rows.
-    #[must_use]
     pub fn rows(&self) -> &[TimeRange] {
         &self.0
     }
 
     /// From the first row's start to the last row's end.
-    #[must_use]
     pub fn range(&self) -> TimeRange {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
         TimeRange::new(first.from(), last.to()).expect("rows follow each other")
     }
 
     /// The place of the row that holds a timestamp, which is not before the first row.
-    #[must_use]
     pub fn place(&self, at: Timestamp) -> usize {
         self.0.partition_point(|row| row.to() <= at)
     }
 
     /// Whether a range lies in one row.
-    #[must_use]
     pub fn has_in_one_row(&self, range: TimeRange) -> bool {
         let row = self.0.get(self.place(range.from()));
         row.is_some_and(|row| row.covers(range))

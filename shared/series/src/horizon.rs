@@ -22,7 +22,6 @@ pub struct Horizon {
 
 impl Horizon {
     /// The zone of the days; UTC before there are any.
-    #[must_use]
     pub fn zone(&self) -> Zone {
         let name = self.state.as_ref().map(|state| state.zone.as_str());
         // A zone that this binary's database lacks agrees with no stored day: quarters serve.
@@ -30,13 +29,11 @@ impl Horizon {
     }
 
     /// The state, if the rollup function has run.
-    #[must_use]
     pub fn state(&self) -> Option<&RollupState> {
         self.state.as_deref()
     }
 
     /// Whether quarters that count as rolled up wait in the queue, because the table throttled their device.
-    #[must_use]
     pub fn has_waiting_quarters(&self) -> bool {
         let queue = self.state().and_then(|state| state.queue);
         queue.is_some_and(|depth| depth.messages > 0)
@@ -48,19 +45,16 @@ impl Horizon {
     }
 
     /// How soon rollups follow.
-    #[must_use]
     pub const fn following(&self) -> Following {
         self.following
     }
 
     /// A mark of the state, as far as it can be true.
-    #[must_use]
     pub fn believed(&self, sealed: Timestamp) -> Timestamp {
         sealed.min(self.edge)
     }
 
     /// The time for which every bucket of a device with readings has its rollup: whole quarters.
-    #[must_use]
     pub fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
         let sealed = QuarterHour::of(self.believed(state.sealed_of(device))).start();
@@ -82,7 +76,6 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 impl RollupStateCache {
     /// Knows nothing yet.
-    #[must_use]
     pub fn new(following: Following) -> Self {
         Self { state: Remembered::default(), following }
     }
@@ -108,7 +101,6 @@ impl RollupStateCache {
 }
 
 /// The first edge of a quarter that is not before a timestamp.
-#[must_use]
 pub fn ceiling(at: Timestamp) -> Timestamp {
     let quarter = QuarterHour::of(at);
     if quarter.start() == at { at } else { quarter.end() }

@@ -57,7 +57,6 @@ struct During {
 }
 
 /// The error of an answer about too many devices.
-#[must_use]
 pub fn too_many(number: std::fmt::Arguments<'_>) -> SeriesError {
     SeriesError::OutOfReach(format!(
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
@@ -122,7 +121,6 @@ impl<'a> MovedMeter<'a> {
     }
 
     /// Whether the meter was in the rooms in the whole of a range.
-    #[must_use]
     pub fn was_there(&self, range: TimeRange) -> bool {
         self.during.iter().any(|stay| stay.from <= range.from() && range.to() <= stay.to)
     }
@@ -144,7 +142,6 @@ impl<'a> LeftOut<'a> {
     }
 
     /// The entries of a device, one for each metric: joined to one without metrics, if they are the same for all.
-    #[must_use]
     pub fn joined(of_metrics: Vec<Option<Self>>) -> Vec<Self> {
         let nameless = |left_out: &Option<Self>| {
             left_out.clone().map(|left_out| left_out.of_metrics(Vec::new()))
@@ -159,7 +156,6 @@ impl<'a> LeftOut<'a> {
     }
 
     /// Entries for the metrics of a device that do not count because of their roles, one entry for each role.
-    #[must_use]
     pub fn of_roles(device: &'a Device, meter: &Meter<'a>) -> Vec<Self> {
         let mut by_role: BTreeMap<Role, Vec<&'a MetricName>> = BTreeMap::new();
         for (name, why) in &meter.left_out {
@@ -180,31 +176,26 @@ impl<'a> LeftOut<'a> {
     }
 
     /// Whether a device is left out because it was elsewhere for too long.
-    #[must_use]
     pub fn is_moved(&self, device: &DeviceId) -> bool {
         self.reason == MOVED && self.device_id == device
     }
 
     /// Whether it is all of a device.
-    #[must_use]
     pub fn is_of_whole(&self, device: &DeviceId) -> bool {
         self.is_whole && self.device_id == device
     }
 
     /// Whether it is all of a metric of a device.
-    #[must_use]
     pub fn is_of_metric(&self, device: &DeviceId, metric: &MetricName) -> bool {
         self.is_of_whole(device) && (self.metrics.is_empty() || self.metrics.contains(&metric))
     }
 
     /// The device.
-    #[must_use]
     pub const fn device(&self) -> &'a DeviceId {
         self.device_id
     }
 
     /// The meter that measures it too.
-    #[must_use]
     pub const fn behind(&self) -> Option<&'a DeviceId> {
         self.behind
     }
@@ -232,7 +223,6 @@ pub struct OutOfMeans<'a> {
 
 impl<'a> OutOfMeans<'a> {
     /// The entry of a metric; `None` if it counts.
-    #[must_use]
     pub fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
         let not_of_room = device.not_of_room(metric)?;
         Some(Self { device_id: device.id(), metric, not_of_room })

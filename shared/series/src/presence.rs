@@ -79,31 +79,26 @@ impl Presence {
     }
 
     /// The stays, in order.
-    #[must_use]
     pub fn stays(&self) -> &[TimeRange] {
         &self.stays
     }
 
     /// Whether the meter was there at any time, or has a part in the sum.
-    #[must_use]
     pub const fn is_ever(&self) -> bool {
         !self.stays.is_empty() || self.has_share
     }
 
     /// Whether the meter was there in the whole range.
-    #[must_use]
     pub fn is_always(&self) -> bool {
         self.stays == [self.range]
     }
 
     /// Whether the meter was there for at least half of the range.
-    #[must_use]
     pub fn is_mostly(&self) -> bool {
         self.is_mostly_in(self.range)
     }
 
     /// Whether the meter was there for at least half of a part of the range, without the time before anything was measured.
-    #[must_use]
     pub fn is_mostly_in(&self, part: TimeRange) -> bool {
         let part = TimeRange::new(part.from().max(self.range.from()), part.to()).unwrap_or(part);
         let stays = self.stays.iter().filter_map(|stay| stay.intersection(part));

@@ -48,13 +48,11 @@ impl UnfoldedChanges {
     }
 
     /// The instant up to which all changes are folded, of whatever time and device.
-    #[must_use]
     pub fn folded_until(&self) -> Timestamp {
         self.following.folded_until(&self.late, self.now)
     }
 
     /// What is known of late changes.
-    #[must_use]
     pub const fn late(&self) -> &LateChanges {
         &self.late
     }
@@ -78,7 +76,6 @@ pub struct RollupLag {
 
 impl RollupLag {
     /// The same as a sentence.
-    #[must_use]
     pub fn text(&self) -> String {
         let changes =
             self.changes_since.map(|since| format!("changes of past readings since {since}"));

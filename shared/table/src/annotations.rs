@@ -20,7 +20,6 @@ pub struct AnnotationQuery {
 
 impl AnnotationQuery {
     /// Whether an annotation is one of them.
-    #[must_use]
     pub fn wants(&self, annotation: &Annotation) -> bool {
         let is_about = self.about.as_ref().is_none_or(|about| *about == annotation.about);
         is_about && annotation.overlaps(self.range)

@@ -30,7 +30,6 @@ pub enum Companion {
 
 /// The companions of a write that makes `new` of `old`, apart from a room to be registered, which neither
 /// of them tells.
-#[must_use]
 pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
     if old.stay() == new.stay() {
         return Vec::new();
@@ -44,13 +43,11 @@ pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
 }
 
 /// The companions of such a write in a table that has its index of attributes. Values that stay are not written.
-#[must_use]
 pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
     entry_companions(new.id(), &old.search_entries(), &new.search_entries())
 }
 
 /// The companions that replace the stored values of a device by its present values.
-#[must_use]
 pub fn entry_companions(
     device: &DeviceId,
     stored: &BTreeSet<SearchEntry>,

@@ -175,7 +175,6 @@ impl ItemQuery {
 
 impl Keys {
     /// The sort keys from the first text to the last, both among them.
-    #[must_use]
     pub fn between(texts: RangeInclusive<String>) -> Self {
         let (first, last) = texts.into_inner();
         Self::Between(Attribute::S(first), Attribute::S(last))

@@ -17,7 +17,6 @@ impl Deadline {
     }
 
     /// What is left; zero once it has passed.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())

@@ -34,7 +34,6 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
     /// Whether the same request may succeed later.
-    #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -43,7 +42,6 @@ impl StoreError {
     }
 
     /// Whether the same request fails for as long as the item is what it is.
-    #[must_use]
     pub const fn is_permanent(&self) -> bool {
         matches!(self, Self::Inapplicable(_) | Self::Unreadable(_))
     }

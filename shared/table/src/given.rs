@@ -35,13 +35,11 @@ pub fn invocation() -> Invocation {
 }
 
 /// The secret of a test's token, of the form that a token has; none for an empty name.
-#[must_use]
 pub fn secret(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("rt_{name:-<43}") }
 }
 
 /// The token of that [`secret`], which nobody has revoked.
-#[must_use]
 pub fn token(name: &str, scope: Scope) -> Token {
     let hash = TokenHash::of(&secret(name));
     Token {
@@ -123,14 +121,12 @@ pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
 }
 
 /// The identity of a rule's state on a device.
-#[must_use]
 pub fn alert_key(rule: &str, device: &str) -> AlertKey {
     let subject = AlertSubject::Device(domain::given::device(device));
     AlertKey { rule: rule.parse().expect("an id"), subject }
 }
 
 /// A rule about one metric of a device, as it is put for the first time.
-#[must_use]
 pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
     let members = serde_json::json!({
         "name": "冷凍庫 ❄", "device": "d", "metric": "temperature", "for": "10m",
@@ -178,7 +174,6 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
 }
 
 /// A message with all that it can have.
-#[must_use]
 pub fn message(number: u64, news: News) -> Message {
     Message {
         number,

@@ -70,7 +70,6 @@ impl Invocation {
 
     /// The part for the work on one device of several that have so much time left together: all of the time, and a quarter
     /// of what is left as its patience. However many devices the table throttles, something is left to the others.
-    #[must_use]
     pub fn for_one_of_several(&self, left: Duration) -> Self {
         self.patient_for((left / 4).clamp(LEAST_PATIENCE, MOST_PATIENCE))
     }
@@ -90,7 +89,6 @@ impl Invocation {
     }
 
     /// The time for which a throttled request is repeated.
-    #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience.remaining().min(self.remaining())
     }
@@ -106,13 +104,11 @@ impl Invocation {
 
     /// Whether a throttled request was repeated until the patience ended. Later requests are not begun: many first
     /// attempts one after the other would take as long as repetitions.
-    #[must_use]
     pub fn is_out_of_patience(&self) -> bool {
         self.patience().is_zero() && self.throttled.is_throttled.load(Ordering::Relaxed)
     }
 
     /// The time left.
-    #[must_use]
     pub fn remaining(&self) -> Duration {
         self.deadline.remaining()
     }
@@ -134,13 +130,11 @@ impl Invocation {
     }
 
     /// The read units consumed so far.
-    #[must_use]
     pub fn read_units(&self) -> f64 {
         units(&self.consumed.read_halves)
     }
 
     /// The write units consumed so far.
-    #[must_use]
     pub fn write_units(&self) -> f64 {
         units(&self.consumed.write_halves)
     }

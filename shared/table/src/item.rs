@@ -130,14 +130,12 @@ pub trait Kind: Attributes + Decode {
     fn key(&self) -> Key;
 
     /// The item.
-    #[must_use]
     fn item(&self) -> Item {
         with_key(&self.key(), self.attributes())
     }
 }
 
 /// An item of these attributes under its key. What has no value is absent from it.
-#[must_use]
 pub(crate) fn with_key(under: &Key, attributes: impl IntoIterator<Item = NamedAttribute>) -> Item {
     let mut item = key(under);
     item.extend(present(attributes));
@@ -152,7 +150,6 @@ fn present(
 }
 
 /// The key attributes of an item.
-#[must_use]
 pub fn key(key: &Key) -> Item {
     [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))]
         .into()

@@ -165,7 +165,6 @@ pub enum Key {
 
 impl Key {
     /// The partition key.
-    #[must_use]
     pub fn pk(&self) -> String {
         match self {
             Self::Reading(device, _) => device.to_string(),
@@ -199,7 +198,6 @@ impl Key {
 
     /// The sort key. Among the readings of a device its order is the order of their timestamps, because
     /// every timestamp is written with the same width.
-    #[must_use]
     pub fn sk(&self) -> String {
         match self {
             Self::Reading(_, at) => reading_sk(*at),
@@ -239,7 +237,6 @@ impl Key {
     }
 
     /// Reads back what [`pk`](Self::pk) and [`sk`](Self::sk) write; nothing else is a key.
-    #[must_use]
     pub fn parse(pk: &str, sk: &str) -> Option<Self> {
         if let Some(shard) = Shard::parse(pk, DEVICES) {
             return match sk {
@@ -346,32 +343,27 @@ fn parse_message(text: &str) -> Option<(AlertKey, u64)> {
 }
 
 /// Bounds for `BETWEEN`: the states of a rule.
-#[must_use]
 pub fn alert_states_of(rule: &RuleId) -> RangeInclusive<String> {
     format!("{rule}#{BEFORE_IDS}")..=format!("{rule}#{BEHIND_IDS}")
 }
 
 /// Bounds for `BETWEEN`: the messages that a channel is to send.
-#[must_use]
 pub fn waiting_of(channel: &ChannelId) -> RangeInclusive<String> {
     format!("{channel}#{BEFORE_IDS}")..=format!("{channel}#{BEHIND_IDS}")
 }
 
 /// Bounds for `BETWEEN`: the messages that were told in a range.
-#[must_use]
 pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
 /// What every sort key of a list behind that of an id is at least: no id has a space.
-#[must_use]
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
 
 /// Bounds for `BETWEEN`, one pair after the other: the devices of a room behind an id, in its partition of the
 /// index by room. Its readings lie between the pairs.
-#[must_use]
 pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));
     let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
@@ -381,7 +373,6 @@ pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> 
 
 impl Shard {
     /// The name with the number of the partition, if there are several.
-    #[must_use]
     pub fn of_name(self, name: &str) -> String {
         match self.0 {
             Some(n) => format!("{name}#{n}"),
@@ -390,7 +381,6 @@ impl Shard {
     }
 
     /// Reads back what [`of_name`](Self::of_name) makes of `name`.
-    #[must_use]
     pub fn parse(text: &str, name: &str) -> Option<Self> {
         let rest = text.strip_prefix(name)?;
         if rest.is_empty() {
@@ -404,40 +394,34 @@ impl Shard {
 }
 
 /// The sort key of a reading.
-#[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
 /// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
 /// first: as long as there are any, there may be new rollups.
-#[must_use]
 pub fn partitions_of(device: &DeviceId) -> [String; 4] {
     [device.to_string(), rollup_pk(device), stays_of_pk(device), search_pk(device)]
 }
 
 /// The partition key of a device's rollups.
-#[must_use]
 pub fn rollup_pk(device: &DeviceId) -> String {
     format!("{ROLLUP_PREFIX}{device}")
 }
 
 /// The partition of the index by conditions that has the rollups of 15 minutes of a device in a month of UTC.
 /// It names no room, so no move changes it.
-#[must_use]
 pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
     let month = &at.to_string()[..7];
     format!("{CONDITIONS_PREFIX}{device}#{month}")
 }
 
 /// The partition key of the values by which a device is found.
-#[must_use]
 pub fn search_pk(device: &DeviceId) -> String {
     format!("{ATTRIBUTE_PREFIX}{device}")
 }
 
 /// The sort key of an entry of the index of attributes.
-#[must_use]
 pub fn search_place(value: &SearchValue, device: &DeviceId) -> String {
     format!("{value}#{device}")
 }
@@ -458,7 +442,6 @@ const BEFORE_IDS: char = '!';
 
 /// Bounds for `BETWEEN`: all entries of a range lie between them, and no others, apart from longer texts that
 /// contain `#`. Neither bound is itself an entry's key.
-#[must_use]
 pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<String> {
     let numbers =
         || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));
@@ -482,25 +465,21 @@ pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<
 }
 
 /// The partition key of a device's stays.
-#[must_use]
 pub fn stays_of_pk(device: &DeviceId) -> String {
     format!("{STAYS_OF_PREFIX}{device}")
 }
 
 /// The partition key of the stays in a room.
-#[must_use]
 pub fn stays_in_pk(room: &RoomId) -> String {
     format!("{STAYS_IN_PREFIX}{room}")
 }
 
 /// The partition key of the devices that were seen in a room.
-#[must_use]
 pub fn seen_in_pk(room: &RoomId) -> String {
     format!("{SEEN_IN_PREFIX}{room}")
 }
 
 /// Bounds for `BETWEEN`: all ids of devices.
-#[must_use]
 pub fn all_ids() -> RangeInclusive<String> {
     String::from(BEFORE_IDS)..=String::from(BEHIND_IDS)
 }
@@ -526,13 +505,11 @@ fn parse_timestamp(text: &str) -> Option<Timestamp> {
 }
 
 /// Bounds for `BETWEEN`: the rollups of the quarters that begin in a range.
-#[must_use]
 pub fn quarter_range(range: TimeRange) -> RangeInclusive<String> {
     format!("{QUARTER_PREFIX}{}", range.from())..=format!("{QUARTER_PREFIX}{}", range.last())
 }
 
 /// Bounds for `BETWEEN`: the rollups of the days from `first` to `last`, both inside.
-#[must_use]
 pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
     bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
@@ -542,7 +519,6 @@ pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
 ///
 /// `DynamoDB` Local ends a query of an index at the first of several entries at the last key of a
 /// BETWEEN, and refuses to go on from there.
-#[must_use]
 pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();
@@ -550,14 +526,12 @@ pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
 }
 
 /// Bounds for `BETWEEN`: the stays of a device, or in a room, that begin before the end of a range.
-#[must_use]
 pub fn stays_begun_before_end(range: TimeRange) -> RangeInclusive<String> {
     Timestamp::MIN.to_string()..=format!("{}~", range.last())
 }
 
 /// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before the end and not long before
 /// the start.
-#[must_use]
 pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
     let first = range.from().saturating_add(-MAX_ANNOTATED);
     first.to_string()..=format!("{}{BEHIND_IDS}", range.last())

@@ -23,25 +23,21 @@ impl DeviceGroups {
     }
 
     /// Whether all of the others are among these.
-    #[must_use]
     pub const fn contain(self, others: Self) -> bool {
         self.0 | others.0 == self.0
     }
 
     /// Whether any of the others is among these.
-    #[must_use]
     pub const fn meet(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 
     /// The groups as the bits of a number.
-    #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
     /// Reads back what [`bits`](Self::bits) gives.
-    #[must_use]
     pub fn from_bits(bits: u16) -> Option<Self> {
         Some(Self(bits)).filter(|groups| Self::ALL.contain(*groups))
     }
@@ -60,7 +56,6 @@ pub struct LateMark {
 
 impl LateMark {
     /// Whether it says at least what another one says.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.range.from() <= other.range.from()
             && self.range.to() >= other.range.to()
@@ -69,7 +64,6 @@ impl LateMark {
     }
 
     /// Whether it is about any time of a range and any of the groups.
-    #[must_use]
     pub fn concerns(&self, range: TimeRange, groups: DeviceGroups) -> bool {
         self.range.from() < range.to() && range.from() < self.range.to() && self.groups.meet(groups)
     }
@@ -115,7 +109,6 @@ const KEPT: TimeDelta = TimeDelta::minutes(10);
 impl LateChanges {
     /// The marks with a new one, without those that nobody needs any more. No mark that is kept says less
     /// than before.
-    #[must_use]
     pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
         let is_kept = |mark: &&LateMark| mark.until.saturating_add(KEPT) > now && !new.covers(mark);
         let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();

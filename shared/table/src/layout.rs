@@ -68,7 +68,6 @@ impl Default for Layout {
 
 impl Layout {
     /// The key of a device of the registry.
-    #[must_use]
     pub fn device_key(self, id: &DeviceId) -> Key {
         Key::Device(id.clone(), self.shards.of(id))
     }

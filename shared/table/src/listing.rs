@@ -61,7 +61,6 @@ impl<T: Decode> Listing<T> {
 
 impl Listing<StoredAlertState> {
     /// The rules and subjects whose states are there and cannot be read: nobody knows what they say.
-    #[must_use]
     pub fn damaged(&self) -> BTreeSet<AlertKey> {
         let alert = |item: &UnreadableItem| match Key::parse(&item.pk, &item.sk) {
             Some(Key::AlertState(key)) => Some(key),

@@ -111,20 +111,17 @@ impl MemoryDb {
     }
 
     /// The number of requests so far that needed a permission that `hits` matches.
-    #[must_use]
     pub fn count(&self, hits: impl Fn(Permission) -> bool) -> usize {
         let state = self.state();
         state.requests.iter().filter(|needed| needed.iter().any(|one| hits(*one))).count()
     }
 
     /// What each request so far needed to be permitted, in their order.
-    #[must_use]
     pub fn requests(&self) -> Vec<BTreeSet<Permission>> {
         self.state().requests.clone()
     }
 
     /// Every item, by its key.
-    #[must_use]
     pub fn items(&self) -> Vec<Item> {
         self.state().items.all().cloned().collect()
     }

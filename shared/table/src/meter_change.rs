@@ -64,7 +64,6 @@ impl MeterChange {
     }
 
     /// The device to be read next, as it is this moment.
-    #[must_use]
     pub const fn next(&self) -> Option<&DeviceId> {
         self.next.as_ref()
     }
@@ -113,7 +112,6 @@ impl MeterChange {
     }
 
     /// What is written with the device, all or nothing.
-    #[must_use]
     pub fn companions(self) -> Vec<Companion> {
         let Self { device, left, above, left_as_read, is_noted, .. } = self;
         if is_noted {

@@ -23,7 +23,6 @@ pub struct PutOutcome {
 
 impl PutOutcome {
     /// What came of single writes, in the order of what they store or delete.
-    #[must_use]
     pub fn of(written: impl IntoIterator<Item = StoreResult<()>>) -> Self {
         let mut outcome = Self::default();
         for (position, written) in written.into_iter().enumerate() {

@@ -47,7 +47,6 @@ where
 }
 
 /// Why a request is not sent at all.
-#[must_use]
 pub fn out_of_patience() -> StoreError {
     StoreError::Throttled("earlier requests were throttled to the end".into())
 }

@@ -71,7 +71,6 @@ macro_rules! ports {
 
             $(
                 $(#[$about_fact])*
-                #[must_use]
                 pub fn $fact(self) -> bool {
                     self.store.$fact()
                 }

@@ -28,7 +28,6 @@ pub struct ReadingKey {
 
 impl ReadingKey {
     /// The key of a reading.
-    #[must_use]
     pub fn of(reading: &Reading) -> Self {
         Self { at: reading.at, device: reading.device.clone() }
     }

@@ -44,7 +44,6 @@ pub struct BoundedMemory<K, V> {
 
 impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
     /// An empty memory.
-    #[must_use]
     pub fn new(max_entries: usize, max_age: TimeDelta) -> Self {
         Self { max_entries, max_age, entries: Mutex::default() }
     }

@@ -69,20 +69,17 @@ pub struct Indexed {
 impl StoredRollup {
     /// Whether it may replace `known` as far as the index by conditions is concerned: by a schema that is
     /// not older, or where the table has no such index.
-    #[must_use]
     pub fn is_indexed_as_new_as(&self, known: &Self) -> bool {
         let schema = |rollup: &Self| rollup.indexed.as_ref().map(|indexed| indexed.schema);
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
     /// Whether the readings of which it is made are still kept.
-    #[must_use]
     pub fn has_readings(&self, now: Timestamp) -> bool {
         self.raw_until.is_none_or(|until| until > now)
     }
 
     /// Whether `DynamoDB` may have deleted it already; it deletes some time after the expiry.
-    #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -121,13 +118,11 @@ pub struct QueueDepth {
 
 impl RollupState {
     /// The time up to which the buckets of all devices have their rollups.
-    #[must_use]
     pub fn sealed(&self) -> Timestamp {
         self.sealed.iter().copied().min().expect("there are groups")
     }
 
     /// The time up to which the buckets of one device have their rollups.
-    #[must_use]
     pub fn sealed_of(&self, device: &DeviceId) -> Timestamp {
         self.sealed[sweep_group(device)]
     }
@@ -156,7 +151,6 @@ pub enum Indexing {
 
 impl Indexing {
     /// What the index is to have of the rollup of a bucket.
-    #[must_use]
     pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
         match (self, bucket) {
             (Self::Off, _) | (_, Bucket::Day(_)) => None,
@@ -168,7 +162,6 @@ impl Indexing {
     }
 
     /// Whether a stored rollup is in the index by a newer schema than this.
-    #[must_use]
     pub fn is_older_than(&self, stored: &StoredRollup) -> bool {
         let version = stored.indexed.as_ref().map_or(0, |indexed| indexed.schema);
         match self {
@@ -205,7 +198,6 @@ pub struct IndexedQuarter {
 
 impl IndexedQuarter {
     /// What each metric of the schema was, in its order.
-    #[must_use]
     pub fn values(&self) -> &[MetricMeans] {
         &self.entry.values
     }

@@ -28,13 +28,11 @@ pub struct SearchHit {
 
 impl SearchHit {
     /// The text by which the index sorts the entries of a subject.
-    #[must_use]
     pub fn place(&self) -> String {
         keys::search_place(&self.value, &self.device)
     }
 
     /// Reads back what [`place`](Self::place) writes.
-    #[must_use]
     pub fn parse(place: &str) -> Option<Self> {
         keys::parse_search_place(place).map(|(value, device)| Self { value, device })
     }

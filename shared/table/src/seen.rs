@@ -30,7 +30,6 @@ impl RoomVisit {
     }
 
     /// Whether the months from the first to the last contain these.
-    #[must_use]
     pub fn covers(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.start() && *months.end() <= self.last
     }
@@ -46,7 +45,6 @@ impl RoomVisit {
     }
 
     /// Whether a month lies within both these and the months from the first to the last.
-    #[must_use]
     pub fn overlaps(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.end() && *months.start() <= self.last
     }

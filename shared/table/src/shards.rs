@@ -34,7 +34,6 @@ impl Shards {
     }
 
     /// The number of partitions.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self.0.get()
     }
@@ -43,7 +42,6 @@ impl Shards {
     ///
     /// CRC-32 spreads `UUID`s, MAC addresses of one vendor and serial numbers evenly; a product or a sum of
     /// code points puts most of them into a few partitions.
-    #[must_use]
     pub fn of(self, device: &DeviceId) -> Shard {
         let hash = crc32fast::hash(device.as_str().as_bytes());
         let n = hash % u32::from(self.number());
@@ -51,7 +49,6 @@ impl Shards {
     }
 
     /// All partitions.
-    #[must_use]
     pub fn all(self) -> impl ExactSizeIterator<Item = Shard> {
         (0..self.number()).map(move |n| Shard((self != Self::ONE).then_some(n)))
     }

@@ -38,7 +38,6 @@ pub struct ItemSizes {
 
 impl ItemSizes {
     /// Those of items with so many of the device's metrics.
-    #[must_use]
     pub fn of(device: &Device, metrics: usize) -> Self {
         let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
         let known = device.metrics().len().max(1);
@@ -52,7 +51,6 @@ impl ItemSizes {
 }
 
 /// About how many bytes the item of a reading has.
-#[must_use]
 pub fn of_reading(reading: &Reading) -> usize {
     let number = |value: &Decimal| value.as_str().len() / 2 + 2;
     let metrics = reading.metrics().iter();
@@ -62,19 +60,16 @@ pub fn of_reading(reading: &Reading) -> usize {
 }
 
 /// The halves of a read unit that a query takes which finds so many bytes: one at least.
-#[must_use]
 pub fn read_halves(bytes: usize) -> usize {
     bytes.div_ceil(HALF).max(1)
 }
 
 /// The read units of so many halves.
-#[must_use]
 pub fn units_of(halves: usize) -> f64 {
     f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
 
 /// About how many bytes the item of a rollup has.
-#[must_use]
 pub fn of_rollup(stored: &StoredRollup) -> usize {
     let room = |room: &Option<RoomId>| MEMBER + room.as_ref().map_or(0, |room| room.as_str().len());
     let rooms: usize = stored.rollup.rooms.iter().map(room).sum();
@@ -131,7 +126,6 @@ fn whole(number: u64) -> usize {
 }
 
 /// About how many bytes the item of a device's largest reading has: that of its longest metrics with the longest values.
-#[must_use]
 pub fn of_largest_reading(device: &Device) -> usize {
     let mut names: Vec<usize> = device.metrics().keys().map(|name| name.as_str().len()).collect();
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -24,7 +24,6 @@ pub struct StayKey {
 
 impl StayKey {
     /// The key of a stay.
-    #[must_use]
     pub fn of(of: &DeviceStay) -> Self {
         Self { since: of.stay.since, device: of.device.clone() }
     }

@@ -33,7 +33,6 @@ pub struct LineTextError(LineError);
 
 impl LineTextError {
     /// Whether a string may go on in the next line of the file.
-    #[must_use]
     pub fn is_unfinished(self) -> bool {
         self.0 == LineError::UnbalancedQuotes
     }

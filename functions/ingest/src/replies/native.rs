@@ -85,7 +85,6 @@ pub struct Receipt {
 
 impl Receipt {
     /// A receipt for so many readings, and as many refusals in full as an answer holds.
-    #[must_use]
     pub fn new(
         accepted: usize,
         accepted_before: usize,

@@ -433,7 +433,6 @@ macro_rules! table {
 
         impl Operation {
             /// Its name in the document of the API.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$operation => stringify!($operation),)*
@@ -441,7 +440,6 @@ macro_rules! table {
             }
 
             /// The format of the payloads that it takes; none if it takes what the API itself defines.
-            #[must_use]
             pub const fn payload(self) -> Option<PayloadFormat> {
                 match self {
                     $(Self::$operation => first(&[$($payload)?]),)*

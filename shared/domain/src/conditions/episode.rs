@@ -57,7 +57,6 @@ pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 /// The episodes of the quarters that match: each run of quarters that follow each other. The quarters are in
 /// order.
-#[must_use]
 pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
     let runs = matching.chunk_by(|(a, _), (b, _)| a.end() == b.start());
     let episode = |run: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]| {
@@ -75,7 +74,6 @@ pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -
 /// The episodes within a range by readings, which are in order and may begin before it: each value holds until the
 /// next value of its metric, for 15 minutes at most. No time is an episode while a metric has no value. What takes no
 /// part in rollups, as a counter's 0, is no value here either.
-#[must_use]
 pub fn exact_episodes(
     readings: &[Reading],
     rules: &FoldRules,

@@ -34,19 +34,16 @@ pub enum IntervalError {
 
 impl Interval {
     /// The smallest value.
-    #[must_use]
     pub const fn low(&self) -> Option<&Decimal> {
         self.low.as_ref()
     }
 
     /// The largest value.
-    #[must_use]
     pub const fn high(&self) -> Option<&Decimal> {
         self.high.as_ref()
     }
 
     /// Whether a value lies inside.
-    #[must_use]
     pub fn contains(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|low| low <= value)
             && self.high.as_ref().is_none_or(|high| value <= high)

@@ -23,7 +23,6 @@ pub struct MetricMeans {
 
 impl MetricMeans {
     /// Those of a rollup; `None` if the mean is too close to zero for a decimal.
-    #[must_use]
     pub fn of(rollup: &MetricRollup) -> Option<Self> {
         let mean = rollup.sum.rounded_quotient(&Exact::from(rollup.count))?;
         let mean = mean.to_decimal().ok()?;
@@ -117,31 +116,26 @@ impl ConditionsSchema {
     }
 
     /// The number of the schema: a new one has a greater number.
-    #[must_use]
     pub const fn version(&self) -> u8 {
         self.version
     }
 
     /// The metrics.
-    #[must_use]
     pub fn metrics(&self) -> &[SchemaMetric] {
         &self.metrics
     }
 
     /// The place of a metric in the schema.
-    #[must_use]
     pub fn place(&self, name: &MetricName) -> Option<usize> {
         self.metrics.iter().position(|metric| metric.name == *name)
     }
 
     /// The curve of the codes.
-    #[must_use]
     pub const fn curve(&self) -> &Curve {
         &self.curve
     }
 
     /// The entry of a quarter of an hour; `None` if a metric is absent.
-    #[must_use]
     pub fn entry(&self, rollup: &Rollup) -> Option<IndexEntry> {
         let means = |metric: &SchemaMetric| MetricMeans::of(rollup.metrics.get(&metric.name)?);
         let values: Vec<MetricMeans> = self.metrics.iter().map(means).collect::<Option<_>>()?;
@@ -151,7 +145,6 @@ impl ConditionsSchema {
     }
 
     /// An address as the index has it.
-    #[must_use]
     pub fn address(&self, address: u64) -> Vec<u8> {
         let bytes = address.to_be_bytes();
         let bytes = &bytes[bytes.len() - self.curve.address_bytes()..];
@@ -159,7 +152,6 @@ impl ConditionsSchema {
     }
 
     /// The address that the index has; `None` if it is of another schema.
-    #[must_use]
     pub fn parse_address(&self, bytes: &[u8]) -> Option<u64> {
         let (version, address) = bytes.split_first()?;
         if *version != self.version || address.len() != self.curve.address_bytes() {
@@ -169,7 +161,6 @@ impl ConditionsSchema {
     }
 
     /// The box in which the codes of all matching values lie. A metric without a condition may be anything.
-    #[must_use]
     pub fn region(&self, conditions: &BTreeMap<&MetricName, &Interval>) -> Region {
         let all = (0..self.metrics.len()).map(|n| (0, self.curve.max_of(n)));
         let bounds = all.zip(&self.metrics).map(|((min, max), metric)| {
@@ -185,7 +176,6 @@ impl ConditionsSchema {
 
 impl SchemaMetric {
     /// The code of a mean.
-    #[must_use]
     pub fn code(&self, value: &Decimal) -> u64 {
         let number = float(value);
         match &self.encoding {
@@ -208,7 +198,6 @@ impl SchemaMetric {
 
 impl Encoding {
     /// The encoding as the table and the API write it.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Decimal(_) => "decimal",

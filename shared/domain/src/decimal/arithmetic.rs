@@ -23,7 +23,6 @@ impl Decimal {
     }
 
     /// Whether it is greater than zero.
-    #[must_use]
     pub fn is_positive(&self) -> bool {
         !self.as_str().starts_with('-') && self.as_str() != "0"
     }

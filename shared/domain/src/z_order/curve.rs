@@ -57,32 +57,27 @@ impl Curve {
     }
 
     /// The number of bits of each attribute.
-    #[must_use]
     pub fn widths(&self) -> &[u8] {
         &self.widths
     }
 
     /// The largest value of an attribute.
-    #[must_use]
     pub fn max_of(&self, attribute: usize) -> u64 {
         max_of(self.widths[attribute])
     }
 
     /// The number of bytes of an address.
-    #[must_use]
     pub fn address_bytes(&self) -> usize {
         self.bits.len().div_ceil(8)
     }
 
     /// The address of a point, which has a value for each attribute.
-    #[must_use]
     pub fn address(&self, point: &[u64]) -> u64 {
         let bit = |(attribute, bit): &(usize, u8)| point[*attribute] >> bit & 1;
         self.bits.iter().fold(0, |address, place| address << 1 | bit(place))
     }
 
     /// The point at an address.
-    #[must_use]
     pub fn point(&self, address: u64) -> Vec<u64> {
         let mut point = vec![0; self.widths.len()];
         for (n, (attribute, bit)) in self.bits.iter().rev().enumerate() {
@@ -92,7 +87,6 @@ impl Curve {
     }
 
     /// All addresses.
-    #[must_use]
     pub fn addresses(&self) -> RangeInclusive<u64> {
         0..=self.below(0)
     }

@@ -6,14 +6,12 @@
 use super::curve::max_of;
 
 /// A whole number, from 0 on. What is too large has the largest code.
-#[must_use]
 pub fn unsigned(value: u64, bits: u8) -> u64 {
     value.min(max_of(bits))
 }
 
 /// A whole number: two's complement with the sign bit flipped. What is too small or too large has the
 /// smallest or the largest code.
-#[must_use]
 pub fn signed(value: i64, bits: u8) -> u64 {
     let half = i64::try_from(max_of(bits) / 2).expect("at most 62 bits are left");
     let value = value.clamp(-half - 1, half);
@@ -25,7 +23,6 @@ pub fn signed(value: i64, bits: u8) -> u64 {
 /// flipped. -0 counts as 0.
 ///
 /// The highest bits of measured values hardly differ; [`scaled`] tells them apart better.
-#[must_use]
 pub fn float(value: f64, bits: u8) -> u64 {
     let code = (value + 0.0).to_bits();
     let ordered = if code >> 63 == 1 { !code } else { code | 1 << 63 };

@@ -8,7 +8,6 @@ impl Curve {
     /// A reader that has passed the last row inside goes on there instead of at the next row.
     ///
     /// Source: Tropf and Herzog, Multidimensional Range Search in Dynamically Balanced Trees, 1981.
-    #[must_use]
     pub fn next_inside(&self, current: u64, region: &Region) -> Option<u64> {
         let (mut low, mut high) = (copy(&region.low), copy(&region.high));
         let mut next = None;

@@ -22,7 +22,6 @@ impl Curve {
     /// The cell with the most points outside of the box is split first, `max_splits` times at most; then
     /// the smallest gaps are closed until at most `max_ranges` ranges are left. Without these limits the
     /// ranges hold the box and nothing else.
-    #[must_use]
     pub fn ranges(
         &self,
         region: &Region,

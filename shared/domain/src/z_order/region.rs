@@ -11,7 +11,6 @@ pub struct Region {
 
 impl Region {
     /// Whether a point lies inside.
-    #[must_use]
     pub fn contains(&self, point: &[u64]) -> bool {
         let bounds = self.low.iter().zip(&self.high);
         bounds.zip(point).all(|((low, high), value)| (low..=high).contains(&value))

@@ -21,7 +21,6 @@ pub struct LambdaHint<C> {
 
 impl<C: Clock> LambdaHint<C> {
     /// A client that invokes a function by its name; nothing is sent yet. Without a name nobody is asked.
-    #[must_use]
     pub fn connect(config: &ServiceConfig, function: Option<&str>, clock: C) -> Self {
         let function = function.map(|name| {
             let path = format!("/2015-03-31/functions/{name}/invocations");

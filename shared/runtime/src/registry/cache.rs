@@ -111,7 +111,6 @@ struct BackOff {
 
 impl<C: Clock> CachedRegistry<C> {
     /// A registry that is read when it is first asked for, and again once it is older than `max_age`.
-    #[must_use]
     pub fn new(max_age: Duration, clock: C) -> Self {
         let place_age = max_age.saturating_mul(PLACE_AGE_FACTOR);
         Self {
@@ -244,7 +243,6 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because it is too old:
     /// then a question about a few of them is better asked of the table.
-    #[must_use]
     pub fn would_read_many(&self) -> bool {
         self.current().is_some_and(|snapshot| {
             entries(&snapshot) > ENTRIES_PER_SECOND
@@ -327,7 +325,6 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// The time without anything of a deleted device after which its deletion ends. An instance that stores readings may
     /// remember the device for so long.
-    #[must_use]
     pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));
@@ -484,7 +481,6 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// The registry as far as this process knows it, however old.
-    #[must_use]
     pub fn current(&self) -> Option<Arc<Snapshot>> {
         self.state().current.clone()
     }

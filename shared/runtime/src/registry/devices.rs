@@ -16,7 +16,6 @@ pub struct Devices {
 impl Devices {
     /// The number of devices that a token has introduced; a token is named as in
     /// [`introduced_by`](domain::Source::introduced_by).
-    #[must_use]
     pub fn introduced_by(&self, token: &str) -> usize {
         self.introduced.get(token).copied().unwrap_or_default()
     }

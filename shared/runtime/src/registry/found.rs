@@ -51,7 +51,6 @@ pub struct RoomMembers {
 
 impl FoundDevices {
     /// What memory has, before the table is asked.
-    #[must_use]
     pub fn of(snapshot: Arc<Snapshot>) -> Self {
         Self {
             snapshot,
@@ -64,25 +63,21 @@ impl FoundDevices {
     }
 
     /// A registered device whose full item is known.
-    #[must_use]
     pub fn device(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
     }
 
     /// Whether the device is registered, as far as is known.
-    #[must_use]
     pub fn is_registered(&self, id: &DeviceId) -> bool {
         self.places.contains_key(id) || self.device(id).is_some()
     }
 
     /// Whether the room is registered, as far as is known.
-    #[must_use]
     pub fn has_room(&self, id: &RoomId) -> bool {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
     }
 
     /// Whether a room has no name, as far as is known: it is not registered, or is remembered without one.
-    #[must_use]
     pub fn lacks_name(&self, id: &RoomId) -> bool {
         match self.snapshot.rooms.get(id) {
             Some(room) => room.name.is_none(),
@@ -91,25 +86,21 @@ impl FoundDevices {
     }
 
     /// Whether the device is being deleted.
-    #[must_use]
     pub fn is_being_deleted(&self, id: &DeviceId) -> bool {
         self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
     }
 
     /// The number of devices that a sender has introduced. Returns `None` if memory does not hold the registry.
-    #[must_use]
     pub fn introduced_by(&self, sender: &str) -> Option<usize> {
         self.snapshot.all_devices().map(|devices| devices.introduced_by(sender))
     }
 
     /// Whether some devices could not be looked up, because the table was too busy.
-    #[must_use]
     pub fn lacks_some(&self) -> bool {
         !self.not_looked_up.is_empty()
     }
 
     /// Whether the table was too busy to look the device up.
-    #[must_use]
     pub fn lacks(&self, id: &DeviceId) -> bool {
         self.not_looked_up.contains(id)
     }

@@ -37,13 +37,11 @@ impl<K: Ord, V> SharedMap<K, V> {
     }
 
     /// The number of entries.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.size()
     }
 
     /// Whether there is no entry.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

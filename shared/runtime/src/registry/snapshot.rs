@@ -31,7 +31,6 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The registry as it was read. A list is `None` if memory does not hold it.
-    #[must_use]
     pub fn of(
         devices: Option<Listing<Device>>,
         rooms: Option<Listing<Room>>,
@@ -56,7 +55,6 @@ impl Snapshot {
     }
 
     /// Tells whether nothing is registered yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.has_all_devices
             && self.has_all_rooms
@@ -65,13 +63,11 @@ impl Snapshot {
     }
 
     /// All devices by id; `None` if there are more than memory holds.
-    #[must_use]
     pub fn all_devices(&self) -> Option<&Devices> {
         self.has_all_devices.then_some(&self.devices)
     }
 
     /// Whether a device is being deleted.
-    #[must_use]
     pub fn is_being_deleted(&self, id: &DeviceId) -> bool {
         self.deleted.get(id).is_some_and(|deletion| deletion.ended.is_none())
     }

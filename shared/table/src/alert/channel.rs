@@ -53,7 +53,6 @@ impl StoredChannel {
 
     /// Whether a message that was judged then is for a channel of the same id that was deleted: its address was another.
     /// A channel from ahead of the clock was saved by one that was wrong, and would drop all that is judged until then.
-    #[must_use]
     pub fn is_younger_than(&self, judged: Timestamp, now: Timestamp) -> bool {
         self.created.is_some_and(|created| judged < created && created <= now)
     }
@@ -80,7 +79,6 @@ pub struct ChannelSecret(pub Map<String, Value>);
 
 impl ChannelSecret {
     /// The secret, as it is stored.
-    #[must_use]
     pub fn of(secret: &Secret) -> Self {
         let text = secret.to_stored();
         Self(object(serde_json::from_str(&text).unwrap_or_default()))

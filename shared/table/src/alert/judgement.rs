@@ -29,7 +29,6 @@ impl NewJudgement {
     /// the others are [`left_out`](Self::left_out).
     ///
     /// A message of an alert that fires gets a link to acknowledge the alert.
-    #[must_use]
     pub fn new(
         rule: &StoredRule,
         mut state: StoredAlertState,
@@ -63,31 +62,26 @@ impl NewJudgement {
     }
 
     /// The state.
-    #[must_use]
     pub const fn state(&self) -> &StoredAlertState {
         &self.state
     }
 
     /// The rule, and when it was saved as it was judged by.
-    #[must_use]
     pub const fn rule(&self) -> (&RuleId, Timestamp) {
         (&self.state.key.rule, self.changed)
     }
 
     /// What is told.
-    #[must_use]
     pub fn told(&self) -> &[ToldMessage] {
         &self.told
     }
 
     /// What each channel is to send.
-    #[must_use]
     pub fn waiting(&self) -> &[WaitingMessage] {
         &self.waiting
     }
 
     /// The number of messages, the oldest, that are not stored because a transaction holds no more.
-    #[must_use]
     pub const fn left_out(&self) -> usize {
         self.left_out
     }

@@ -42,7 +42,6 @@ pub struct ToldKey {
 
 impl ToldMessage {
     /// Its identity.
-    #[must_use]
     pub fn key(&self) -> ToldKey {
         ToldKey { at: self.at, alert: self.alert.clone(), number: self.message.number }
     }
@@ -95,13 +94,11 @@ pub struct WaitingKey {
 
 impl WaitingMessage {
     /// A message that nobody has tried to send.
-    #[must_use]
     pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
         Self { channel, told, attempts: 0, next, lease: None, storm: None, key: None }
     }
 
     /// A message that says nothing but that the channel works. It is of no rule that there is.
-    #[must_use]
     pub fn test(channel: ChannelId, name: Label, now: Timestamp) -> Self {
         let id = "test";
         let device: DeviceId = id.parse().expect("an id");
@@ -139,7 +136,6 @@ impl WaitingMessage {
     }
 
     /// Its identity.
-    #[must_use]
     pub fn key(&self) -> WaitingKey {
         let ToldKey { alert, number, .. } = self.told.key();
         WaitingKey { channel: self.channel.clone(), alert, number }
@@ -147,14 +143,12 @@ impl WaitingMessage {
 
     /// Whether it is to be sent, and nobody is sending it. A message that nobody postponed is sent whatever the
     /// clock shows: it is judged already, perhaps by a clock that was ahead.
-    #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
         is_due && !self.is_leased(now)
     }
 
     /// Whether somebody is sending it, or died with it a moment ago.
-    #[must_use]
     pub fn is_leased(&self, now: Timestamp) -> bool {
         self.lease.is_some_and(|until| is_ahead(until, MAX_LEASE, now))
     }

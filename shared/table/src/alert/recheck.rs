@@ -29,7 +29,6 @@ pub struct Recheck {
 
 impl Recheck {
     /// Whether nothing was touched since `read` was read. The place up to which a rule is judged may have moved.
-    #[must_use]
     pub fn is_untouched_since(&self, read: &Self) -> bool {
         self.since == read.since && self.touch == read.touch
     }

@@ -18,7 +18,6 @@ pub struct StoredRule {
 
 impl StoredRule {
     /// The key of its state on a subject.
-    #[must_use]
     pub fn on(&self, subject: AlertSubject) -> AlertKey {
         AlertKey { rule: self.id.clone(), subject }
     }

@@ -46,7 +46,6 @@ pub struct StoredAlertState {
 
 impl AlertState {
     /// When it is to be judged again, whether or not there are readings.
-    #[must_use]
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Episodes(state) => state.due,
@@ -56,13 +55,11 @@ impl AlertState {
 
     /// Two timestamps: a state is due ([`is_due`](Self::is_due)) that is to be judged at the first or before it, or
     /// after the second.
-    #[must_use]
     pub fn due_bounds(now: Timestamp) -> (Timestamp, Timestamp) {
         (now, now.saturating_add(MAX_UNJUDGED))
     }
 
     /// Whether it is to be judged, though no reading asks for it ([`EpisodeState::is_due`]).
-    #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self {
             Self::Episodes(state) => state.is_due(now),

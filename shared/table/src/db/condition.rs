@@ -56,7 +56,6 @@ impl From<String> for Path {
 }
 
 /// A member of an attribute that is a map.
-#[must_use]
 pub fn member(attribute: &'static str, member: impl Into<String>) -> Path {
     Path { attribute: Cow::Borrowed(attribute), member: Some(member.into()) }
 }

@@ -118,7 +118,6 @@ impl Write {
     }
 
     /// What must be permitted.
-    #[must_use]
     pub const fn action(&self) -> Action {
         match self.what {
             What::Put(_) => Action::PutItem,
@@ -158,7 +157,6 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
 }
 
 /// Sets the attributes of a value, and removes the attributes that the value may have and lacks.
-#[must_use]
 pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
     let attributes = value.attributes().into_iter();
     attributes.map(|(name, attribute)| replace(name, attribute)).collect()
@@ -176,7 +174,6 @@ pub fn take(path: impl Into<Path>, elements: Attribute) -> AttributeChange {
 
 impl AttributeChange {
     /// The place of the value.
-    #[must_use]
     pub const fn path(&self) -> &Path {
         match self {
             Self::Set(path, _)
@@ -190,7 +187,6 @@ impl AttributeChange {
 
 impl RefusedWrites {
     /// Whether the write at this position was refused.
-    #[must_use]
     pub fn at(&self, position: usize) -> bool {
         self.0.contains_key(&position)
     }
@@ -219,7 +215,6 @@ impl ItemKey {
     }
 
     /// The key attributes.
-    #[must_use]
     pub fn into_item(self) -> Item {
         let Self { pk, sk } = self;
         [(PK.to_owned(), Attribute::S(pk)), (SK.to_owned(), Attribute::S(sk))].into()

@@ -25,7 +25,6 @@ use domain::{
 };
 
 /// The item of a device, in its partition.
-#[must_use]
 pub fn from_device(device: &Device, layout: Layout) -> Item {
     with_key(&layout.device_key(device.id()), device.parts().attributes())
 }
@@ -145,7 +144,6 @@ pub fn description(device: &Device) -> impl Iterator<Item = &'static str> {
 const TOMBSTONE_DAYS: i64 = 7;
 
 /// When the item of a device whose deletion ended expires.
-#[must_use]
 pub fn tombstone_expires(ended: Timestamp) -> Timestamp {
     ended.saturating_add(TimeDelta::days(TOMBSTONE_DAYS))
 }
@@ -161,7 +159,6 @@ pub enum DeviceItem {
 
 impl DeviceItem {
     /// The deletion, if the device is deleted.
-    #[must_use]
     pub fn deletion(self) -> Option<Deletion> {
         match self {
             Self::Device(_) => None,

@@ -77,7 +77,6 @@ pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
 }
 
 /// When an item about a timestamp expires.
-#[must_use]
 pub fn expires(at: Timestamp, retention: TimeDelta) -> Timestamp {
     at.saturating_add(retention + EXPIRY_GRACE)
 }

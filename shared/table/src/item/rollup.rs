@@ -263,7 +263,6 @@ impl Form<[Timestamp; SWEEP_GROUPS]> for ByGroup {
 }
 
 /// The name of a group's member in the state.
-#[must_use]
 pub fn group_name(group: usize) -> String {
     group.to_string()
 }

@@ -6,7 +6,6 @@ use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
 
 /// The item of a value of a device. In the index it is in the partition of the device's number.
-#[must_use]
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
     let subject = Attribute::S(shard.of_name(entry.subject.as_str()));

@@ -16,7 +16,6 @@ kind! { RoomVisit = SeenIn(room, device) {
 } }
 
 /// The item among the device's rollups, by which a deletion of the device finds the other.
-#[must_use]
 pub fn seen_of(device: &DeviceId, room: &RoomId) -> Item {
     key(&Key::SeenOf(device.clone(), room.clone()))
 }

@@ -12,7 +12,6 @@ use domain::{DeviceStay, Stay};
 group! { Stay { room: Text = STAY_ROOM, since: At = SINCE, until: Maybe<At> = UNTIL } }
 
 /// The items of a stay, which are only ever written together.
-#[must_use]
 pub fn from_stay(of: &DeviceStay) -> [Item; 2] {
     let DeviceStay { device, stay } = of;
     let of_device = Key::StayOf(device.clone(), stay.since);

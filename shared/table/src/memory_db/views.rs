@@ -87,7 +87,6 @@ impl MemoryDb {
     }
 
     /// How often the table was asked so far.
-    #[must_use]
     pub fn calls(&self) -> Calls {
         Calls {
             reads: self.count(is_read),
@@ -97,7 +96,6 @@ impl MemoryDb {
     }
 
     /// Every reading, by time.
-    #[must_use]
     pub fn readings(&self) -> Vec<Reading> {
         let mut readings: Vec<Reading> = self.stored(|key| matches!(key, Key::Reading(..)));
         readings.sort_by_key(ReadingKey::of);
@@ -105,43 +103,36 @@ impl MemoryDb {
     }
 
     /// Every device.
-    #[must_use]
     pub fn all_devices(&self) -> Vec<Device> {
         self.stored(|key| matches!(key, Key::Device(..)))
     }
 
     /// Every rollup.
-    #[must_use]
     pub fn rollups(&self) -> Vec<StoredRollup> {
         self.stored(|key| matches!(key, Key::Rollup(..)))
     }
 
     /// What is noted of devices in rooms.
-    #[must_use]
     pub fn all_seen(&self) -> Vec<RoomVisit> {
         self.stored(|key| matches!(key, Key::SeenIn(..)))
     }
 
     /// All messages that were told, oldest first.
-    #[must_use]
     pub fn all_told(&self) -> Vec<ToldMessage> {
         self.stored_in(ALERT_TOLD)
     }
 
     /// All messages that wait, whether or not they are to be sent now.
-    #[must_use]
     pub fn all_waiting(&self) -> Vec<WaitingMessage> {
         self.stored_in(ALERT_WAITING)
     }
 
     /// All states of alerts.
-    #[must_use]
     pub fn all_alert_states(&self) -> Vec<StoredAlertState> {
         self.stored_in(ALERT_STATES)
     }
 
     /// The state of a rule on a subject.
-    #[must_use]
     pub fn stored_alert_state(&self, key: &AlertKey) -> Option<StoredAlertState> {
         let key = ItemKey::of(&Key::AlertState(key.clone()));
         self.state().items.get(&key).cloned().map(read)
