@@ -10,6 +10,7 @@ mod names;
 mod ports;
 mod post;
 mod reading;
+mod round;
 mod run;
 mod running;
 mod send;

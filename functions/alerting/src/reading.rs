@@ -15,7 +15,7 @@ use table::{
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::send::Round;
+use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
 use crate::ports::{NAME, Store};
-use crate::send::Round;
+use crate::round::Round;
 use crate::sent::AllSent;
 use crate::{Alerting, Event};
 

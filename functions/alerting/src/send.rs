@@ -11,12 +11,10 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
-use judging::Rules;
 use runtime::clock::Clock;
 use table::{
     AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
 };
-use tokio::sync::OnceCell;
 
 use crate::Alerting;
 use crate::carrier::NotCarried;
@@ -24,8 +22,9 @@ use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
 use crate::reading::{EndedRules, ReadStates};
+use crate::round::Round;
 use crate::sent::Sent;
-use crate::storm::{RecentMessages, Storms};
+use crate::storm::Storms;
 use crate::waiting::{
     Chosen, MAX_MESSAGES, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave,
     leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
@@ -42,17 +41,6 @@ const ENOUGH: Duration = Duration::from_secs(5);
 const MAX_PREPARING: Duration = Duration::from_secs(10);
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
-
-/// What all channels are served with.
-pub(crate) struct Round<'a, S> {
-    pub(crate) rules: &'a Rules,
-    /// The part of the time in which requests are chosen and begun.
-    pub(crate) beginning: Session<'a, S>,
-    /// All the time of the round, for noting what became of requests.
-    pub(crate) noting: Session<'a, S>,
-    /// The messages of the last ten minutes, by which storms are found: read once, when the first channel needs them.
-    pub(crate) recent: OnceCell<RecentMessages>,
-}
 
 /// Messages that this invocation alone may send.
 #[derive(Default)]

@@ -81,7 +81,7 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// The devices of which it is remembered that all is folded; beyond them it is asked again.
+/// The most devices that are remembered as wholly folded; others are asked about again.
 const MAX_REFOLDED: usize = 500_000;
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;

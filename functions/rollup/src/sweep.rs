@@ -179,8 +179,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// What waits in the queue now, at least what this invocation has left there; `None` where the queue does not tell, which
-    /// holds up no sweep. SQS counts a new message within a minute:
+    /// The number of waiting messages, at least those of this invocation; `None` where the queue gives no number. SQS counts
+    /// a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &Run<'_, S>) -> Option<QueueDepth> {
         let counted = self.queue.depth(run.noting.invocation).await.ok()?;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::address::Reach;
-use crate::channel_kinds::ChannelKind;
+use crate::channel_kind::ChannelKind;
 use crate::member_error::{MemberError, wrong};
 use crate::quiet::QuietHours;
 use crate::secret::Secret;

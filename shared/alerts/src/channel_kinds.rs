@@ -8,12 +8,9 @@ mod slack;
 mod telegram;
 pub(crate) mod webhook;
 
-use std::fmt;
-
 use domain::excerpt;
 
-use crate::body::{Email, Post, Request};
-use crate::channel_member::{ChannelMember, SecretValues};
+use crate::channel_kind::ChannelKind;
 use crate::member_error::{MemberError, wrong};
 
 /// All kinds, in the order of texts.
@@ -27,48 +24,7 @@ pub const CHANNEL_KINDS: &[&ChannelKind] = &[
     &email::EMAIL,
 ];
 
-/// A service that takes messages.
-pub struct ChannelKind {
-    /// The name of the kind, as it is written.
-    pub name: &'static str,
-    /// Who answers, as a text names it.
-    pub title: &'static str,
-    /// The members of a channel beside those that every kind has. All of them are secret: no answer has them.
-    pub members: &'static [ChannelMember],
-    /// A channel of the kind, as the guide writes it.
-    pub sample: &'static str,
-    pub(crate) delivery: ChannelDelivery,
-}
-
-/// The way of a message to a service.
-#[derive(Clone, Copy)]
-pub(crate) enum ChannelDelivery {
-    /// A request of ours.
-    Http(fn(&Post<'_>, &SecretValues) -> Request),
-    /// A publication to a topic of Amazon SNS, which a deployed server alone can make.
-    Email(fn(&Post<'_>, &SecretValues) -> Email),
-}
-
-impl PartialEq for ChannelKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ChannelKind {}
-
-impl fmt::Debug for ChannelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
 impl ChannelKind {
-    /// Whether only a deployed server can send to it.
-    pub(crate) const fn is_deployed_only(&self) -> bool {
-        matches!(self.delivery, ChannelDelivery::Email(_))
-    }
-
     /// The kind that is written so.
     pub fn of(text: &str) -> Option<&'static Self> {
         CHANNEL_KINDS.iter().find(|kind| kind.name == text).copied()

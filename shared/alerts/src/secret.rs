@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::address::Reach;
 use crate::body::{Outgoing, Post};
-use crate::channel_kinds::{ChannelDelivery, ChannelKind};
+use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{Need, SecretValues};
 use crate::member_error::{MemberError, wrong};
 

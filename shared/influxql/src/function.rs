@@ -154,7 +154,7 @@ impl PointAggregate {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// The value of a rollup that it is, or the two whose difference it is; `None` if rollups do not tell it.
+    /// The value of a rollup, or two values and their difference. Rollups do not tell other functions.
     pub(crate) const fn in_rollups(self) -> Option<&'static [Aggregate]> {
         Some(match self {
             Self::Count => &[Aggregate::Count],

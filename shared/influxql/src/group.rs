@@ -12,7 +12,7 @@ use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::value::Value;
 
-/// A series among those that are grouped, by its index, and the room of its points.
+/// A series by its index in the group, and the room of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InstanceKey<'a> {
     index: usize,

@@ -7,21 +7,10 @@ use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level};
 use crate::Result;
 use crate::devices::gauges;
 use crate::judging::JudgingSession;
+use crate::peaks::Peak;
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
-
-/// The highest period of a month up to an instant, in kW.
-#[derive(Debug, Clone)]
-pub(crate) struct Peak {
-    pub(crate) month: Timestamp,
-    /// The number of the device's settings: a verdict changes what has been.
-    pub(crate) settings: u64,
-    /// When its first period was read.
-    pub(crate) read_at: Timestamp,
-    pub(crate) until: Timestamp,
-    pub(crate) highest: Option<Exact>,
-}
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The figures of a demand of a device: none in the first minutes of a period, and where nothing tells its energy.

@@ -9,7 +9,7 @@ use crate::judging::JudgingSession;
 use crate::ports::Store;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The energy of a device by its own meter, counters or else powers; `None` if it has none.
+    /// The energy of a device by its own meter: counters, or else powers. `None` without a meter.
     pub(crate) async fn energy<'q>(
         &self,
         device: &'q Device,

@@ -10,8 +10,8 @@ use rollups::Following;
 use series::{Horizon, RollupStateCache};
 use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
 
-use crate::demand::Peak;
 use crate::devices::Devices;
+use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
 use crate::rules::{MAX_UNMARKED, Rules};

@@ -24,6 +24,7 @@ mod episodes;
 mod figures;
 mod judging;
 mod observed;
+mod peaks;
 mod ports;
 mod preview;
 mod preview_walk;

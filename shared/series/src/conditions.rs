@@ -5,18 +5,15 @@
 
 mod exact;
 mod indexed;
+mod matching;
 mod plain;
 mod plan;
+mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use chrono::TimeDelta;
-use domain::{
-    CalendarUnit, Condition, DeviceId, Episode, MetricMeans, MetricName, Order, QuarterHour,
-    Rollup, RoomId, TimeRange, Zone, episodes,
-};
+use domain::{DeviceId, Episode, Order, QuarterHour, TimeRange, episodes};
 use table::{Session, at_once};
 
 use crate::error::SeriesError;
@@ -25,42 +22,10 @@ use crate::grid::uncovered;
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::{ConditionsStore, Store};
 use indexed::Indexed;
+use matching::Matching;
 
 pub use plan::{Explanation, IndexPlan};
-
-/// What episodes are asked for.
-#[derive(Debug)]
-pub struct EpisodeSearch {
-    /// At least one; no metric twice.
-    pub conditions: Vec<Condition>,
-    /// Whole quarters of an hour.
-    pub range: TimeRange,
-    /// Whether readings refine the episodes.
-    pub is_exact: bool,
-}
-
-impl EpisodeSearch {
-    /// The metrics of the conditions.
-    pub fn names(&self) -> Vec<MetricName> {
-        self.conditions.iter().map(|condition| condition.metric.clone()).collect()
-    }
-}
-
-/// The quarters of an hour that match, with what the metrics of the conditions were.
-type Matching = BTreeMap<QuarterHour, BTreeMap<MetricName, MetricMeans>>;
-
-/// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
-/// several counts for each.
-fn is_of(question: &DeviceQuestion<'_>, rooms: &BTreeSet<Option<RoomId>>) -> bool {
-    let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
-    question.rooms.is_none_or(|asked| rooms().may_be_of(asked))
-}
-
-/// A range by months of UTC.
-fn months(range: TimeRange) -> Vec<TimeRange> {
-    let months = CalendarUnit::Month.buckets(range, Zone::UTC);
-    months.filter_map(|month| month.intersection(range)).collect()
-}
+pub use search::EpisodeSearch;
 
 /// The episodes of all devices, by their begin, and what the index has to do with them.
 ///

@@ -232,7 +232,7 @@ impl<S: Store> Look<'_, S> {
         self.found.push(Event { until: Some(range.to()), ..event });
     }
 
-    /// An event of which nothing more is known.
+    /// An event without anything more that is known.
     fn event(&self, device: &Device, timestamp: Timestamp, events: Vec<Flag>) -> Event {
         Event {
             timestamp,

@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 use futures_util::stream::{self, Buffered, Iter, TryCollect};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
-/// Requests of which some are made at once.
+/// Requests, several of them made at once.
 pub type AtOnce<F, T> = TryCollect<Buffered<Iter<IntoIter<Pin<Box<F>>>>>, Vec<T>>;
 
 /// The results of requests in their order, at most so many made at once. The first error ends all.

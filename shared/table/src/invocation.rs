@@ -68,8 +68,8 @@ impl Invocation {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
-    /// The part for the work on one device of several that have so much time left together: all of the time, and a quarter
-    /// of what is left as its patience. However many devices the table throttles, something is left to the others.
+    /// The part for one device of several, which have `left` together: all of the time, and a quarter of `left` as its
+    /// patience. However many devices the table throttles, something is left to the others.
     pub fn for_one_of_several(&self, left: Duration) -> Self {
         self.patient_for((left / 4).clamp(LEAST_PATIENCE, MOST_PATIENCE))
     }

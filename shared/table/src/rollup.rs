@@ -74,7 +74,7 @@ impl StoredRollup {
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
-    /// Whether the readings of which it is made are still kept.
+    /// Whether its readings are still kept.
     pub fn has_readings(&self, now: Timestamp) -> bool {
         self.raw_until.is_none_or(|until| until > now)
     }

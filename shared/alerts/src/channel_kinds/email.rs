@@ -1,7 +1,7 @@
 //! E-mail by a topic of Amazon SNS.
 
 use crate::body::{Email, Post};
-use crate::channel_kinds::{ChannelDelivery, ChannelKind};
+use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
 use crate::fit::{Form, bytes, plain};
 

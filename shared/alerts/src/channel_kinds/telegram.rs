@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::body::{Post, Request};
-use crate::channel_kinds::{ChannelDelivery, ChannelKind};
+use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
 use crate::fit::{Form, utf16_units};
 

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use crate::body::{Post, Request};
-use crate::channel_kinds::{ChannelDelivery, ChannelKind};
+use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues};
 
 /// The webhook of an automation (<https://www.home-assistant.io/docs/automation/trigger/#webhook-trigger>);

@@ -7,7 +7,7 @@ use domain::{
 };
 use table::Session;
 
-use super::EpisodeSearch;
+use super::search::EpisodeSearch;
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, MAX_READ, readings};
 use crate::grid::{joined, uncovered};

@@ -8,7 +8,8 @@ use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use table::{ConditionsQuery, IndexedQuarter, Page, QueryConditions, Session, StoreResult};
 
-use super::{EpisodeSearch, Matching, is_of, months};
+use super::matching::{Matching, is_of, months};
+use super::search::EpisodeSearch;
 use crate::gather::DeviceQuestion;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use domain::{Condition, MetricMeans, MetricName, QuarterHour, TimeRange};
 use table::{Session, at_once};
 
-use super::{EpisodeSearch, Matching, is_of, months};
+use super::matching::{Matching, is_of, months};
+use super::search::EpisodeSearch;
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, RollupPiece, gather};
 use crate::grid::Grid;

@@ -10,7 +10,8 @@ use table::sizes::{INDEXED, ItemSizes, units_of};
 use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
-use super::{EpisodeSearch, months};
+use super::matching::months;
+use super::search::EpisodeSearch;
 use crate::gather::DeviceQuestion;
 
 /// Shorter ranges are read whole.

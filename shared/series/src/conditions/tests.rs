@@ -20,8 +20,9 @@ use table::{
     SetConditionsReady as _, StoredRollup,
 };
 
+use super::matching::months;
 use super::plan::IndexPlan;
-use super::{EpisodeSearch, find, months};
+use super::{EpisodeSearch, find};
 use crate::error::SeriesError;
 use crate::gather::{DeviceQuestion, Level, MAX_READ};
 use crate::grid::Grid;
