@@ -1,6 +1,7 @@
 //! Whether a sealed quarter of an hour asks for a recheck: its extremes are in breach of a rule. Judges nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alerts::{Scope, Watch};
 use chrono::TimeDelta;
@@ -12,6 +13,10 @@ use crate::rules::is_about;
 
 /// How long rules are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
+/// How long the last rules are used while the table throttles them: sweeps are a quarter of an hour apart.
+const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
+/// The time that throttled rules have: no rollup is folded meanwhile.
+const MAX_ASKING: Duration = Duration::from_secs(10);
 
 /// The rules by which a process that seals quarters leaves rechecks.
 #[derive(Debug, Default)]
@@ -22,13 +27,23 @@ pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 pub struct Breaches(Arc<Vec<StoredRule>>);
 
 impl SealedBreaches {
-    /// The rules that are on, at most a minute old.
+    /// The rules that are on, at most a minute old; while the table throttles them, at most an hour old.
     pub async fn rules(&self, session: Session<'_, impl ReadAlertRules>) -> StoreResult<Breaches> {
         if let Some(rules) = self.0.get(session.now, |_| MAX_AGE) {
             return Ok(Breaches(rules));
         }
-        let rules = session.alert_rules().await?.found.into_iter();
-        Ok(Breaches(self.0.keep(rules.filter(|rule| rule.rule.is_on).collect(), session.now)))
+
+        let part = session.invocation.patient_for(MAX_ASKING);
+        match session.within(&part).alert_rules().await {
+            Ok(rules) => {
+                let rules = rules.found.into_iter().filter(|rule| rule.rule.is_on);
+                Ok(Breaches(self.0.keep(rules.collect(), session.now)))
+            }
+            Err(error) if error.is_retryable() => {
+                self.0.get(session.now, |_| MAX_LAST_AGE).map(Breaches).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -8,7 +8,10 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
-use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
+use table::{
+    BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult,
+    out_of_patience,
+};
 
 use crate::devices::Devices;
 use crate::peaks::Peak;
@@ -34,6 +37,8 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 pub struct Judging {
     rules: Remembered<Rules>,
     devices: Remembered<Devices>,
+    /// That the table has throttled the list of the devices.
+    list_throttled: Remembered<()>,
     /// After how long devices count as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
@@ -56,6 +61,7 @@ impl Judging {
         Self {
             rules: Remembered::default(),
             devices: Remembered::default(),
+            list_throttled: Remembered::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
@@ -112,9 +118,24 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }
 
-    /// The devices, at most as many minutes old as there are thousands of them.
+    /// The devices, at most as many minutes old as there are thousands of them. While the table throttles their list, that
+    /// of the last quarter of an hour is used, and once a minute it is asked again.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
-        self.devices_read_after(Timestamp::MIN).await
+        let (judging, now) = (self.judging, self.table.now);
+        let last = || judging.devices.get(now, |_| MAX_UNMARKED);
+        if judging.list_throttled.get(now, |()| MAX_AGE).is_some() {
+            return last().ok_or_else(out_of_patience);
+        }
+
+        let invocation = self.table.invocation;
+        let part = invocation.for_one_of_several(invocation.patience());
+        match self.within(&part).devices_read_after(Timestamp::MIN).await {
+            Err(error) if error.is_retryable() => {
+                judging.list_throttled.keep((), now);
+                last().ok_or(error)
+            }
+            read => read,
+        }
     }
 
     /// The devices, as above and read after an instant. That there are too many for memory is not found out again.
@@ -135,9 +156,9 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// One device: it may be newer than the list.
+    /// One device: it may be newer than the list, and there where the list cannot be read.
     pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        self.devices().await?;
+        drop(self.devices().await);
         self.device_alone(id).await
     }
 

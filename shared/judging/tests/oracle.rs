@@ -585,6 +585,40 @@ async fn a_room_is_judged_by_no_mean_that_lacks_a_quarter_in_the_queue() {
     }
 }
 
+/// A rule on a group needs the list of the devices, and the table throttles it.
+#[tokio::test(start_paused = true)]
+async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell() {
+    let home: Vec<_> = (0..30).map(|number| sensor(number, 0)).collect();
+    let one = json!({"name": "Warm", "device": "d0", "metric": "temperature", "above": 1});
+    let group = json!({"name": "G", "room": "loft", "metric": "temperature", "above": 100});
+    for has_list in [false, true] {
+        let world = World::new(one.clone(), &home).await;
+        world.save(StoredRule { id: rule_id("g"), ..stored(1, group.clone(), at(-10)) }).await;
+        let rules = world.rules(at(0)).await;
+        if has_list {
+            world.batch(&[given::reading("d1", at(-3), None, &[("humidity", "1")])], at(-3)).await;
+        }
+        world.store.throttle(|action, partition| {
+            action == Action::Query && partition.starts_with("DEVICE")
+        });
+
+        let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let found = world.session(at(1), &piece).judge_batch(&by_device(&home)).await;
+        assert_eq!(
+            (found.judged.judged, found.rechecks.len()),
+            if has_list { (1, 0) } else { (0, 30) }
+        );
+
+        let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let what = given::device("d0").into();
+        let recheck = Recheck { what, since: at(0), after: None, touch: 1 };
+        let session = world.session(at(2), &piece);
+        Box::pin(session.recheck(&rules, &recheck)).await.expect("the device is there");
+        assert_eq!(world.news(), [News::Fired]);
+        assert!(piece.remaining() >= Duration::from_secs(14), "others have their time");
+    }
+}
+
 /// The table throttles a device, so the quarters of its group stay open.
 #[tokio::test]
 async fn a_group_that_is_not_sealed_holds_up_no_budget_and_no_room_of_other_groups() {
