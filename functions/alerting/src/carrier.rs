@@ -9,13 +9,13 @@ use chrono::TimeDelta;
 use runtime::clock::Clock;
 use sending::SendRequest;
 
+/// What becomes of an e-mail.
+pub type Publishing<'a> = Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>>;
+
 /// Publishes e-mails.
 pub trait PublishEmail: Send + Sync {
     /// Publishes an e-mail once.
-    fn publish<'a>(
-        &'a self,
-        email: &'a Email,
-    ) -> Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>>;
+    fn publish<'a>(&'a self, email: &'a Email) -> Publishing<'a>;
 }
 
 /// What was not delivered.
@@ -30,6 +30,14 @@ pub struct NotCarried {
     pub retry_after: Option<TimeDelta>,
     /// Whether it may have arrived though.
     pub may_have_arrived: bool,
+}
+
+impl NotCarried {
+    /// What did not arrive and will not until a person mends something.
+    pub(crate) fn lasting(reason: &str) -> Self {
+        let reason = reason.to_owned();
+        Self { reason, is_lasting: true, retry_after: None, may_have_arrived: false }
+    }
 }
 
 /// What leaves the system by HTTP, and by e-mail.
@@ -92,13 +100,8 @@ impl fmt::Debug for Carrier {
 pub struct NoEmail;
 
 impl PublishEmail for NoEmail {
-    fn publish<'a>(
-        &'a self,
-        _: &'a Email,
-    ) -> Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>> {
-        let reason = "e-mail is sent by Amazon SNS, for a deployed server only".to_owned();
-        let refused =
-            NotCarried { reason, is_lasting: true, retry_after: None, may_have_arrived: false };
-        Box::pin(async { Err(refused) })
+    fn publish<'a>(&'a self, _: &'a Email) -> Publishing<'a> {
+        let reason = "e-mail is sent by Amazon SNS, for a deployed server only";
+        Box::pin(async { Err(NotCarried::lasting(reason)) })
     }
 }

@@ -1,34 +1,17 @@
 //! The events that invoke the function: its schedule, and the hint that something waits. Does nothing.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// An event that invokes the function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(tag = "source")]
 pub enum Event {
     /// The schedule is due.
+    #[serde(rename = "aws.events")]
     Schedule,
     /// Messages were stored a moment ago.
+    #[serde(rename = "roomtide.hint")]
     Hint,
-}
-
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Probe {
-            source: Option<String>,
-        }
-        match Probe::deserialize(deserializer)?.source.as_deref() {
-            Some("aws.events") => Ok(Self::Schedule),
-            Some("roomtide.hint") => Ok(Self::Hint),
-            other => {
-                let other = other.unwrap_or("no source");
-                Err(D::Error::custom(format_args!(
-                    "the event is of {other}; expected aws.events or roomtide.hint"
-                )))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -44,8 +27,11 @@ mod tests {
         assert_eq!(read(due).expect("due"), Event::Schedule);
         assert_eq!(read(json!({"source": "roomtide.hint"})).expect("a hint"), Event::Hint);
         for (event, why) in [
-            (json!({"source": "aws.ec2"}), "of aws.ec2; expected"),
-            (json!({}), "of no source; expected"),
+            (
+                json!({"source": "aws.ec2"}),
+                "unknown variant `aws.ec2`, expected `aws.events` or `roomtide.hint`",
+            ),
+            (json!({}), "missing field `source`"),
         ] {
             let error = read(event).expect_err(why).to_string();
             assert!(error.contains(why), "{error}");

@@ -26,7 +26,7 @@ mod waiting;
 use runtime::clock::Clock;
 use runtime::telemetry::Telemetry;
 
-pub use carrier::{Carrier, NoEmail, NotCarried, PublishEmail};
+pub use carrier::{Carrier, NoEmail, NotCarried, PublishEmail, Publishing};
 pub use event::Event;
 pub use ports::Store;
 pub use runtime::queue::Failure;
@@ -78,7 +78,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             due: KeptPlace::default(),
             rechecks: KeptPlace::default(),
             waiting_places: KeptPlace::default(),
-            begun_storms: BegunStorms::default(),
+            begun_storms: storm::none_begun(),
         }
     }
 }

@@ -87,7 +87,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let reading = part_for_reading(round.beginning.invocation);
         let session = round.beginning.within(&reading).at(now);
         let recent = round.recent.get_or_init(|| read_recent(session, sent)).await;
-        Storms::of(due, recent, &self.begun_storms.of(&channel.id, now))
+        let begun = |rule: &RuleId| {
+            self.begun_storms.get(&(channel.id.clone(), rule.clone()), now).flatten()
+        };
+        Storms::of(due, recent, begun)
     }
 
     /// The states of messages, some at a time.

@@ -115,7 +115,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 if leased.repeated.is_empty() {
                     let done = chosen.drop.iter().chain(&leased.messages).chain(&leased.of_others);
                     let done: Vec<_> = done.collect();
-                    self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
+                    storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 }
                 self.delivered(round.noting, channel, &leased.messages, sent).await?;
             }
@@ -304,8 +304,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let stored = session.channel_secret(&channel.id).await?;
         Ok(match stored.map(|stored| stored.secret()) {
             Some(Ok(secret)) => Ok(secret),
-            Some(Err(_)) => Err(unusable("what is stored as its secret cannot be read")),
-            None => Err(unusable("it has no secret")),
+            Some(Err(_)) => Err(NotCarried::lasting("what is stored as its secret cannot be read")),
+            None => Err(NotCarried::lasting("it has no secret")),
         })
     }
 
@@ -432,13 +432,4 @@ async fn some_at_once<T>(
 ) -> StoreResult<Vec<T>> {
     let results: Vec<_> = stream::iter(requests).buffered(CONCURRENCY).collect().await;
     results.into_iter().collect()
-}
-
-fn unusable(reason: &str) -> NotCarried {
-    NotCarried {
-        reason: reason.to_owned(),
-        is_lasting: true,
-        retry_after: None,
-        may_have_arrived: false,
-    }
 }

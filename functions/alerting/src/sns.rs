@@ -1,6 +1,5 @@
 //! E-mail by a topic of Amazon SNS. Makes no topic and subscribes nobody: the template does.
 
-use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use alerts::Email;
@@ -8,7 +7,7 @@ use aws::{Call, Reply, Service, ServiceConfig};
 use chrono::DateTime;
 use runtime::clock::Clock;
 
-use crate::carrier::{NotCarried, PublishEmail};
+use crate::carrier::{NotCarried, PublishEmail, Publishing};
 
 /// How long a publication may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,10 +68,7 @@ fn refused(Reply { status, body, .. }: &Reply) -> NotCarried {
 }
 
 impl<C: Clock> PublishEmail for Sns<C> {
-    fn publish<'a>(
-        &'a self,
-        email: &'a Email,
-    ) -> Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>> {
+    fn publish<'a>(&'a self, email: &'a Email) -> Publishing<'a> {
         Box::pin(self.publish_once(email))
     }
 }

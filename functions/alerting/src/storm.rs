@@ -5,12 +5,13 @@
 //! and whoever sends sees the same. Where the table lets only a part of a storm be sent, the process remembers the number.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use alerts::{AlertSubject, Scope};
 use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, TimeRange, Timestamp};
-use table::{ReadToldMessages, Session, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
+use table::{
+    BoundedMemory, ReadToldMessages, Session, ToldKey, ToldMessage, ToldQuery, WaitingMessage,
+};
 
 use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
@@ -44,54 +45,40 @@ pub(crate) struct RecentMessages {
     pub(crate) is_whole: bool,
 }
 
-/// The storms of channels that were sent in part, a moment ago.
-#[derive(Debug, Default)]
-pub(crate) struct BegunStorms(Mutex<BTreeMap<(ChannelId, RuleId), BegunStorm>>);
+/// The storms of channels that were sent in part a moment ago, each with the number of devices that was told.
+pub(crate) type BegunStorms = BoundedMemory<(ChannelId, RuleId), Option<usize>>;
 
-#[derive(Debug, Clone, Copy)]
-struct BegunStorm {
-    devices: usize,
-    at: Timestamp,
-}
+/// The storms that are remembered; beyond, all are forgotten.
+const MAX_BEGUN: usize = 10_000;
 
-impl BegunStorms {
-    /// Those of a channel, each with the number of devices that was told.
-    pub(crate) fn of(&self, channel: &ChannelId, now: Timestamp) -> BTreeMap<RuleId, usize> {
-        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.retain(|_, begun| begun.at <= now && now.since(begun.at) < WINDOW);
-        let of_channel = begun.iter().filter(|((id, _), _)| id == channel);
-        of_channel.map(|((_, rule), begun)| (rule.clone(), begun.devices)).collect()
-    }
-
-    /// Notes the storms that were told to a channel, and whether a part of each is left. `done` are the messages of this
-    /// process and of other senders.
-    pub(crate) fn note(
-        &self,
-        channel: &ChannelId,
-        storms: &Storms,
-        done: &[&WaitingMessage],
-        now: Timestamp,
-    ) {
-        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (rule, devices) in &storms.counted {
-            let key = (channel.clone(), rule.clone());
-            let count = done.iter().filter(|message| message.told.alert.rule == *rule).count();
-            if storms.due.get(rule).is_some_and(|due| count < *due) {
-                begun.insert(key, BegunStorm { devices: *devices, at: now });
-            } else {
-                begun.remove(&key);
-            }
-        }
-    }
+/// A memory without storms.
+pub(crate) fn none_begun() -> BegunStorms {
+    BoundedMemory::new(MAX_BEGUN, WINDOW)
 }
 
 impl Storms {
+    /// Notes the storms that were told to a channel, and whether a part of each is left. `done` are the messages of this
+    /// process and of other senders.
+    pub(crate) fn note_begun(
+        &self,
+        begun: &BegunStorms,
+        channel: &ChannelId,
+        done: &[&WaitingMessage],
+        now: Timestamp,
+    ) {
+        for (rule, devices) in &self.counted {
+            let count = done.iter().filter(|message| message.told.alert.rule == *rule).count();
+            let is_part = self.due.get(rule).is_some_and(|due| count < *due);
+            begun.keep((channel.clone(), rule.clone()), is_part.then_some(*devices), now);
+        }
+    }
+
     /// The rules that storm, by due messages, those of the last ten minutes, and storms that were sent in part.
     /// Only a rule on each of several devices can.
     pub(crate) fn of(
         due: &[WaitingMessage],
         recent: &RecentMessages,
-        begun: &BTreeMap<RuleId, usize>,
+        begun: impl Fn(&RuleId) -> Option<usize>,
     ) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&AlertSubject>> = BTreeMap::new();
         for message in due.iter().filter(|message| may_storm(message)) {
@@ -110,8 +97,8 @@ impl Storms {
             let all = sent.union(&waiting).count();
             // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
             let known = if recent.is_whole { all } else { waiting.len() };
-            if let Some(devices) = begun.get(rule) {
-                storms.counted.insert(rule.clone(), known.max(*devices));
+            if let Some(devices) = begun(rule) {
+                storms.counted.insert(rule.clone(), known.max(devices));
             } else if sent.len() > MAX_SINGLE {
                 storms.held.insert(rule.clone());
             } else if all > MAX_SINGLE {

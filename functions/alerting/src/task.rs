@@ -5,15 +5,14 @@
 //! read the first ones only. What belongs together is taken together: a part of it is kept with the place, until the
 //! rest is read.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::Hash;
 
 use chrono::TimeDelta;
-use domain::{ChannelId, Timestamp};
+use domain::ChannelId;
 use table::{
-    ListPage, Listing, Recheck, Rechecked, Session, StoreError, StoreResult, StoredAlertState,
-    UnreadableItem, WaitingKey, WaitingMessage,
+    BoundedMemory, ListPage, Listing, Recheck, Rechecked, Session, StoreError, StoreResult,
+    StoredAlertState, UnreadableItem, WaitingKey, WaitingMessage,
 };
 
 use crate::ports::Store;
@@ -28,6 +27,8 @@ const RECHECKS: usize = 100;
 const MESSAGES: usize = 100;
 /// For how long a place is kept: each minute goes on from the last one, and another process may have done the rest since.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
+/// The most owners whose places are kept. Beyond, all are forgotten.
+const MAX_OWNERS: usize = 10_000;
 /// The most tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
@@ -38,7 +39,7 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
     /// The most that are read at once.
     const MAX: usize;
     /// Whose tasks they are. Each owner has a place of its own.
-    type Owner: Ord + Clone + Debug + Send + Sync;
+    type Owner: Eq + Hash + Clone + Debug + Send + Sync;
     /// Behind which one the next page begins.
     type Place: Clone + Debug + Send + Sync;
 
@@ -141,19 +142,18 @@ impl Task for WaitingMessage {
 
 /// Where reading goes on next, by the owner of what is read.
 #[derive(Debug)]
-pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, KeptPart<T>>>);
+pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
 
 /// A place, and the tasks before it that are taken together with tasks behind it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct KeptPart<T: Task> {
-    at: Timestamp,
     place: T::Place,
     part: Vec<T>,
 }
 
 impl<T: Task> Default for KeptPlace<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(BoundedMemory::new(MAX_OWNERS, MAX_KEPT))
     }
 }
 
@@ -164,12 +164,10 @@ impl<T: Task> KeptPlace<T> {
         session: Session<'_, impl Store>,
         owner: &T::Owner,
     ) -> ReadTasks<T> {
-        let kept = self.lock().remove(owner);
-        let kept =
-            kept.filter(|kept| kept.at <= session.now && session.now.since(kept.at) < MAX_KEPT);
+        let kept = self.0.get(owner, session.now).flatten();
         let has_begun_later = kept.is_some();
         let (mut place, mut tasks) = match kept {
-            Some(KeptPart { place, part, .. }) => (Some(place), part),
+            Some(KeptPart { place, part }) => (Some(place), part),
             None => (None, Vec::new()),
         };
 
@@ -190,15 +188,12 @@ impl<T: Task> KeptPlace<T> {
         }
 
         let is_cut = place.is_some();
-        if let Some(place) = place {
+        let kept = place.map(|place| {
             let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            self.lock().insert(owner.clone(), KeptPart { at: session.now, place, part });
-        }
+            KeptPart { place, part }
+        });
+        self.0.keep(owner.clone(), kept, session.now);
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, KeptPart<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

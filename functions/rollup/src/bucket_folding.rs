@@ -81,7 +81,7 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// The most devices that are remembered as wholly folded; others are asked about again.
+/// The most devices that are remembered as folded by their newest settings. Beyond, all are forgotten.
 const MAX_REFOLDED: usize = 500_000;
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;

@@ -213,13 +213,7 @@ impl Window<'_> {
             PointAggregate::Last => newest().map(|point| self.selected(point)),
             PointAggregate::Spread => Some(number(most()?.value - least()?.value)),
             PointAggregate::Mode => Some(number(mode(points)?)),
-            PointAggregate::Median => {
-                let values = sorted(points);
-                let middle = values.len() / 2;
-                let is_even = values.len().is_multiple_of(2);
-                let low = values[if is_even { middle - 1 } else { middle }].value;
-                Some(float(f64::midpoint(low, values[middle].value)))
-            }
+            PointAggregate::Median => Some(float(median(points))),
             PointAggregate::Stddev if points.len() < 2 => {
                 Some(Sample { at: 0, value: None, row: None })
             }
@@ -278,6 +272,14 @@ fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     sorted.dedup_by(|a, b| a.value.total_cmp(&b.value).is_eq());
     sorted.sort_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
     sorted
+}
+
+/// The value in the middle, or the mean of the two.
+fn median(points: &[Point]) -> f64 {
+    let values = sorted(points);
+    let middle = values.len() / 2;
+    let low = if values.len().is_multiple_of(2) { middle - 1 } else { middle };
+    f64::midpoint(values[low].value, values[middle].value)
 }
 
 /// The most frequent value. Of equally frequent values InfluxDB takes the one that began before the other ended; if
