@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
@@ -34,6 +34,10 @@ use crate::progress;
 const WINDOW: TimeDelta = TimeDelta::days(64);
 /// The number of rollups that are put at once.
 const CONCURRENCY: usize = 16;
+/// The longest line, with its end. An item has at most 400 KB.
+const MAX_LINE: usize = 8 << 20;
+/// More often no rollup is folded.
+const MAX_VERSION: u64 = 1 << 53;
 
 /// An item of the file.
 enum Saved {
@@ -132,7 +136,7 @@ pub(crate) async fn restore(
             let mut text = String::new();
             let number = line + 1;
             let context = || format!("line {number} of {}", path.display());
-            if reader.read_line(&mut text).with_context(context)? == 0 {
+            if !read_line(&mut reader, &mut text).with_context(context)? {
                 is_over = true;
                 break;
             }
@@ -218,6 +222,13 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
     Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
+/// Reads the next line; returns whether there is one. A small archive can hold a line of any length.
+fn read_line(reader: &mut impl BufRead, text: &mut String) -> anyhow::Result<bool> {
+    let read = reader.take(MAX_LINE as u64).read_line(text)?;
+    ensure!(read < MAX_LINE, "it is longer than {MAX_LINE} bytes");
+    Ok(read > 0)
+}
+
 fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
     let (mut raw, bar) = open_bytes(path)?;
     let cannot_read = || format!("cannot read {}", path.display());
@@ -238,11 +249,14 @@ struct Line {
 fn parse(text: &str) -> anyhow::Result<Saved> {
     let line: Line = serde_json::from_str(text).context("is not an item of rollups or stays")?;
     let item = from_json(line.item)?;
-    Ok(if let Ok(of) = item::read(item.clone()) {
-        Saved::Stay(of)
-    } else {
-        Saved::Rollup(Box::new(item::read(item)?))
-    })
+    if let Ok(of) = item::read(item.clone()) {
+        return Ok(Saved::Stay(of));
+    }
+
+    let rollup: StoredRollup = item::read(item)?;
+    // Each later fold counts on from it.
+    ensure!(rollup.version < MAX_VERSION, "ver: is {}, at most {MAX_VERSION}", rollup.version);
+    Ok(Saved::Rollup(Box::new(rollup)))
 }
 
 /// Writes attributes as the table's service does.
@@ -283,6 +297,20 @@ mod tests {
     use super::*;
 
     const QUARTER: &str = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let mut endless = BufReader::new(std::io::repeat(b'a'));
+        let error = read_line(&mut endless, &mut String::new()).unwrap_err();
+        assert_eq!(error.to_string(), "it is longer than 8388608 bytes");
+    }
+
+    #[test]
+    fn a_version_from_which_no_fold_can_count_on_is_refused() {
+        let last = QUARTER.replace(r#""ver":{"N":"3"}"#, r#""ver":{"N":"18446744073709551615"}"#);
+        let error = parse(&last).err().expect("refused");
+        assert_eq!(error.to_string(), "ver: is 18446744073709551615, at most 9007199254740992");
+    }
 
     #[test]
     fn a_line_is_the_item_and_back() {
