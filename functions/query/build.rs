@@ -73,6 +73,7 @@ fn main() {
         ..Options::default()
     };
     let mut table = "static FILES: &[File] = &[\n".to_owned();
+
     for (name, content_type, bytes) in files {
         let text = || String::from_utf8(bytes.clone()).expect("it is text");
         let (name, bytes) = match content_type.split(';').next() {
@@ -100,6 +101,7 @@ fn main() {
         );
         table.push_str(&entry);
     }
+
     table.push_str("];\n");
     fs::write(output().join("web.rs"), table).expect("cargo made the folder");
 }

@@ -56,6 +56,7 @@ impl Minute {
             let why = format!("{rules}: there are more than {MAX_CACHED_ENTRIES} devices");
             log.warn_all("alerting.unjudged_rules", [why]);
         }
+
         log.warn_all("alerting.judgement_failures", failures);
     }
 

@@ -26,6 +26,7 @@ impl Registered {
                 AlertSubject::Room(id) => drop(rooms.insert(id.clone())),
             }
         }
+
         let devices: Vec<DeviceId> = devices.into_iter().collect();
         let rooms: Vec<RoomId> = rooms.into_iter().collect();
 
@@ -36,6 +37,7 @@ impl Registered {
             found.devices =
                 listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
         }
+
         if !rooms.is_empty()
             && let Ok(listing) = session.find_rooms(&rooms).await
         {

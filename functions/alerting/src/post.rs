@@ -64,6 +64,7 @@ fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     if page_url.is_empty() {
         return String::new();
     }
+
     let keys: Vec<String> = messages
         .iter()
         .filter_map(|message| {

@@ -116,6 +116,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 }
             }
         }
+
         ReadAbout { found, unread: BTreeSet::new() }
     }
 

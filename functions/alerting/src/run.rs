@@ -82,6 +82,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             log.warn_all("alerting.other_errors", failures.map(|error| chain(&error)));
             return Err(first);
         }
+
         if is_minute {
             self.beat(session, log).await;
         }

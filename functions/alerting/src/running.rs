@@ -63,6 +63,7 @@ fn next(known: Option<&RunningMark>, now: Timestamp) -> RunningMark {
     if now.since(known.at) > PAUSE {
         pauses.extend(TimeRange::new(known.at, now));
     }
+
     let spare = pauses.len().saturating_sub(MAX_PAUSES);
     pauses.drain(..spare);
     RunningMark { version: known.version + 1, at: now, pauses }

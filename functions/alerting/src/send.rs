@@ -92,6 +92,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             }
             return Ok(());
         }
+
         if round.beginning.invocation.remaining() < ENOUGH {
             sent.is_cut = true;
             return Ok(());
@@ -161,6 +162,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for message in &mut chosen.send {
             message.storm = storms.number(message);
         }
+
         (chosen, storms)
     }
 
@@ -230,6 +232,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 }
             }
         }
+
         chosen.send.retain(|message| !staying.contains(&message.told.alert));
     }
 
@@ -245,6 +248,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for message in messages {
             of_states.entry(&message.told.alert).or_default().push(message);
         }
+
         let mut of_states: Vec<_> = of_states.into_values().collect();
         of_states.sort_by_key(|messages| messages[0].told.key());
 
@@ -261,6 +265,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             leased.is_cut |= part.is_cut;
             leased.error = leased.error.or(part.error);
         }
+
         put_in_order(&mut leased.messages);
         match leased.error.take() {
             Some(error) if leased.messages.is_empty() => Err(error),
@@ -411,6 +416,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let failing = Failing { since, next };
             session.note_channel(channel, Some(failing)).await?;
         }
+
         postponed.map(drop)
     }
 }

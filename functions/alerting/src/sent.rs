@@ -115,12 +115,14 @@ impl AllSent {
             }
             log.set("alerting.channels", channels);
         }
+
         log.set("alerting.messages", self.messages);
         log.set("alerting.dropped", self.dropped);
         log.set("alerting.channels_left", self.cut);
         if !self.failures.is_empty() {
             log.set("alerting.failures", self.failures);
         }
+
         self.error.map_or(Ok(()), Err)
     }
 }

@@ -235,6 +235,7 @@ pub(crate) fn choose(
         }
         chosen.send.append(&mut messages);
     }
+
     put_in_order(&mut chosen.send);
     chosen
 }
@@ -279,6 +280,7 @@ pub(crate) fn choose_repeated(
             chosen.send.push(message);
         }
     }
+
     put_in_order(&mut chosen.send);
     chosen
 }

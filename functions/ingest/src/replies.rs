@@ -47,6 +47,7 @@ impl StoreReport {
         if !self.accepted_before.is_empty() {
             log.set("readings.accepted_before", self.accepted_before.len());
         }
+
         log.count("readings.rejected", self.rejected.len());
         log.count("readings.not_stored", self.not_stored.len());
         if !self.ignored.is_empty() {

@@ -101,6 +101,7 @@ impl<C: Clock> Pipeline<C> {
         if options.merge {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
+
         // What follows then has no reading to work on.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
@@ -109,6 +110,7 @@ impl<C: Clock> Pipeline<C> {
         if !options.keeps_rooms {
             fill_in_rooms(request, &found);
         }
+
         attach_about(request, &found, &introduced, &self.room_limit, session.now);
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.

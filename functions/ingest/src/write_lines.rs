@@ -42,6 +42,7 @@ impl<C: Clock> Pipeline<C> {
         if all_or_nothing && !assembled.rejected.is_empty() {
             assembled.timed = PlacedReadings::default();
         }
+
         assembled.rejected.sort_by_key(|refusal| refusal.index);
 
         // Points never replace what is stored beside them.
@@ -55,6 +56,7 @@ impl<C: Clock> Pipeline<C> {
         if all_or_nothing && let Some(first) = report.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));
         }
+
         log.set("points.merged", points.merged);
         log.set("strings.skipped", points.strings);
         Ok(influxdb::respond(dialect, &Written { points, report }))
@@ -83,9 +85,11 @@ fn rules(params: &Params, grant: &Grant) -> Result<Rules, Problem> {
         rules.device_tags.clone_from(&scope.device_tags);
         rules.room_tag.clone_from(&scope.room_tag);
     }
+
     if let Some(tags) = params.words("device_tags")? {
         rules.device_tags = tags.into_iter().map(ToOwned::to_owned).collect();
     }
+
     rules.room_tag = params.get("room_tag").map(ToOwned::to_owned).or(rules.room_tag);
     Ok(rules)
 }

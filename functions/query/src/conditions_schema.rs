@@ -77,6 +77,7 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
         Bound::Number(number) => Some(number),
         Bound::Time(_) => None,
     };
+
     match (name, domain) {
         ("decimal" | "time", None) => Err("domain: is missing".to_owned()),
         ("decimal", Some(knots)) => {
@@ -199,6 +200,7 @@ pub(crate) async fn put(
             "Another schema was stored at the same moment; read it, and send this one again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
+
     Ok(Response::json(200, &Shown::from(&StoredSchema { schema, is_ready: false })))
 }
 

@@ -20,6 +20,7 @@ pub(crate) async fn health(
     if !call.params.flag("details") {
         return Ok(influxdb::health());
     }
+
     let horizon = handlers.known_state.read(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let rollups = horizon.state().map(|state| {

@@ -59,6 +59,7 @@ pub(crate) async fn query(
         let message = "the answer is larger than 5.9 MB; narrow the time range or set a LIMIT";
         body = form.write(&[Outcome::failed(message)]);
     }
+
     Ok(respond(200, body))
 }
 
@@ -83,6 +84,7 @@ async fn run(
         let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
+
     let epoch = request.form().epoch;
     run_on(&snapshot, statement, epoch, handlers, call.session).await
 }

@@ -66,7 +66,7 @@ pub struct Settings {
     pub following: Following,
     /// The table's largest numbers of units a second; none where nothing bounds them.
     pub max_units: Option<MaxUnits>,
-    /// How far the channels of alerts may go.
+    /// Where alert channels may connect to.
     pub reach: Reach,
     /// The topic of Amazon SNS to which e-mails of alerts may be published.
     pub alert_topic: Option<String>,

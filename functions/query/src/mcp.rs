@@ -146,6 +146,7 @@ fn tool_and_arguments(
         let names = names.join(", ");
         return refused(format!("Unknown tool: {}; there are {names}", excerpt(name)));
     };
+
     match params.get("arguments") {
         None | Some(Value::Null) => Ok((tool, Map::new())),
         Some(Value::Object(arguments)) => Ok((tool, arguments.clone())),
@@ -169,6 +170,7 @@ async fn called(
         Ok::<_, Problem>(timed(answer, home, now))
     };
     let content = |text: &str| json!([{"type": "text", "text": text}]);
+
     match found.await {
         Ok(answer) => members([
             ("content", content(&answer.to_string())),

@@ -86,6 +86,7 @@ impl<'a> Issued<'a> {
             Scope::View(view) => (rooms, homes) = (Some(&view.rooms), Some(&view.homes)),
             Scope::Read | Scope::Admin => {}
         }
+
         Self {
             token: secret,
             id: token.hash.short(),

@@ -104,6 +104,7 @@ async fn apply_observations(
         let named: Vec<_> = throttled.iter().map(|device| device.id.to_string()).collect();
         log.set("stream.throttled_devices", named);
     }
+
     for ThrottledDevice { first_record, error, .. } in throttled {
         if is_any_applied {
             log.warn("table.throttled", &error);
@@ -188,6 +189,7 @@ async fn apply_observation(
         }
         return Ok(throttled);
     }
+
     Err(kept_changing(device.id()))
 }
 

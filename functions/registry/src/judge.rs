@@ -24,7 +24,7 @@ const MAX_HINT: Duration = Duration::from_secs(2);
 /// The rechecks that are noted at once.
 const PAGE: usize = 100;
 
-/// The consumer of the stream that judges.
+/// The stream consumer that judges alerts.
 #[derive(Debug)]
 pub(crate) struct AlertConsumer<'a, S, C, H> {
     pub(crate) judging: &'a Judging,
@@ -62,6 +62,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
             log.set("alerts.looks", rechecks.len());
             self.note(&rechecks, &first_records, &mut result, invocation, log).await;
         }
+
         if judged.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
             if let Err(why) = self.hint.ask(deadline).await {
@@ -85,6 +86,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
         let devices: Vec<_> = rechecks.keys().collect();
         let rechecks: Vec<_> =
             rechecks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();
+
         for (devices, page) in devices.chunks(PAGE).zip(rechecks.chunks(PAGE)) {
             let noted = self.store.note_rechecks(page, &part).await;
             if let Some(error) = &noted.cause {

@@ -62,6 +62,7 @@ pub(crate) async fn register(
             current.rooms.insert(room.id.clone(), room);
         }
     }
+
     Ok(Some(device))
 }
 

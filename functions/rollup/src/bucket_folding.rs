@@ -159,6 +159,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if reason(whole, |window| note(window, done))?.is_none() {
             return Ok(put);
         }
+
         for quarter in quarters_in(range) {
             let one = QuarterSet::Of(quarter.range(), assumed);
             let one = Box::pin(self.window(session, rules, one));
@@ -185,6 +186,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 return Ok(());
             }
         }
+
         for quarter in quarters {
             let folding = Box::pin(self.quarter(session, rules, *quarter));
             let folded = catching(folding).await;

@@ -96,6 +96,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
             }
             result.retry_from(record);
         }
+
         batch.done.note(log);
         result
     }
@@ -235,6 +236,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 unknown.entry(&key.device).or_default().insert((room.clone(), month));
             }
         }
+
         let devices: Vec<DeviceId> = unknown.keys().copied().cloned().collect();
         // Of a device that is gone nothing is noted.
         let rules = self.rules(session, &devices).await?;
@@ -244,6 +246,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         });
         let noting: Vec<_> = noting.collect();
         let mut noting = futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY);
+
         while let Some((device, noted)) = noting.next().await {
             if let Err(error) = noted {
                 batch.fail(device.clone(), error.into());
@@ -382,6 +385,7 @@ fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Vec<DayOfDevice>
         day.quarters.insert(quarter);
         day.written = day.written.into_iter().chain(change.touched).min();
     }
+
     let mut days: Vec<_> = days.into_values().collect();
     days.sort_by_key(|day| day.first_record);
     days

@@ -56,6 +56,7 @@ impl Done {
         if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
         }
+
         log.warn_all("rollup.failed_devices", self.failed);
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);

@@ -73,6 +73,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(());
         };
         let ids: Vec<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
+
         for ids in ids.chunks(PAGE) {
             let listing = run.noting.find_devices(ids).await?;
             let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();

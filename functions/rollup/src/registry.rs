@@ -54,6 +54,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             tokio::time::sleep(pause).await;
             missing = self.add_rules(session, &mut rules, missing).await?;
         }
+
         rules.extend(missing.into_iter().map(|id| {
             let why = chain(&not_registered(&id));
             (id, Err(why))
@@ -71,6 +72,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if ids.is_empty() {
             return Ok(ids);
         }
+
         let listing = session.find_devices(&ids).await?;
         self.registered.note(listing.found.iter().map(domain::Device::id));
         let indexing = &session.indexing().await?;
@@ -84,11 +86,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 .any(|deleted| deleted.id == *id && deleted.deletion.ended.is_none())
         };
         ids.retain(|id| !rules.contains_key(id) && !is_being_deleted(id));
+
         for id in &ids {
             if let Some(item) = listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
                 rules.insert(id.clone(), Err(chain(item)));
             }
         }
+
         ids.retain(|id| !rules.contains_key(id));
         Ok(ids)
     }
@@ -139,6 +143,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if let Some(known) = known.filter(|known| known.read_at >= time) {
             return Ok(known);
         }
+
         let (mut devices, mut unreadable) = (Vec::<ListedDevice>::new(), Vec::new());
         let mut kinds = Vec::new();
         loop {
@@ -151,6 +156,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 break;
             }
         }
+
         let new = ListedDevices { devices, unreadable, read_at };
         Ok(self.registered.listed.keep(new, read_at))
     }

@@ -123,6 +123,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             run.state = reached(sealed_until);
             tried.extend(groups);
         }
+
         log.set("rollup.groups", tried);
 
         let refolded = self.refold(&sealed_until, state.zone, now, run).await;
@@ -146,6 +147,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if ahead.is_empty() {
             return Ok(());
         }
+
         let back = newest_sealable_edge(now.saturating_add(-SWEPT_AGAIN)).max(since);
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
@@ -174,6 +176,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if behind.is_empty() {
             return Ok(Vec::new());
         }
+
         behind.sort_by_key(|group| sealed_until[*group]);
         let due = due_group(now);
 
@@ -187,6 +190,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 .map(|group| (sealed_until[group], [group].into()))
                 .collect());
         }
+
         let together = behind.chunk_by(|one, other| sealed_until[*one] == sealed_until[*other]);
         let of_chunk =
             |groups: &[usize]| (sealed_until[groups[0]], groups.iter().copied().collect());

@@ -45,6 +45,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
+
         self.has_state.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
             // A program with a newer database of zones stored it: this one must not make up days.
@@ -56,6 +57,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             log.warn("rollup.time_zone", &other);
             log.set("rollup.other_time_zone", 1);
         }
+
         Ok(ZonedRollupState { stored, zone })
     }
 

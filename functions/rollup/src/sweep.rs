@@ -87,6 +87,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // In a fixed order some would wait for ever behind others that the table throttles.
         fastrand::shuffle(&mut order);
         let mut tried = Vec::new();
+
         for group in order {
             if !tried.is_empty() && run.pace.is_turn_over() {
                 break;
@@ -112,6 +113,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let queue = self.queue_depth(run).await;
             run.noting.advance_sealed(&done, window.range.to(), queue).await?;
         }
+
         swept.map(|()| done == *groups)
     }
 

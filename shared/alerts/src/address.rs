@@ -124,10 +124,12 @@ fn block_of_v6(ip: Ipv6Addr, reach: Reach) -> Option<&'static str> {
     if let Some(mapped) = ip.to_ipv4_mapped() {
         return block_of_v4(mapped, reach);
     }
+
     // RFC 6052, 3.1: the well-known prefix of NAT64 stands for public addresses only.
     if segments[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
         return block_of_v4(last_32_bits(ip), Reach::Public);
     }
+
     let is_in = |(first, length, ..): &&Block<Ipv6Addr>| {
         (ip.to_bits() ^ first.to_bits()).checked_shr(128 - length).unwrap_or(0) == 0
     };

@@ -58,6 +58,7 @@ impl ChannelBody {
             );
             return Err(wrong(unknown, why));
         }
+
         Ok((Channel { kind, name, quiet_hours }, secret))
     }
 }

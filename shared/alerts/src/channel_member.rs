@@ -105,6 +105,7 @@ impl SecretValues {
             };
             values.insert(member.name, value);
         }
+
         Ok(Self(values))
     }
 

@@ -37,6 +37,7 @@ impl RunningPeriod {
         if now.since(from) < RECENT || now >= to {
             return None;
         }
+
         let rest = to.since(now).num_milliseconds();
         let window = RECENT.num_milliseconds();
         let whole = Exact::from(to.since(from).num_milliseconds() * window);

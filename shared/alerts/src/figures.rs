@@ -62,6 +62,7 @@ impl FigureState {
             // A day and its month begin at one instant.
             state.told.clear();
         }
+
         state.told.retain(|at, _| now.since(*at) < REMEMBERED);
 
         let is_step = matches!(rule.watch, Watch::Counter { .. });
@@ -82,6 +83,7 @@ impl FigureState {
             state.told.insert(figure.at, state.number);
             news.push((state.number, figure));
         }
+
         (state, news)
     }
 }

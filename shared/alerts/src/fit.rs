@@ -24,6 +24,7 @@ impl Form {
         if (self.measure)(&whole) <= self.limit {
             return whole;
         }
+
         let room = self.limit.saturating_sub((self.measure)(&end) + KEPT);
         let (mut text, mut used) = (String::new(), 0);
         for (n, line) in written.iter().enumerate() {
@@ -44,6 +45,7 @@ impl Form {
             }
             break;
         }
+
         text + &end
     }
 

@@ -92,6 +92,7 @@ impl RuleBody {
             let why = "must be false: budgets, demands and counters have none";
             return Err(wrong("recovery", why));
         }
+
         let (hold, clear_hold, no_data) = if is_once {
             (None, None, None)
         } else {
@@ -275,6 +276,7 @@ impl Rule {
             set("clear_for", duration::text(self.clear_hold, UNITS).into());
             set("no_data", json!(self.no_data));
         }
+
         if let Some(repeat) = self.repeat {
             set("repeat", duration::text(repeat, UNITS).into());
         }

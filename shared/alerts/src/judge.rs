@@ -219,10 +219,12 @@ impl Teller<'_> {
         if edited.is_some_and(EpisodeState::is_firing) {
             return (News::Edited, None);
         }
+
         let (since, fired) = (self.told.since, self.told.fired);
         let is_told = |change: &&EpisodeChange| {
             Some(change.episode.since) <= fired && change.ended.is_some() && change.ended >= since
         };
+
         match changes.iter().rev().find(is_told) {
             Some(change) => (News::Recovered, change.ended),
             None if edited.is_some() => (News::Edited, None),
@@ -251,6 +253,7 @@ impl Teller<'_> {
         if self.has_left && (news.is_firing() || !self.told.is_firing) {
             return;
         }
+
         self.told = SentAlert {
             is_firing: news.is_firing(),
             since: Some(episode.since),
@@ -308,6 +311,7 @@ fn due(
     {
         return None;
     }
+
     let next = [
         state.fold.due(rule, patience).filter(|at| *at > now),
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),

@@ -245,7 +245,7 @@ impl Rule {
         }
     }
 
-    /// Whether it tells anything at `now`.
+    /// Whether it is on and not paused at `now`.
     pub fn tells(&self, now: Timestamp) -> bool {
         self.is_on && self.paused_until.is_none_or(|until| until <= now)
     }

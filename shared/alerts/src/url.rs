@@ -63,23 +63,28 @@ impl Url {
             }
             _ => {}
         }
+
         let uri: Uri = text.parse().map_err(|_| UrlError::Unreadable)?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(UrlError::Unreadable);
         };
+
         match (scheme, reach) {
             ("https", _) | ("http", Reach::Local) => {}
             (_, Reach::Public) => return Err(UrlError::NotHttps),
             (_, Reach::Local) => return Err(UrlError::NotHttp),
         }
+
         if authority.as_str().contains('@') {
             return Err(UrlError::UserInfo);
         }
+
         let host = authority.host();
         let has_port = authority.as_str().len() > host.len();
         if has_port && authority.port_u16().is_none_or(|port| port == 0) {
             return Err(UrlError::Port);
         }
+
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         match bare.parse::<IpAddr>() {
             Ok(ip) => reach.check(ip).map_err(UrlError::Forbidden)?,
@@ -87,6 +92,7 @@ impl Url {
             Err(_) if is_number(bare) => return Err(UrlError::Number),
             Err(_) => {}
         }
+
         Ok(Self(uri))
     }
 

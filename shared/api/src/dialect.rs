@@ -56,6 +56,7 @@ impl Dialect {
             }
             _ => self.error(status, code, &message),
         };
+
         match problem.kind {
             ProblemKind::Throttled | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)

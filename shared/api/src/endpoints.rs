@@ -210,7 +210,7 @@ impl Endpoint {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
     }
 
-    /// Tells whether its query holds a reading.
+    /// Whether it takes a reading in its query.
     pub fn takes_values(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
@@ -328,6 +328,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String)
             };
         return Err(Problem::new(ProblemKind::NotFound, detail));
     }
+
     let methods: Vec<_> = matching.iter().flat_map(|(endpoint, _)| endpoint.methods()).collect();
     let answers = |endpoint: &Endpoint| endpoint.methods().any(|known| known == method);
     matching.into_iter().find(|(endpoint, _)| answers(endpoint)).ok_or_else(|| {

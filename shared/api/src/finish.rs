@@ -48,6 +48,7 @@ impl Response {
         if is_encoded || !worthwhile {
             return self;
         }
+
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&self.body).expect("writing to memory does not fail");
         let body = gzip.finish().expect("writing to memory does not fail");
@@ -58,6 +59,7 @@ impl Response {
         if base64_bytes(body.len()) > most {
             return self;
         }
+
         Self { body, ..self }.with("content-encoding", "gzip")
     }
 }

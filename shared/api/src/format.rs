@@ -37,6 +37,7 @@ impl Format {
                 best = (weight, form);
             }
         }
+
         best.1
     }
 

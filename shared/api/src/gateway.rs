@@ -62,6 +62,7 @@ pub fn response(response: Response) -> ApiGatewayV2httpResponse {
             headers.append(HeaderName::from_static(name), value);
         }
     }
+
     let mut answer = ApiGatewayV2httpResponse::default();
     answer.status_code = response.status.into();
     answer.headers = headers;

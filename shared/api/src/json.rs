@@ -97,6 +97,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
             *refused = Some(why);
             Err(A::Error::custom("refused"))
         };
+
         while let Some(Name(name)) = map.next_key()? {
             if members.len() == max {
                 return refuse(MembersError::TooMany(max));

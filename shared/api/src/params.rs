@@ -28,6 +28,7 @@ impl Params {
             given.retain(|(name, _)| find(known, name).is_some());
             return Ok(Self { known, given });
         }
+
         for (n, (name, value)) in given.iter().enumerate() {
             let is_repeatable =
                 find(known, name).is_some_and(|parameter| parameter.kind.is_repeatable());
@@ -51,6 +52,7 @@ impl Params {
                 Problem::field(name, message)
             })?;
         }
+
         Ok(Self { known, given })
     }
 

@@ -41,6 +41,7 @@ impl Coding {
                 _ => {}
             }
         }
+
         let is_refused = |weight: Option<f32>| weight.is_some_and(|weight| weight <= 0.0);
         let Some(gzip) = gzip.or(any).filter(|weight| *weight > 0.0) else { return Self::Identity };
         if is_refused(identity.or(any)) {

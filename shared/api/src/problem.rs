@@ -97,12 +97,14 @@ pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usiz
     };
     let told = refusals.iter().take_while(fits).count();
     let mut places = Vec::new();
+
     for refusal in refusals.split_off(told) {
         match refusal.index {
             Some(place) => places.push(place),
             None => refusals.push(refusal),
         }
     }
+
     (refusals, places)
 }
 
@@ -199,6 +201,7 @@ impl Problem {
         };
         let mut response = Response::json(self.kind.status(), &body);
         response.headers = vec![("content-type", "application/problem+json".to_owned())];
+
         match self.kind {
             ProblemKind::Throttled | ProblemKind::Contended | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)

@@ -69,6 +69,7 @@ impl Request {
             );
             return Err(Problem::new(ProblemKind::UnsupportedType, detail));
         }
+
         let coding = self.header("content-encoding").unwrap_or_default();
         match coding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => {}
@@ -85,6 +86,7 @@ impl Request {
                 return Err(Problem::new(ProblemKind::UnsupportedCoding, detail));
             }
         }
+
         inflate(&self.body)
     }
 }
@@ -104,10 +106,12 @@ impl Request {
             );
             return Err(Problem::new(ProblemKind::UnsupportedCoding, detail));
         }
+
         if is_damaged_gzip(&self.body) {
             let detail = "gzip body damaged by the gateway: set content_encoding = \"identity\"";
             return Err(Problem::new(ProblemKind::BadRequest, detail));
         }
+
         inflate(&self.body)
     }
 }
@@ -134,12 +138,14 @@ pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
         );
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
+
     if is_damaged_gzip(body) {
         return Err(Problem::new(ProblemKind::BadRequest, DAMAGED));
     }
     if !is_gzip(body) {
         return Ok(body.into());
     }
+
     let mut inflated = Vec::new();
     let mut rest = body;
     for _ in 0..MAX_MEMBERS {
@@ -155,6 +161,7 @@ pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
             return Ok(inflated.into());
         }
     }
+
     let detail =
         format!("The gzip body has more than {MAX_MEMBERS} members; compress its readings in one.");
     Err(Problem::new(ProblemKind::TooLarge, detail))

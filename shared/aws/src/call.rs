@@ -152,6 +152,7 @@ impl Service {
         for (name, value) in call.headers {
             request = request.header(*name, *value);
         }
+
         let mut request = request.body(call.body.to_owned()).ok()?;
         instructions.apply_to_request_http1x(&mut request);
         Some(Signed(request))

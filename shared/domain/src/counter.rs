@@ -152,6 +152,7 @@ impl Found {
         if matches!(self.step.flag, None | Some(Flag::Exchanged)) {
             return None;
         }
+
         let fall = self.fall.as_ref();
         let (amount, flag) = match verdict {
             Verdict::Accept => (self.accepted.clone(), Flag::Accepted),
@@ -258,6 +259,7 @@ impl CounterRule {
             }
             return found;
         }
+
         if rise.is_negative() {
             return self.fall(&old, rise, new, &tolerance, is_possible);
         }
@@ -271,6 +273,7 @@ impl CounterRule {
                 return Found::of(unwrapped, Some(Flag::Dip));
             }
         }
+
         Found::suspect(rise)
     }
 

@@ -48,6 +48,7 @@ impl Decimal {
         if is_canonical(text) {
             return Ok(Self(text.into()));
         }
+
         let unreadable = || DecimalError::Unreadable(excerpt(text));
         let out_of_range = || DecimalError::OutOfRange(excerpt(text));
         let (negative, rest) = match text.as_bytes().first() {
@@ -74,6 +75,7 @@ impl Decimal {
         if significant.len() > MAX_DIGITS {
             return Err(DecimalError::TooPrecise(significant.len()));
         }
+
         // The position of the decimal point, counted from the first significant digit.
         let leading = all.len() - all.trim_start_matches('0').len();
         let length = |s: &str| i64::try_from(s.len()).map_err(|_| out_of_range());
@@ -85,6 +87,7 @@ impl Decimal {
         if !(-129..=126).contains(&point) {
             return Err(out_of_range());
         }
+
         Ok(Self(canonical(negative, significant, point).into()))
     }
 

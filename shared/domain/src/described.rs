@@ -36,6 +36,7 @@ impl Device {
         if !news.is_empty() {
             news.keep_what_fits(MAX_SOURCE.saturating_sub(source.size()));
         }
+
         (!news.is_empty()).then_some(news)
     }
 
@@ -62,6 +63,7 @@ impl Device {
         if let Some(extent) = extent_of_change(self.metrics(), &parts.metrics) {
             parts.fold_settings.note(extent);
         }
+
         parts.version += 1;
         Some(device)
     }

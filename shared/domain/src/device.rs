@@ -136,11 +136,13 @@ impl DeviceObservation {
                 named.clone_from(room);
             }
         }
+
         for name in reading.metrics().keys() {
             if !self.metrics.contains(name) {
                 self.metrics.insert(name.clone());
             }
         }
+
         if let Some(about) = &reading.about {
             self.hear((**about).clone(), reading.named_room.as_ref());
         }
@@ -231,11 +233,13 @@ impl DeviceUpdate {
         if let Some((at, room)) = &self.room {
             parts.place = Place::Learned(room.clone(), *at);
         }
+
         for name in &self.metrics {
             if parts.metrics.len() < MAX_KNOWN_METRICS {
                 parts.metrics.entry(name.clone()).or_insert_with(|| name.into());
             }
         }
+
         if let Some(described) = self.about.as_ref().and_then(|about| device.with_about(about)) {
             *device = described;
         }
@@ -262,6 +266,7 @@ impl Device {
             metrics.sort_by_key(|(name, info)| *info == MetricInfo::from(name));
             parts.metrics = metrics.into_iter().take(MAX_KNOWN_METRICS).collect();
         }
+
         Ok(Self(parts))
     }
 

@@ -101,6 +101,7 @@ impl DevicePatch {
         if let Some((name, _)) = self.settings().find(is_unknown) {
             return Err(DevicePatchError::UnknownMetric(name.clone()));
         }
+
         self.check_attributes(device)?;
         self.check_meaning(device)?;
         if self.is_behind_itself(device) {
@@ -148,6 +149,7 @@ impl DevicePatch {
         if !self.is_searchable() {
             return Ok(());
         }
+
         let set =
             self.attributes.iter().filter_map(|(name, values)| values.as_ref().and(Some(name)));
         let is_metric = |name: &&AttributeName| {
@@ -156,6 +158,7 @@ impl DevicePatch {
         if let Some(name) = set.clone().find(is_metric) {
             return Err(DevicePatchError::AttributeIsMetric(name.clone()));
         }
+
         let mut edited = device.clone();
         self.apply_searchable(&mut edited);
         let (entries, before) = (edited.search_entries().len(), device.search_entries().len());
@@ -198,15 +201,18 @@ impl DevicePatch {
         if !self.is_behind_itself(device) {
             self.behind.apply(&mut device.0.behind);
         }
+
         self.in_room_means.apply(&mut device.0.in_room_means);
         let before = device.metrics().clone();
         for (name, patch) in self.settings() {
             let Some(info) = device.0.metrics.get_mut(name) else { continue };
             patch.apply(name, info);
         }
+
         for name in self.dropped_metrics() {
             device.0.metrics.remove(name);
         }
+
         if let Some(extent) = extent_of_change(&before, device.metrics()) {
             device.0.fold_settings.note(extent);
         }

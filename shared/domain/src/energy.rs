@@ -105,6 +105,7 @@ pub fn areas(
         _ => None,
     };
     let mut areas: Vec<Option<RowArea>> = rows.iter().map(inside).collect();
+
     for Pair { from, to, first, last } in pairs(rows, neighbours) {
         let until = from.at.saturating_add(hold).min(to.map_or(now, |to| to.at)).max(from.at);
         for (row, area) in rows[first..=last].iter().zip(&mut areas[first..=last]) {
@@ -144,6 +145,7 @@ fn pairs<'a>(rows: &'a [Row<'a>], neighbours: &'a Neighbours) -> Vec<Pair<'a>> {
         }
         from = Some((position, &rollup.last));
     }
+
     if let (Some((first, from)), Some(last)) = (from, rows.len().checked_sub(1)) {
         pairs.push(Pair { from, to: neighbours.after.as_ref(), first, last });
     }

@@ -41,6 +41,7 @@ fn check(text: &str) -> Result<(), IdError> {
         1..=MAX_LENGTH => {}
         _ => return Err(IdError::TooLong(length)),
     }
+
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if let Some(c) = text.chars().find(|c| !allowed(*c)) {
         return Err(IdError::Character(c));

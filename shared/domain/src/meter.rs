@@ -123,6 +123,7 @@ impl<'a> Meter<'a> {
         if self.is_of_sums() {
             return Some(self);
         }
+
         let of_role = |role: Role| {
             let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
             let all =
@@ -237,6 +238,7 @@ fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
         .filter(|(family, _)| family.part.is_none())
         .min_by_key(|(family, it)| (!family.is_total, it.name));
     let has_first = parts.iter().any(|(family, _)| family.part.is_some_and(Part::is_first));
+
     match whole {
         Some((_, whole)) if parts.is_empty() || has_first => vec![*whole],
         Some((family, whole)) if family.is_total => vec![*whole],
@@ -335,6 +337,7 @@ impl Family {
         if part == Some(Part(0)) && matches!(words[..], [.., "1" | "2", "8"]) {
             (part, is_total) = (None, true);
         }
+
         words.retain(|word| !UNITS.contains(word));
         let base = known.into_iter().chain(words).collect::<Vec<_>>().join("_");
         Self { base, part, is_total, is_derived }
@@ -370,6 +373,7 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
     } else {
         words[0] = rest;
     }
+
     Some(part)
 }
 
@@ -382,11 +386,13 @@ fn part_of(word: &str) -> Option<(&str, Part)> {
     if let [letter @ b'a'..=b'h'] = word.as_bytes() {
         return Some(("", Part(u16::from(letter - b'a') + 1)));
     }
+
     let rest = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &word[rest.len()..];
     if !(1..=2).contains(&digits.len()) || !rest.bytes().all(|b| b.is_ascii_lowercase()) {
         return None;
     }
+
     let is_mark = PART_WORDS.contains(&rest) || PART_LETTERS.contains(&rest);
     Some((if is_mark { "" } else { rest }, Part(digits.parse().ok()?)))
 }

@@ -219,6 +219,7 @@ impl MetricPatch {
             Edit::Clear => info.kind = name.well_known().0,
             Edit::Set(kind) => info.kind = kind,
         }
+
         info.is_described |= self.describes();
         self.unit.apply(&mut info.unit);
         self.modulus.apply(&mut info.modulus);

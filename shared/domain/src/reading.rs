@@ -111,6 +111,7 @@ impl Reading {
         {
             about.room_name = None;
         }
+
         self.room = later.room.or(self.room.take());
         self.named_room = later.named_room.or(self.named_room.take());
         self.metrics.extend(later.metrics);

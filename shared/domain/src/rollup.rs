@@ -131,6 +131,7 @@ impl Rollup {
                 }
             }
         }
+
         rules.limit(&mut rollup.metrics);
         rollup.limit_rooms();
         rollup
@@ -245,6 +246,7 @@ impl MetricRollup {
         if later.max > self.max {
             self.max = later.max.clone();
         }
+
         self.last = later.last.clone();
     }
 }

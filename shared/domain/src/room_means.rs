@@ -85,6 +85,7 @@ impl Device {
         if MetricRule::of(info) != MetricRule::Gauge {
             return None;
         }
+
         let said = |is_in: bool| (!is_in).then_some(NotOfRoom::Person);
         if let Some(is_in) = info.in_room_means {
             return said(is_in);
@@ -92,6 +93,7 @@ impl Device {
         if metric.is_of_thing() || self.is_named_after_thing(metric) {
             return Some(NotOfRoom::Metric);
         }
+
         match self.in_room_means() {
             Some(is_in) => said(is_in),
             None => self.has_inside().then_some(NotOfRoom::Kind),

@@ -201,6 +201,7 @@ impl Device {
         for (subject, text) in labels.chain(self.tags().iter().map(|tag| (Subject::Tag, tag))) {
             entries.insert(entry(subject, SearchValue::text(text.as_str())));
         }
+
         for (name, values) in self.attributes() {
             let subject = || Subject::Attribute(name.clone());
             for value in values.iter() {

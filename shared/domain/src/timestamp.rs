@@ -98,6 +98,7 @@ impl Timestamp {
         if relative(text).is_some_and(|offset| distance(offset).is_some()) {
             return Err(TimestampError::Relative(excerpt(text)));
         }
+
         let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
         // A minus sign behind the first digit belongs to a date, or to an exponent.
         let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
@@ -109,10 +110,12 @@ impl Timestamp {
             return Self::from_millis(timestamp.timestamp_millis())
                 .map_err(|_| TimestampError::OutOfRange(excerpt(text)));
         }
+
         let local = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
         if local.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) {
             return Err(TimestampError::NoOffset(excerpt(text)));
         }
+
         Err(TimestampError::Unreadable(excerpt(text)))
     }
 }

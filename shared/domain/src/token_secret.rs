@@ -39,6 +39,7 @@ pub fn check_token(text: &str) -> Result<(), TokenSecretError> {
     if !rest.bytes().all(is_base64url) {
         return Err(TokenSecretError::Form);
     }
+
     match rest.len() {
         RANDOM => Ok(()),
         length if length == RANDOM + CHECKSUM => {

@@ -93,6 +93,7 @@ impl DynamoStore {
         if unprocessed.peek().is_none() {
             return Ok(Vec::new());
         }
+
         let by_key: HashMap<ItemKey, usize> = positions
             .iter()
             .map(|position| (ItemKey::of_item(&items.item(*position)), *position))
@@ -119,6 +120,7 @@ impl DynamoStore {
                 sent.push(place);
             }
         }
+
         if statements.is_empty() {
             return inserted;
         }

@@ -187,10 +187,12 @@ fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWr
     if BUSY.into_iter().any(has) {
         return Err(StoreError::Throttled(Box::new(error)));
     }
+
     // What a write alone is told as a `ValidationException`.
     if has("ValidationError") {
         return Err(StoreError::Inapplicable(Box::new(error)));
     }
+
     Err(store_error(error))
 }
 

@@ -73,7 +73,7 @@ fn list(name: &str, entry: &Value) -> Response {
     Dialect::V2.dressed(Response::json(200, &json!({name: [entry]})))
 }
 
-/// A parameter, whichever way its endpoint describes it.
+/// The first query parameter of this name, if any.
 fn value(request: &Request, name: &str) -> Option<String> {
     request.query().into_iter().find(|(given, _)| given == name).map(|(_, value)| value)
 }

@@ -121,6 +121,7 @@ pub(crate) fn of_points(
     {
         return Vec::new();
     }
+
     if let PointAggregate::Integral(unit) = call.aggregate {
         let mut points = list.clone();
         if is_descending {
@@ -255,6 +256,7 @@ impl Window<'_> {
                 known.insert(self.call.by.iter().map(text).collect::<Vec<_>>())
             });
         }
+
         points.truncate(number);
         points.sort_by_key(|point| point.at);
         points.iter().map(|point| self.selected(point)).collect()
@@ -372,10 +374,12 @@ fn join(sum: &mut MetricRollup, other: &MetricRollup) {
     if other.max > sum.max {
         sum.max = other.max.clone();
     }
+
     let (mine, others) = (&sum.first, &other.first);
     if others.at < mine.at || others.at == mine.at && others.value > mine.value {
         sum.first = others.clone();
     }
+
     let (mine, others) = (&sum.last, &other.last);
     if others.at > mine.at || others.at == mine.at && others.value > mine.value {
         sum.last = others.clone();

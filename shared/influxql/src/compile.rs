@@ -188,6 +188,7 @@ pub(crate) fn compile(
     if !has_calls && has_own_windows {
         refuse!("GROUP BY requires at least one aggregate function");
     }
+
     check(&query, count, has_calls)?;
     Ok(query)
 }
@@ -372,9 +373,11 @@ impl<'a> Compiler<'a> {
                 refuse!("the answer has more than {MAX_COLUMNS} columns");
             }
         }
+
         if named.is_empty() && select.columns.iter().all(|column| column.expression.is_time()) {
             refuse!("at least 1 non-time field must be queried");
         }
+
         Ok((time, with_names(named)))
     }
 
@@ -548,6 +551,7 @@ impl<'a> Compiler<'a> {
             let field = field_of(name, &arguments[0])?;
             return Ok(AggregateCall { aggregate, field, by: Vec::new() });
         }
+
         let field = field_of(name, &arguments[0]).map_err(|_| {
             let found = if matches!(arguments[0], Expression::Wildcard(_)) {
                 "*"
@@ -576,6 +580,7 @@ fn check_count(
     if counts.contains(&found) {
         return Ok(());
     }
+
     let (least, most) = counts.into_inner();
     let expected = if least == most {
         format!("{least}")

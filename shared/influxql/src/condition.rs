@@ -217,6 +217,7 @@ fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(whole(time.timestamp()) + i128::from(time.timestamp_subsec_nanos()));
     }
+
     let times = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
     let time = times.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
     let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);

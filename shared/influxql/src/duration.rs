@@ -29,6 +29,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         total = total.checked_add(count.checked_mul(nanoseconds)?)?;
         rest = &unit[length..];
     }
+
     (!text.is_empty()).then_some(total)
 }
 

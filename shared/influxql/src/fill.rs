@@ -18,6 +18,7 @@ pub(crate) fn filled(
     if samples.is_empty() {
         return samples;
     }
+
     let is_zero = is_count && query.fill == Fill::Null;
     let fill = if is_zero { Fill::Number(0.0) } else { query.fill };
     let is_whole = is_count || are_whole(&samples);
@@ -42,6 +43,7 @@ pub(crate) fn filled(
         };
         all.push(Sample { at: window, value, row: None });
     }
+
     all.extend(rest);
     all
 }

@@ -213,6 +213,7 @@ impl<'a> Grouping<'a> {
                 }
             }
         }
+
         groups.values_mut().for_each(Group::sort);
         groups
     }
@@ -236,6 +237,7 @@ impl<'a> Grouping<'a> {
                 }
             }
         }
+
         if is_in_time {
             groups.values_mut().for_each(Group::sort);
         }

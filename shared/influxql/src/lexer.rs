@@ -136,6 +136,7 @@ impl<'a> Lexer<'a> {
         if !self.rest().starts_with('/') {
             return None;
         }
+
         let mut pattern = String::new();
         let mut chars = self.rest().char_indices().skip(1).peekable();
         while let Some((n, c)) = chars.next() {
@@ -148,6 +149,7 @@ impl<'a> Lexer<'a> {
                 c => pattern.push(c),
             }
         }
+
         self.at = self.text.len();
         Some(Err(pattern))
     }
@@ -172,6 +174,7 @@ impl<'a> Lexer<'a> {
                 c => found.push(c),
             }
         }
+
         self.at = self.text.len();
         Err(found)
     }
@@ -189,6 +192,7 @@ impl<'a> Lexer<'a> {
             return duration::parse(text)
                 .map_or_else(|| Token::Bad(text.to_owned()), Token::Duration);
         }
+
         let text = &self.text[start..self.at];
         match (is_whole, text.parse(), text.parse()) {
             (true, Ok(whole), _) => Token::Integer(whole),

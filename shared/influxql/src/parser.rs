@@ -343,7 +343,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `m`, `policy.m`, `database.policy.m` or `database..m`, each name or the last one a pattern.
+    /// `m`, `policy.m`, `database.policy.m` or `database..m`; `m` may be a pattern.
     fn source(&mut self) -> Result<Name, QueryError> {
         let mut names: Vec<String> = Vec::new();
         let name = loop {

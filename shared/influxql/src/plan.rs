@@ -167,6 +167,7 @@ impl Statements<'_> {
                 answer.add(OutGroup { instant: None, measurement, tags, points })?;
             }
         }
+
         answer.finish()
     }
 }

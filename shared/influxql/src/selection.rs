@@ -188,6 +188,7 @@ impl<'a> Selection<'a> {
             }
             found.insert(device, inside);
         }
+
         Some(found)
     }
 
@@ -293,6 +294,7 @@ fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(),
     if groups > MAX_SERIES {
         return Err(too_many_series(groups));
     }
+
     let values = groups * frame.windows.len() * query.columns.len();
     if values > MAX_VALUES { Err(too_many_values(values)) } else { Ok(()) }
 }

@@ -154,6 +154,7 @@ fn windowed(
     if query.fill == Fill::None || call.aggregate.is_never_filled() {
         return samples;
     }
+
     let earliest = if query.is_descending { samples.last() } else { samples.first() };
     let earliest = earliest.map_or(0, |sample| sample.at);
     let first = if frame.has_start { interval.start(range.from) } else { earliest };
@@ -183,6 +184,7 @@ impl Frame {
         if from > last {
             return Ok(None);
         }
+
         let range = InstantRange { from, last };
         let has_start = query.range.from.is_some();
         let most = most_windows(span.is_subquery);

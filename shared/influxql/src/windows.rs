@@ -35,7 +35,7 @@ impl Interval {
         if change.abs() < i128::from(self.length) { edge + change } else { edge }
     }
 
-    /// The window that contains `at`: its start, and the end behind it.
+    /// The window that contains `at`: its start and exclusive end.
     ///
     /// As InfluxDB has it: windows that do not divide the day may meet or overlap where the clock changes.
     pub(crate) fn window(&self, at: i64) -> (i64, i64) {
@@ -60,6 +60,7 @@ impl Interval {
         if is_descending {
             times.reverse();
         }
+
         let mut window = None;
         let mut start_of = |at| {
             let is_in =

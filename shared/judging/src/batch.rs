@@ -160,6 +160,7 @@ impl Match<'_> {
         if matches!(watch, Watch::Demand { .. }) {
             return false;
         }
+
         let metric = watch.metric();
         let written = self.written.values();
         let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();

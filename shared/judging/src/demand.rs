@@ -62,6 +62,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 (period.recent, period.step) = (recent, Exact::zero());
             }
         }
+
         Ok(Some(period))
     }
 
@@ -96,6 +97,7 @@ impl<S: Store> JudgingSession<'_, S> {
             peak.until = until;
             self.judging.peaks.keep(key, peak.clone(), peak.read_at);
         }
+
         Ok(peak.highest)
     }
 }

@@ -51,6 +51,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let is_over = episodes.is_none_or(|state| state.may_be_forgotten(self.table.now));
             return Ok(JudgementResult::of_obsolete(is_over));
         }
+
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await
     }
 

@@ -25,6 +25,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if ended.is_some() && !rule.rule.tells(now) {
             return Ok(None);
         }
+
         let device = match &key.subject {
             AlertSubject::Device(device) => self.device(device).await?,
             AlertSubject::Room(_) => None,
@@ -43,6 +44,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if news.is_empty() && is_as_before {
             return Ok(None);
         }
+
         let figures = news.into_iter().map(|(number, figure)| message(number, figure, now));
         let messages = ended.into_iter().chain(figures).collect();
         Ok(Some(NextState { state: AlertState::Once(next), messages }))

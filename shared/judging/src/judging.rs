@@ -145,6 +145,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let age = devices.max_age();
             if devices.is_whole() { age.min(now.since(at)) } else { age }
         };
+
         match self.judging.devices.get(now, max_age) {
             Some(devices) => Ok(devices),
             None => {

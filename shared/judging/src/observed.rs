@@ -81,6 +81,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let order = Order::Ascending;
         let mut query = RangeQuery { range, order, after: None, limit, consistent };
         let mut found = Vec::new();
+
         loop {
             let page = self.table.device_readings(device, &query).await?;
             found.extend(page.items.iter().map(|reading| observation(reading, metric)));

@@ -176,7 +176,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(preview_of(past, by_extremes))
     }
 
-    /// The periods or steps of a range that a rule on figures would have told.
+    /// What a rule on a budget, demand or counter would have told in a range.
     async fn preview_figures(
         &self,
         question: PreviewQuestion<'_>,

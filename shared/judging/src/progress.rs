@@ -42,7 +42,7 @@ pub(crate) struct TaskProgress(Mutex<TriedTasks>);
 
 #[derive(Debug, Default)]
 struct TriedTasks {
-    /// The last task of each trigger that was tried.
+    /// By trigger, the last task that was tried.
     last: BTreeMap<Trigger, AlertKey>,
     /// The tasks that rest, by trigger.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,

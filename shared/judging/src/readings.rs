@@ -11,7 +11,7 @@ use crate::room_mean::{ROOM_SILENCE, RoomMean};
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold of a rule on a subject needs from its start on.
+    /// The readings from `start` on that a fold of a rule on a subject needs.
     pub(crate) async fn readings(
         &self,
         judged: RuleOnSubject<'_>,

@@ -145,6 +145,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
             )));
         }
+
         let sealed = mean.sealed_until();
         let Some(range) = sealed.and_then(|sealed| TimeRange::new(from, to.min(sealed)).ok())
         else {
@@ -159,6 +160,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let values = device_values(self.table, &ask, names, spans);
             found.push(values.await?);
         }
+
         let mut until = range.to();
         if mean.horizon.has_waiting_quarters() {
             for values in &found {

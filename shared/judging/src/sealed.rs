@@ -23,6 +23,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if !rules.rules.iter().any(waits) {
             return Ok(JudgingReport::default());
         }
+
         let progress = &self.judging.progress;
         let horizon = self.judging.rollups.read(self.table).await?;
         let edges = horizon.state().map(|state| state.sealed.map(|edge| horizon.believed(edge)));

@@ -179,6 +179,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 return Ok(result);
             }
         }
+
         Err(StoreError::Contended(format!("the alert {} on {}", key.rule, key.subject)).into())
     }
 }

@@ -137,6 +137,7 @@ impl<S: Store> Fold<'_, S> {
                 return Ok((folded, Some(rollup.rollup)));
             }
         }
+
         Err(StoreError::Contended(format!("the rollup {key:?}")))
     }
 
@@ -153,12 +154,14 @@ impl<S: Store> Fold<'_, S> {
         {
             return Step::Done(Folded::Outdated);
         }
+
         if !is_closing(known.raw_until, self.session.now) || bounds.continues(known) {
             return Step::Fold;
         }
         if known.is_frozen || known.is_expired(self.session.now) {
             return Step::Done(Folded::Frozen);
         }
+
         Step::Freeze(Box::new(StoredRollup {
             version: known.version + 1,
             is_frozen: true,
@@ -186,6 +189,7 @@ impl<S: Store> Fold<'_, S> {
         if known.is_none() && !source.is_stored_even_if_new {
             return Err(Folded::Skipped);
         }
+
         let is_ahead = |expires: &Timestamp| *expires > self.session.now;
         let expires = if source.rollup.is_empty() {
             Some(emptied_expires(self.session.now))

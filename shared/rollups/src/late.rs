@@ -74,6 +74,7 @@ impl LateMarking {
                 return Ok(Some(new.until));
             }
         }
+
         Err(StoreError::Contended("the marks of late changes".to_owned()))
     }
 }

@@ -118,6 +118,7 @@ async fn widen(
             return Ok(());
         }
     }
+
     Err(StoreError::Contended(format!("that {device} was seen in {room}")))
 }
 

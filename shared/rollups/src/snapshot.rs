@@ -162,6 +162,7 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
         if stored.is_frozen && !self.has_flags {
             return Ok(true);
         }
+
         let mut rollups = self.rollups();
         let known = rollups.now.get(&stored.key);
         let version = known.map(|known| known.version);
@@ -177,6 +178,7 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
             rollups.put.entry(stored.key.clone()).or_insert(version);
             rollups.now.insert(stored.key.clone(), stored.clone());
         }
+
         Ok(is_expected && is_newer)
     }
 }

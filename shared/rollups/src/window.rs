@@ -74,6 +74,7 @@ impl<S: Store> Fold<'_, S> {
             let quarter = QuarterHour::of(rollup.range.from());
             found.entry(quarter).or_default().0 = Some(rollup);
         }
+
         for reading in readings {
             let quarter = QuarterHour::of(reading.reading.at);
             found.entry(quarter).or_default().1.push(reading);
@@ -106,6 +107,7 @@ impl<S: Store> Fold<'_, S> {
         let folded: Vec<(QuarterHour, Folded, Option<Rollup>)> =
             at_once(PUT_CONCURRENCY, folding).await?;
         let mut window = FoldedWindow::default();
+
         for (quarter, folded, put) in folded {
             window.put.extend(put.map(|rollup| (quarter, rollup)));
             match folded {

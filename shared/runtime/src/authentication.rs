@@ -131,11 +131,13 @@ impl Authenticator {
         if let Some(at) = token.expires.filter(|_| token.has_expired(session.now)) {
             return Err(refused(&format!("The token expired at {at}; create another one.")));
         }
+
         match token.scope {
             Scope::Admin if secret.is_in_address() => return Err(forbidden(ADMIN_IN_ADDRESS)),
             Scope::View(_) if secret.is_in_address() => return Err(forbidden(VIEW_IN_ADDRESS)),
             _ => {}
         }
+
         Ok(Grant { scope: Some(token.scope), token: Some(hash) })
     }
 }

@@ -55,7 +55,7 @@ pub struct Config {
     /// How the table is laid out: `ROOM_INDEX`, on without it; `ATTRIBUTE_INDEX` and `CONDITIONS_INDEX`, off
     /// without them; `DEVICE_SHARDS`, 1 without it.
     pub layout: Layout,
-    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; of consumers of the stream.
+    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; for stream consumers only.
     failures: Option<QueueConfig>,
     /// `ROLLUP_QUEUE_URL`, with the same endpoints; the rollup function's alone.
     work: Option<QueueConfig>,

@@ -143,6 +143,7 @@ impl<C: Clock> HttpFunction<C> {
         if !is_address {
             return answer.await;
         }
+
         // So that no cache answers in our place: what an address says is stored each time.
         let response = answer.await.unwrap_or_else(|problem| {
             log.cause(&problem);

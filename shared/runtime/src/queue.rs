@@ -57,6 +57,7 @@ impl<C: Clock> QueueFunction<C> {
         let mut log = WideEvent::begin(self.name);
         log.set("queue.messages", event.records.len());
         let mut response = SqsBatchResponse::default();
+
         for message in event.records {
             let SqsMessage { message_id, body } = message;
             let applied = catching(apply(consumer, &body, &invocation, &mut log)).await;
@@ -66,6 +67,7 @@ impl<C: Clock> QueueFunction<C> {
                 response.batch_item_failures.push(BatchItemFailure { item_identifier: message_id });
             }
         }
+
         log.set("queue.failed", response.batch_item_failures.len());
         log.emit(&invocation, &self.telemetry, &self.clock);
         response

@@ -169,6 +169,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
                 named.map(|letter| format!("{} {}: {}", letter.pk, letter.sk, letter.reason));
             log.set("stream.poison_keys", keys.collect::<Vec<_>>());
         }
+
         let unsent = self.give_up(&batch.poison, &applied.poison, &invocation, &mut log).await;
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
@@ -178,6 +179,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
             failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
             response.batch_item_failures = vec![failure];
         }
+
         log.emit(&invocation, &self.telemetry, &self.clock);
         response
     }
@@ -202,6 +204,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
             log.error("dead_letters.error", &error);
             return Some(first);
         }
+
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let free = MAX_REPORTED.saturating_sub(reported.len());
         reported.extend(new.into_iter().take(free).map(key));
@@ -234,5 +237,6 @@ async fn decoded<T>(
         let letter = DeadLetter { pk, sk, reason };
         poison.push(Poison { letter, first_record: position });
     }
+
     Batch { changes, poison, skipped, sequence_numbers }
 }

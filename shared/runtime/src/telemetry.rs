@@ -193,6 +193,7 @@ impl WideEvent {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);
         }
+
         // A count of zero is a field and no metric: AWS bills each metric that a month has values of.
         let Self { fields, metrics, .. } = &mut self;
         metrics
@@ -217,6 +218,7 @@ impl WideEvent {
             let elapsed = self.started.elapsed().as_micros();
             self.set("duration.us", u64::try_from(elapsed).unwrap_or(u64::MAX));
         }
+
         self.set("stack", &*telemetry.stack);
         let directives: Vec<Value> = [(true, &["stack"][..]), (false, &["stack", "function"])]
             .into_iter()
@@ -233,6 +235,7 @@ impl WideEvent {
             let metrics = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": directives});
             self.fields.insert("_aws".to_owned(), metrics);
         }
+
         (telemetry.sink)(&Value::Object(self.fields).to_string());
     }
 

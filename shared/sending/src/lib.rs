@@ -80,6 +80,7 @@ impl SendRequest for HttpSender {
         for (name, value) in request.headers() {
             parts = parts.header(*name, value);
         }
+
         let answered = if request.body().is_empty() {
             is_handed_over.set(true);
             parts.body(()).map_err(ureq::Error::Http).and_then(|request| self.0.run(request))
@@ -99,6 +100,7 @@ impl SendRequest for HttpSender {
             // The status has said it all: what comes before the body ends or breaks off is shown.
             let _ = response.body_mut().as_reader().take(MAX_ANSWER).read_to_end(&mut text);
         }
+
         let text = String::from_utf8_lossy(&text).into_owned();
         Ok(Answer { status, retry_after, text })
     }

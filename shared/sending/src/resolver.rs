@@ -57,6 +57,7 @@ impl Resolver for CheckedNames {
         };
         let mut checked = self.empty();
         let mut forbidden = None;
+
         for ip in found {
             match self.reach.check(ip) {
                 Ok(()) if checked.len() < MAX_ADDRESSES => checked.push(SocketAddr::new(ip, port)),
@@ -64,6 +65,7 @@ impl Resolver for CheckedNames {
                 Err(why) => forbidden = forbidden.or(Some(why)),
             }
         }
+
         match forbidden {
             _ if !checked.is_empty() => Ok(checked),
             Some(why) => Err(ureq::Error::Other(Box::new(why))),

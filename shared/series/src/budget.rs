@@ -141,6 +141,7 @@ impl<'r, S: Store> RowReader<'r, S> {
         if budget.values > MAX_ROW_VALUES {
             return Err(SeriesError::OutOfReach(budget.too_many(&first.question)));
         }
+
         // A single device has bounds of its own, each time that it is read: what it is read for again counts.
         if budget.devices.len() == 1 && new == rows.len() {
             return Ok(());

@@ -18,7 +18,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// How a metric combines that is folded by this rule.
+    /// How devices' values of such a metric combine.
     pub const fn of(rule: &MetricRule) -> Self {
         match rule {
             MetricRule::Gauge => Self::Mean,

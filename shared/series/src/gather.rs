@@ -130,7 +130,7 @@ impl<'a> DeviceQuestion<'a> {
         }
     }
 
-    /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
+    /// Refuses a range if too much of it is not rolled up. Callers that gather in parts check the whole first.
     pub fn check(&self) -> Result<(), SeriesError> {
         Gathering::new(self, false).map(drop)
     }
@@ -259,6 +259,7 @@ impl<'a> Gathering<'a> {
         if length > question.max_read {
             return Err(SeriesError::OutOfReach(too_long(question)));
         }
+
         let rules = FoldRules::of(question.device);
         let budget = question.max_read.min(MAX_READ) - length;
         let gathered = DeviceRollups::default();
@@ -477,9 +478,11 @@ impl<'a> Gathering<'a> {
         {
             return Use::Refold;
         }
+
         if self.question.is_by_room && stored.rollup.rooms.len() > 1 {
             return Use::Split;
         }
+
         match self.question.rooms {
             Some(rooms) if !stored.rollup.may_be_of(rooms) => Use::Whole { is_in_other_room: true },
             Some(rooms) if !stored.rollup.is_only_of(rooms) => Use::Split,
@@ -623,8 +626,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings of a stay in a part of a row. A stay lasts until the first reading of the next one, the last of a part
-    /// to its end.
+    /// Folds the readings of one stay within `part` of a row. A stay ends at the next one's first reading, the last one
+    /// with `part`.
     fn fold_stay(&mut self, part: TimeRange, stay: &[Reading]) {
         let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
@@ -754,6 +757,7 @@ impl<'a> Pages<'a> {
         if !self.has_more {
             return Ok(None);
         }
+
         let page = session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
         self.read += page.items.len();
@@ -764,6 +768,7 @@ impl<'a> Pages<'a> {
                 self.device.id()
             )));
         }
+
         self.query.after = page.items.last().map(ReadingKey::of).or(self.query.after.take());
         Ok(Some(page.items))
     }

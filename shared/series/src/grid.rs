@@ -63,7 +63,7 @@ impl Grid {
         row.is_some_and(|row| row.covers(range))
     }
 
-    /// The parts of a range by the places of their rows.
+    /// The part of a range in each row, with its index.
     pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
         let first = self.place(range.from());
         let parts = self.0.iter().enumerate().skip(first);

@@ -64,6 +64,7 @@ pub(crate) async fn neighbours(
         search.has_rolled = true;
         search.see_rollup(day, range.from());
     }
+
     search.run(range.from()).await?;
 
     let from = search.reached(range.from());
@@ -272,6 +273,7 @@ impl<S: Store> Search<'_, S> {
         if !self.read_days(far, end, at).await? {
             return Ok(false);
         }
+
         // The days at the end may have no rollups yet, or none ever: they are not whole.
         let rest = self.farther(end, -QUARTERS);
         let rest = if is_back { rest.min(far) } else { rest.max(far) };
@@ -377,6 +379,7 @@ impl<S: Store> Search<'_, S> {
                 _ => return Ok(true),
             }
         }
+
         Ok(self.missing.is_empty())
     }
 
@@ -385,10 +388,12 @@ impl<S: Store> Search<'_, S> {
         if self.question.is_outdated(stored) {
             self.question.note_outdated(stored);
         }
+
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.question.is_about(room.as_ref())) {
             self.missing.clear();
         }
+
         for (name, metric) in &stored.rollup.metrics {
             match self.order {
                 Order::Descending if metric.last.at < at => self.see(name, &metric.last),

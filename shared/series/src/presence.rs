@@ -59,6 +59,7 @@ impl Presence {
             let left = left.filter(|left| last < *left);
             presence.append(range.from(), first.min(left.unwrap_or(first)));
         }
+
         let end = left.unwrap_or(range.to());
         for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_in_other_room) {
             let next = pieces.get(n + 1).map_or(end, |next| next.first);

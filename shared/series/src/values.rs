@@ -118,9 +118,11 @@ impl RowValues {
             (Some(sum), Some(later)) => sum.append(later, &MetricRule::Gauge),
             (none, later) => *none = none.take().or_else(|| later.cloned()),
         }
+
         if let Some(amount) = &counted.amount {
             *self.increase.amount.get_or_insert_with(domain::Exact::zero) += amount;
         }
+
         self.increase.flags = self.increase.flags.union(counted.flags);
         self.increase.estimated |= counted.estimated;
         if let Some(held) = held {

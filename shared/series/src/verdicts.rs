@@ -63,6 +63,7 @@ impl Step<'_> {
                 "{step} is no fall and not suspect, so no verdict changes anything"
             )));
         }
+
         let fitting: Vec<&str> = fitting.into_iter().map(Verdict::as_str).collect();
         let (verdict, fitting) = (verdict.as_str(), fitting.join(", "));
         Ok(Some(format!("{verdict} changes nothing of {step}; these do: {fitting}")))

@@ -63,7 +63,7 @@ impl Invocation {
         self.patient_for(self.patience() / 2)
     }
 
-    /// A part of the invocation with all of its time, and at most so much of its patience.
+    /// A part with the same deadline, which repeats throttled requests for at most `time`.
     pub fn patient_for(&self, time: Duration) -> Self {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }

@@ -461,6 +461,7 @@ pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<
     if let Some(after) = after {
         first = first.max(format!("{after}{BEFORE_IDS}"));
     }
+
     first..=last
 }
 

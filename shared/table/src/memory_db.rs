@@ -205,10 +205,12 @@ impl Db for MemoryDb {
         for key in &keys {
             self.wait_while_throttled(Action::BatchGetItem, &key.pk, invocation).await?;
         }
+
         let state = self.begin(keys.iter().map(|key| permission(Action::BatchGetItem, key)))?;
         for item in keys.iter().filter_map(|key| state.items.get(key)) {
             each(&mut item.clone().into_iter());
         }
+
         Ok(Vec::new())
     }
 
@@ -270,6 +272,7 @@ impl Db for MemoryDb {
         for (write, key) in writes.iter().zip(&keys) {
             self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
         }
+
         let needed = writes.iter().zip(&keys).map(|(write, key)| permission(write.action(), key));
         let mut state = self.begin(needed)?;
 
@@ -281,6 +284,7 @@ impl Db for MemoryDb {
                 Err(inapplicable) => error = error.or(Some(inapplicable)),
             }
         }
+
         if !refused.is_empty() {
             return Ok(Err(refused.into_iter().collect()));
         }
@@ -291,6 +295,7 @@ impl Db for MemoryDb {
         for (key, effect) in keys.iter().zip(effects) {
             state.items.apply(key, effect);
         }
+
         Ok(Ok(()))
     }
 
@@ -311,6 +316,7 @@ impl Db for MemoryDb {
             }
         };
         let mut outcome = state.troubles.take_not_stored(all.len());
+
         for (batch, number) in all.chunks(MAX_BATCH).zip(0..) {
             if let Some(error) = batch.iter().find_map(items::refuse_large) {
                 let first = number * MAX_BATCH;
@@ -318,6 +324,7 @@ impl Db for MemoryDb {
                 outcome.cause.get_or_insert(error);
             }
         }
+
         outcome.not_stored.sort_unstable();
         outcome.not_stored.dedup();
         for (position, item) in all.into_iter().enumerate() {

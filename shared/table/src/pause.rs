@@ -30,6 +30,7 @@ where
     if invocation.is_out_of_patience() {
         return Err(out_of_patience());
     }
+
     loop {
         match (attempt().await, cause.take()) {
             (Err(throttled @ StoreError::Throttled(_)), _) => {

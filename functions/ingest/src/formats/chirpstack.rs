@@ -34,16 +34,19 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
     read.name = text(info, "deviceName").map(str::to_owned);
     heard(&mut read, payload.get("rxInfo"));
+
     match payload.get("object") {
         Some(Value::Object(values)) => decoded(&mut read, values),
         _ if text(payload, "data").is_some() => read.ignore("data"),
         _ => {}
     }
+
     if payload.get("fCnt").is_none()
         && payload.get("externalPowerSource") != Some(&Value::Bool(true))
     {
         read.take("", payload, STATUS);
     }
+
     Some(vec![read])
 }
 

@@ -108,6 +108,7 @@ fn array(text: &str) -> Result<Vec<Entry>, Problem> {
     if more {
         return Err(too_many());
     }
+
     Ok(elements.into_iter().map(|element| entry(element.get())).collect())
 }
 

@@ -104,6 +104,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
             *channels.entry(name).or_default() += 1;
         }
     }
+
     let mut taken = Vec::new();
     for (key, value) in decoded {
         let (name, part) = match channel(key) {
@@ -117,6 +118,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
             read.ignore(key);
         }
     }
+
     let is_read = |key: &str| taken.contains(&key);
     read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, decoded);
 }

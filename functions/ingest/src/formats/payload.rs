@@ -135,6 +135,7 @@ impl Payload {
             return self.put_one(part, key, metric, value, scale);
         };
         let mut is_read = true;
+
         for (phase, value) in phases.iter().enumerate() {
             match vocabulary::of_phase(metric, phase) {
                 Some(metric) => is_read &= self.put_one(part, key, &metric, value, scale),
@@ -204,11 +205,13 @@ impl Payload {
         for (key, value) in members {
             self.gather(rest, key.clone(), key, value, &mut numbers);
         }
+
         let (united, own): (Vec<_>, Vec<_>) = numbers
             .into_iter()
             .map(|(path, value)| (metric_name(&path.replace('/', "_")), path, value))
             .map(|(name, path, value)| (units::of_name(name.as_str(), &path), name, path, value))
             .partition(|(unit, ..)| unit.is_some());
+
         for (unit, name, path, value) in own.into_iter().chain(united) {
             let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
             if self.is_full(rest.part) || unit.is_none() && self.has(rest.part, name.as_str()) {
@@ -243,6 +246,7 @@ impl Payload {
         if (rest.is_read)(&path) || ignored.any(is_ignored) {
             return;
         }
+
         match value {
             Value::Null => {}
             Value::String(text) if text.is_empty() => {}
@@ -295,6 +299,7 @@ impl Payload {
             let place = if is_told_with_place { String::new() } else { format!("{component}/") };
             self.ignore(&format!("{place}{name}"));
         }
+
         for (part, values) in one.parts {
             for (metric, measured) in values {
                 match self.parts.entry(part.clone()).or_default().entry(metric) {

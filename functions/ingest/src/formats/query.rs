@@ -59,6 +59,7 @@ fn take(
             payload.ignore(name);
         }
     }
+
     if payload.parts.is_empty() && payload.refused.is_empty() {
         let detail = format!("The address has no metric; expected some of {}.", names(rows));
         return Err(Problem::new(ProblemKind::BadRequest, detail));

@@ -65,6 +65,7 @@ fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
             return None;
         }
     }
+
     Some(payloads)
 }
 
@@ -86,11 +87,13 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
         Err(why) => payload.refused.push(Refusal::of(&format!("{name}/created_at"), why)),
     };
     let mut measured = of(it, newest);
+
     for (name, metric) in SENSORS {
         if let Some(value) = value(name) {
             put(&mut measured, name, metric, value);
         }
     }
+
     let motion = value("mo").map(|value| {
         let mut payload = of(it, time("mo").ok().flatten());
         put(&mut payload, "mo", "motion", value);
@@ -118,6 +121,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let time =
         |epc: u64| properties.get(&epc).and_then(|property| known(text(property, "updated_at")?));
     let mut by_time: BTreeMap<Option<Timestamp>, Payload> = BTreeMap::new();
+
     for (epc, metric) in COUNTERS {
         let Some(count) = value(epc) else { continue };
         let payload = by_time.entry(time(epc)).or_insert_with(|| of(it, time(epc)));
@@ -130,10 +134,12 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
             }
         }
     }
+
     if let Some(power) = properties.get(&POWER).and_then(|property| property.get("val")) {
         let payload = by_time.entry(time(POWER)).or_insert_with(|| of(it, time(POWER)));
         payload.put("", "epc 231", "current_w", power, SAME);
     }
+
     by_time.into_values().collect()
 }
 

@@ -395,6 +395,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     if members.keys().any(|key| has_name(GEN1_SIGNS, key)) {
         return Some(vec![read_gen1(status)]);
     }
+
     let time = status.get("ts").or_else(|| status.pointer("/sys/unixtime"));
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
     let mut read = Payload::new(text(payload, "src").or(mac), moment(time));
@@ -402,6 +403,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let mut is_known = text(payload, "method").is_some_and(|method| method.starts_with("Notify"))
         || payload.get("src").is_some() && payload.get("result").is_some();
     is_known |= heard_by_scripts(&mut read, members.get("events"));
+
     for (component, values) in members {
         let (kind, number) = component.split_once(':').unwrap_or((component, ""));
         is_known |= SILENT.contains(&kind);
@@ -428,6 +430,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         }
         read.unite(component, one);
     }
+
     if is_known { Some(vec![read]) } else { None }
 }
 
@@ -476,6 +479,7 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     let is_read = |key: &str| has_row(rows, key);
     let place = format!("{component}/");
     let rest = Rest { part, place: &place, is_read: &is_read, ignored: &[IGNORED] };
+
     match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
         Some(state) => {
             let mut values = values.clone();
@@ -501,6 +505,7 @@ fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -
     if is_probe || model.contains("walldisplay") || members.contains_key("humidity:0") {
         return false;
     }
+
     let works = |component: &str| {
         let kind = component.split_once(':').map_or("", |(kind, _)| kind);
         !has_name(SENSORS, kind) && COMPONENTS.iter().any(|(known, ..)| *known == kind)
@@ -535,6 +540,7 @@ fn read_gen1(status: &Value) -> Payload {
         let metric = if is_inside { "device_temperature" } else { "temperature" };
         read.take("", sensor, &[("tC", metric, SENSED_DEGREES)]);
     }
+
     for (list, row) in [
         ("ext_temperature", ("tC", "temperature", SENSED_DEGREES)),
         ("ext_humidity", ("hum", "humidity", SENSED)),
@@ -544,6 +550,7 @@ fn read_gen1(status: &Value) -> Payload {
             read.take(&format!("ext:{number}"), sensor, &[row]);
         }
     }
+
     rest_of_gen1(&mut read, "", "", status, GEN1);
     read
 }

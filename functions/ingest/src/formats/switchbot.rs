@@ -91,15 +91,18 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let mut rows = vec![("temperature", "temperature", scale)];
     rows.extend(REPORTED);
     let kind = text(told, "deviceType").unwrap_or_default();
+
     for (word, row) in BY_TYPE {
         if kind.contains(word) && !has_row(&rows, row.0) {
             rows.push(*row);
         }
     }
+
     read.take("", told, &rows);
     if let Value::Object(members) = told {
         let is_read = |key: &str| has_row(&rows, key);
         read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     }
+
     Some(vec![read])
 }

@@ -202,6 +202,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
         read.rest(rest, energy);
     }
+
     is_known |= read.take("", told, STATE);
     if let Some(Value::Object(received)) = told.get("ZbReceived") {
         for (address, device) in received {
@@ -212,6 +213,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
             is_known |= read_section(&mut read, &section, told, RECEIVED);
         }
     }
+
     let sensors = members.iter().filter(|(name, _)| !NOT_SENSORS.contains(&name.as_str()));
     for (name, sensor) in sensors {
         let Value::Object(values) = sensor else { continue };
@@ -219,9 +221,11 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         let section = Section { name, part: name, values };
         is_known |= read_section(&mut read, &section, told, &[]);
     }
+
     if !is_known {
         return None;
     }
+
     let is_read = |key: &str| has_row(STATE, key);
     let rest = Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] };
     read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
@@ -241,6 +245,7 @@ fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: 
     let is_own = |key: &str| has_row(INSIDE, key) && is_inside(name, told);
     let mut is_known = false;
     let mut is_read = Vec::new();
+
     for (key, value) in values.iter().filter(|(key, _)| !has_row(taken, key) && !is_own(key)) {
         if let Some(metric) = metric_of(key) {
             is_known = true;
@@ -251,6 +256,7 @@ fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: 
             }
         }
     }
+
     let whole = Value::Object(values.clone());
     let nested: Vec<Row> = SENSOR.iter().filter(|(key, ..)| key.contains('/')).copied().collect();
     is_known |= read.take(part, &whole, &in_unit(told, &nested));

@@ -31,6 +31,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let at = at.and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
     heard(&mut read, uplink.get("rx_metadata"));
+
     match uplink.get("decoded_payload") {
         Some(Value::Object(values)) => decoded(&mut read, values),
         _ => match uplink.get("normalized_payload").and_then(Value::as_array) {
@@ -39,11 +40,13 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
             None => {}
         },
     }
+
     if let Some(battery) = uplink.pointer("/last_battery_percentage/value")
         && !read.has("", "battery")
     {
         read.put("", "last_battery_percentage", "battery", battery, SAME);
     }
+
     Some(vec![read])
 }
 
@@ -65,6 +68,7 @@ fn normalized(read: &mut Payload, measurements: &[Value]) {
             }
         }
     }
+
     decoded(read, &values);
     for number in 1..measurements.len() {
         read.ignore(&format!("normalized_payload/{number}"));

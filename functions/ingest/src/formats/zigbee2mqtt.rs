@@ -140,6 +140,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     for (key, _, scale) in inside {
         is_known |= read.take("", payload, &[(key, "device_temperature", scale)]);
     }
+
     let mut places = Vec::new();
     for (name, value) in members.iter().filter(|(name, _)| !has_row(EXPOSED, name)) {
         let Some((part, metric, scale)) = place(payload, name, value) else { continue };
@@ -149,9 +150,11 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
             read.ignore(name);
         }
     }
+
     if !is_known {
         return None;
     }
+
     let is_read = |key: &str| has_row(EXPOSED, key) || places.contains(&key);
     read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     Some(vec![read])
@@ -162,6 +165,7 @@ fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, 
     if name == "voltage" {
         return Some(("", name.to_owned(), voltage_scale(payload, value)));
     }
+
     let (key, behind) = name.rsplit_once('_')?;
     let rows = || EXPOSED.iter().filter(|(known, ..)| *known == key);
     let (metric, scale) = match key {
@@ -178,6 +182,7 @@ fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, 
     if let Some(phase) = PHASES.iter().position(|phase| *phase == behind) {
         return Some(("", vocabulary::of_phase(metric, phase)?, scale));
     }
+
     ENDPOINTS.contains(&behind).then(|| (behind, metric.to_owned(), scale))
 }
 

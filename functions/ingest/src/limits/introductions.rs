@@ -41,6 +41,7 @@ impl IntroductionCounts {
         if request.options.all_or_nothing && request.has_refusals() {
             return Ok(BTreeSet::new());
         }
+
         let New { not_counted, mut counted } = self.new_devices(sender, request, found);
         if not_counted.is_empty() {
             return Ok(counted);
@@ -73,6 +74,7 @@ impl IntroductionCounts {
                 return Ok(BTreeSet::new());
             }
         }
+
         self.remember(&introduced, sender);
         counted.append(&mut introduced);
         Ok(counted)
@@ -97,6 +99,7 @@ impl IntroductionCounts {
         let introduced_by = |device: &Device| device.source().introduced_by.clone();
         all_counted
             .retain(|id, sender| found.device(id).and_then(introduced_by).as_ref() != Some(sender));
+
         for id in devices {
             match all_counted.get(id) {
                 None => new.not_counted.insert(id.clone()),

@@ -106,6 +106,7 @@ impl Reader<'_> {
         for why in &mapped.refused {
             points.refuse(place, &LineFault::Mapping(why.clone()));
         }
+
         let series = series(line);
         let room = mapped.room.as_ref().map(|(id, _)| id);
         for point in &mapped.points {
@@ -134,6 +135,7 @@ impl Reader<'_> {
         if let Some(time) = read.filter(|time| self.is_allowed(time.at)) {
             return Ok(time);
         }
+
         let is_meant =
             |other: &Precision| other.time(number).is_some_and(|time| self.is_allowed(time.at));
         let meant = Precision::ALL.into_iter().find(is_meant);
@@ -216,6 +218,7 @@ impl Points<'_> {
         if !later.is_empty() {
             timed.readings[*place].unite(point.reading(later)?);
         }
+
         Ok(*place)
     }
 }

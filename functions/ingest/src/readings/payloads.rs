@@ -96,6 +96,7 @@ fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> 
         }
         metrics.insert(metric, value.value);
     }
+
     Content { timestamp: None, room: None, metrics, about }
 }
 

@@ -67,10 +67,12 @@ fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Respo
         let error = "partial write of line protocol occurred";
         return dialect.dressed(Response::json(400, &json!({"error": error, "data": data})));
     }
+
     let mut sentences: Vec<String> = told.iter().map(|refusal| sentence(points, refusal)).collect();
     if others > 0 {
         sentences.push(format!("and {others} more"));
     }
+
     let text = sentences.join("\n");
     let message = match report.accepted + report.accepted_before.len() {
         0 => text,

@@ -32,6 +32,7 @@ pub(crate) fn respond(mut report: StoreReport) -> Response {
     if !is_any_stored && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
     }
+
     let status = match (is_any_stored, rejected.is_empty()) {
         (false, _) => 200,
         (true, true) => 201,

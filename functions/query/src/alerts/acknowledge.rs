@@ -54,6 +54,7 @@ pub(crate) async fn by_token(
         };
         return Err(Problem::new(ProblemKind::Conflict, detail));
     }
+
     Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
 }
 

@@ -84,6 +84,7 @@ pub(crate) async fn put(
     if before.is_none() && channels.len() >= MAX_CHANNELS {
         return Err(too_many());
     }
+
     // One that cannot be read has no secret that is known to fit.
     let known = before.and_then(|channel| channel.channel().ok());
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
@@ -95,6 +96,7 @@ pub(crate) async fn put(
     {
         return Ok(Response::json(200, &shown_now(before, call).await?));
     }
+
     let channel = StoredChannel::new(id, before, &wanted, now);
     let secret = secret.as_ref().map(ChannelSecret::of);
     if !call.session.put_channel(&channel, secret.as_ref()).await? {
@@ -102,11 +104,13 @@ pub(crate) async fn put(
             "The channel was saved or deleted at the same moment; read it, and send this again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
+
     // Others may have been saved at the same moment.
     if before.is_none() && all(call).await?.len() > MAX_CHANNELS {
         call.session.delete_channel(&channel.id).await?;
         return Err(too_many());
     }
+
     Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
 

@@ -31,6 +31,7 @@ pub(crate) async fn history(
         // Of a rule that never was.
         rules::known(call).await?;
     }
+
     let horizon = handlers.known_state.horizon(call.session).await?;
     let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);

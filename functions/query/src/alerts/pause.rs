@@ -41,6 +41,7 @@ pub(crate) async fn pause(
         // What is true is told now; what fails here is told by the minute.
         rules::judge(&handlers.judging, &rule, call).await;
     }
+
     let shown = rules::shown_now(&rule, call).await.map_err(rules::after_saving)?;
     Ok(Response::json(200, &shown))
 }

@@ -59,6 +59,7 @@ pub(crate) async fn preview(
         );
         return Err(Problem::field("rule", why));
     }
+
     let mut subjects = subjects_of(&rule, devices.iter());
     if let Some(asked) = asked {
         if !subjects.contains(&asked) {
@@ -66,6 +67,7 @@ pub(crate) async fn preview(
         }
         subjects = vec![asked];
     }
+
     let horizon = handlers.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let mut shown = Vec::new();
@@ -78,6 +80,7 @@ pub(crate) async fn preview(
         let found = Box::pin(session.preview(question)).await.map_err(problem)?;
         shown.push(of_subject(subject, &found));
     }
+
     let episodes: usize =
         shown.iter().filter_map(|rule| rule["episodes"].as_array().map(Vec::len)).sum();
     let mut answer = json!({
@@ -93,6 +96,7 @@ pub(crate) async fn preview(
     if let Some(seconds) = rules::silent_after(judging, &rule, call).await? {
         answer["silent_after"] = seconds.into();
     }
+
     Ok(Response::json(200, &answer))
 }
 

@@ -52,6 +52,7 @@ pub(crate) async fn list(
         answer["damaged"] = json!(damaged);
         call.log.set("alerts.unreadable", damaged);
     }
+
     Ok(Response::json(200, &answer))
 }
 
@@ -105,11 +106,13 @@ pub(crate) async fn put(
     if before.is_none() {
         ensure_room(call).await?;
     }
+
     let rule = replace(before.as_ref(), id, wanted);
     save(before.as_ref(), &rule, call).await?;
     if before.is_none() {
         make_room(&rule, call).await?;
     }
+
     let unjudged = judge(&handlers.judging, &rule, call).await;
     let shown = Box::pin(shown_saved(handlers, &rule, unjudged, call)).await;
     Ok(Response::json(200, &shown.map_err(after_saving)?))
@@ -181,6 +184,7 @@ pub(crate) async fn judge(
     if !rule.rule.is_on {
         return None;
     }
+
     let session = judging.session(call.session);
     let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(rule)).await;
     if let Some(error) = not_noted {
@@ -188,6 +192,7 @@ pub(crate) async fn judge(
         let why = "the rule is not judged on all that it is about: the table did not answer; send it again";
         return Some(why.to_owned());
     }
+
     let (what, failure) = match judged {
         Ok(judged) => {
             if let Some(left_out) = LostMessages::of(judged.left_out) {

@@ -110,11 +110,13 @@ pub(crate) fn channel(
         shown.insert("failing_since".to_owned(), json!(failing.since));
         shown.insert("next".to_owned(), json!(failing.next));
     }
+
     if let Some((waiting, since)) = waiting {
         shown.insert("waiting".to_owned(), waiting.into());
         since.into_iter().for_each(|at| {
             shown.insert("waiting_since".to_owned(), json!(at));
         });
     }
+
     Value::Object(shown)
 }

@@ -81,6 +81,7 @@ pub(crate) async fn edit(
             None => return Ok(None),
         }
     }
+
     let detail = "The state is judged again and again at this moment; send it once more.";
     Err(Problem::new(ProblemKind::Contended, detail))
 }

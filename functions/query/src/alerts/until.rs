@@ -30,6 +30,7 @@ pub(crate) fn read(
     if until <= now {
         return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(text))));
     }
+
     check(field, Some(until), now)?;
     Ok(Some(until))
 }

@@ -32,6 +32,7 @@ pub(crate) async fn of(
         }
         Scope::Each(Group::Kind(_) | Group::Tag(_)) => {}
     }
+
     if !matches!(rule.scope, Scope::Device(_)) {
         let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
         warnings.extend(match snapshot.all_devices() {
@@ -56,10 +57,12 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
             _ => None,
         };
     }
+
     if !devices.iter().any(|device| has_sent_watched(rule, device)) {
         let (member, watched) = watched(rule)?;
         return Some(format!("{member}: no device of it has sent {watched} yet"));
     }
+
     match (&rule.scope, &rule.watch) {
         (Scope::Each(_), Watch::Demand { .. }) if devices.len() > MAX_PROMPT => Some(format!(
             "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"

@@ -69,6 +69,7 @@ fn objects(format: Format, rows: &[impl Row]) -> (Vec<u8>, usize) {
         }
         body.extend(text);
     }
+
     (body, rows.len())
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct DeviceRow<'a> {
     /// The device behind whose meter it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
-    /// Whether a person said that the means of rooms have it.
+    /// Whether room means have it, where a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,

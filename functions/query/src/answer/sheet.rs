@@ -56,11 +56,13 @@ impl Sheet {
                 new.push(name);
             }
         }
+
         let names: usize = new.iter().map(|name| name.as_str().len()).sum();
         let columns = self.metrics.len() + new.len();
         if self.rows > 0 && size(self.cells + cells + names, self.rows + 1, columns) > MAX_CARRIED {
             return false;
         }
+
         new.into_iter().for_each(|name| self.add_column(name));
         self.cells += cells;
         self.rows += 1;

@@ -190,6 +190,7 @@ impl Reads<'_> {
                 .into());
             }
         }
+
         found.sort_by_key(|reading| reading.at);
         found.dedup_by_key(|reading| reading.at);
         Ok(found)
@@ -214,6 +215,7 @@ impl Reads<'_> {
             Order::Descending => edge,
         };
         let mut more: Vec<Reading> = Vec::new();
+
         for days in REACH {
             let far = match order {
                 Order::Ascending => edge.saturating_add(days).min(self.range.to()),

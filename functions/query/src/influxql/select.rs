@@ -112,6 +112,7 @@ impl<S: Store> Run<'_, S> {
             group.instant = extreme::instant(session, &reads, &extremes).await?;
             answer.add(group)?;
         }
+
         Ok(answer.finish()?)
     }
 }

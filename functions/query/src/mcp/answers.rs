@@ -130,6 +130,7 @@ async fn latest<S>(
         device["latest"] = get(api, call, &format!("{}/latest", asked.path), &[]).await?;
         return Ok(members(json!({"devices": [newest(&device, is_wanted)]})));
     }
+
     asked.query.push(("latest".to_owned(), "true".to_owned()));
     let mut answer = devices(api, asked, call, |device| newest(device, is_wanted)).await?;
     if wanted.is_some()
@@ -167,6 +168,7 @@ async fn units<S>(
         data(&get(api, call, &format!("{of}/devices"), &query).await?).to_vec()
     };
     let mut units: Map<String, Value> = Map::new();
+
     for (name, info) in devices.iter().filter_map(|device| device["metrics"].as_object()).flatten()
     {
         let unit = &info["unit"];

@@ -112,6 +112,7 @@ impl Message {
         if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return refused("jsonrpc: expected \"2.0\".");
         }
+
         let Some(Value::String(method)) = message.remove("method") else {
             return refused("method: expected a text. Responses are not taken: nothing was asked.");
         };
@@ -120,6 +121,7 @@ impl Message {
             Some(Value::Object(params)) => params,
             Some(_) => return refused("params: expected an object."),
         };
+
         match message.remove("id") {
             None => Ok(Self::Notification),
             Some(id) if is_id(&id) => Ok(Self::Request(Request { id, method, params })),

@@ -62,12 +62,14 @@ impl Era {
         if !member(CAPABILITIES_KEY).is_some_and(Value::is_object) {
             return Err(lacks(CAPABILITIES_KEY));
         }
+
         ensure_same(http, "mcp-protocol-version", version)?;
         ensure_same(http, "mcp-method", &request.method)?;
         if request.method == "tools/call" {
             let name = request.params.get("name").and_then(Value::as_str).unwrap_or_default();
             ensure_same(http, "mcp-name", name)?;
         }
+
         if version == MODERN { Ok(Self::Modern) } else { Err(unsupported(version)) }
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn cut_rows(answer: &mut Map<String, Value>, offset: usize, limit: us
         );
         answer.insert("more".to_owned(), json!({"rows": all, "offset": next, "how": how}));
     }
+
     answer.insert("rows".to_owned(), Value::Array(wanted));
 }
 

@@ -86,6 +86,7 @@ impl<S: Store> NewestReader<'_, S> {
         let query = newest_first(all_time, readings.last(), limit);
         let further = session.device_readings(device.id(), &query).await?;
         readings.extend(further.items);
+
         match LatestValues::among(&readings) {
             Some(latest) if further.has_more && !latest.has_all(wanted) => {
                 let limit = within(MAX_UNROLLED, each, UNROLLED);
@@ -136,6 +137,7 @@ impl<S: Store> NewestReader<'_, S> {
         for rollup in quarters.iter().rev().chain(&days) {
             latest.add(rollup, is_seamless(rollup));
         }
+
         if let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
             && is_whole_month
             && !latest.has_all(wanted)
@@ -144,6 +146,7 @@ impl<S: Store> NewestReader<'_, S> {
             let older = days_until(session, device, Some(date), YEAR - MONTH + 1).await?;
             older.iter().for_each(|day| latest.add(day, is_seamless(day)));
         }
+
         Ok(Some(latest))
     }
 }

@@ -97,6 +97,7 @@ async fn read_until_full(
     let mut page = Page::default();
     let mut stored = 0;
     let mut limit = FIRST_STEP.min(range.query.limit);
+
     while limit > 0 {
         let after = page.items.last().map(ReadingKey::of).or(range.query.after.clone());
         let step = RangeQuery { after, limit, ..range.query.clone() };

@@ -32,6 +32,7 @@ pub(crate) async fn readings(
             ));
         }
     }
+
     let range = time_range(&call.params, clock.now())?;
     let device = handlers.device(call).await?;
     // One more is told by `has_more`.
@@ -49,11 +50,13 @@ pub(crate) async fn readings(
     if marked.is_some_and(|until| until <= clock.now()) {
         mark(call).await?;
     }
+
     look_again(&keys, call).await?;
     if let Some(cause) = outcome.cause {
         // What is deleted stays deleted; sent again, the request goes on with the rest.
         return Err(cause.into());
     }
+
     let left = page.items.len() - keys.len();
     let (name, left) = if page.has_more { ("left_at_least", left + 1) } else { ("left", left) };
     let body = json!({"deleted": keys.len(), "has_more": left > 0, name: left});

@@ -51,17 +51,20 @@ pub(crate) async fn device(
     if deletion.ended.is_some() {
         return Ok(over());
     }
+
     let limit = MAX_REMOVED + MAX_COUNTED - 1;
     let found = call.session.belongings(&id, limit).await?;
     if found.found.is_empty() {
         return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
+
     // Before it is removed: the time without anything begins when the last is gone, not earlier.
     let noted = call.session.note_found(&id, clock.now()).await;
     // Where the deletion is over, what is found is of a device that has come again.
     if noted?.is_none_or(|noted| noted.begun != deletion.begun) {
         return Ok(over());
     }
+
     let removed = remove(&found, call).await?;
     Ok(answer(&deletion, removed, &found, found.found.len() - removed, quiet))
 }
@@ -111,6 +114,7 @@ async fn begin(
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));
     }
+
     match call.session.begin_deletion(id, clock.now()).await? {
         BegunDeletion::Deletion(deletion) => {
             registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
@@ -218,6 +222,7 @@ pub(crate) async fn room(
         registry.keep_room(room);
         return Err(problem);
     }
+
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false, "left": 0})))
 }
 
@@ -263,6 +268,7 @@ pub(crate) async fn home(
     let now = registry.refresh(call.session, call.log).await?;
     let mut rooms: Vec<_> = now.rooms_of(&home).cloned().collect();
     let mut taken = 0;
+
     while let Some(mut room) = rooms.pop() {
         leave(&room.id, &home, call).await?;
         room.home = None;
@@ -272,6 +278,7 @@ pub(crate) async fn home(
             break;
         }
     }
+
     let left = rooms.len();
     let status = if left == 0 { 200 } else { 202 };
     Ok(Response::json(status, &json!({"deleted": taken, "has_more": left > 0, "left": left})))

@@ -32,6 +32,7 @@ pub(crate) async fn device(
             check_verdicts(&handlers.known_state, &device, &patch, call).await?;
         }
     }
+
     match call.session.edit_device(&id, &patch, now).await? {
         UpdateOutcome::Updated(Edited { device, room }) => {
             let response = Response::json(200, &DeviceRow::from(&device));

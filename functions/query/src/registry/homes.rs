@@ -26,11 +26,13 @@ pub(crate) async fn homes(
     let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     ensure_all_rooms(&snapshot)?;
     let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
+
     for room in snapshot.rooms.values() {
         if let Some(home) = &room.home {
             rooms.entry(home).or_default().push(room);
         }
     }
+
     let homes: Vec<HomeRow<'_>> =
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
     let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());

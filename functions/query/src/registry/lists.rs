@@ -79,6 +79,7 @@ async fn page_of_devices(
             row.latest = Latest::Asked(latest);
         }
     }
+
     let known = || metrics_of(devices.iter().copied().filter(|_| with_latest));
     let behind = |row: usize| list.cursor_behind(&found[row].1);
     let rest = rest.map(|place| list.cursor_behind(&place));

@@ -26,6 +26,7 @@ pub(crate) fn of_device(request: &Request, now: Timestamp) -> Result<DevicePatch
             return Err(Problem::field(field, format!("there are more than {max} members")));
         }
     }
+
     if let Some(since) = patch.room_since {
         check_since(since, now).map_err(|why| Problem::field("room_since", why))?;
         if patch.room == Edit::Keep {

@@ -89,7 +89,7 @@ pub(crate) async fn seen(
     Ok(at_once(ROOM_CONCURRENCY, asked).await?.into_iter().collect())
 }
 
-/// The devices that may have something of some rooms in a range.
+/// The devices that may have readings of some rooms in a range.
 pub(crate) async fn in_rooms(
     horizon: &Horizon,
     snapshot: Arc<Snapshot>,

@@ -116,7 +116,7 @@ impl<'a> RowGroup<'a> {
         Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Several devices, without those that sums leave out for meters, and without what is not of a room in means.
+    /// Several devices. Sums do not count what `meters` leaves out; means do not count what is no room's.
     fn combined(
         of: RowOf<'a>,
         columns: MetricColumns,
@@ -145,6 +145,7 @@ impl<'a> RowGroup<'a> {
             }
             counted.push(of_column);
         }
+
         Self { of, columns, devices, counted, left_out, moved_meters: meters.moved }
     }
 

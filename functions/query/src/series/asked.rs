@@ -87,6 +87,7 @@ impl AskedDevices {
             }
             QueryScope::All => {}
         }
+
         let snapshot = match current {
             Some(snapshot) => snapshot,
             None => handlers.registry.snapshot(call.session, call.log).await?,
@@ -197,6 +198,7 @@ impl AskedDevices {
             None => self.snapshot().rooms.keys().collect(),
         };
         let mut groups = Vec::new();
+
         for room in &rooms {
             let seen = self.of_rooms.seen.get(*room);
             let may_have_been_there = |device: &&&Device| {
@@ -217,7 +219,7 @@ impl AskedDevices {
         groups
     }
 
-    /// The meter of a device. A device that is asked about by itself tells what it measures, whatever the role.
+    /// The meter of a device. Where only this device is asked about, roles that sums leave out may count too.
     fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
         let metrics = device.metrics();
         match (asked, self.is_shared()) {

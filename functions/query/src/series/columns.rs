@@ -112,6 +112,7 @@ impl Column {
             );
             return Err(Problem::field("metric", message));
         }
+
         let unit = first.unit.clone().filter(|_| other.is_none());
         Ok((!functions.is_empty()).then_some(Self { functions, combine, unit }))
     }

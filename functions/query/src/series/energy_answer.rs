@@ -202,6 +202,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();
         }
+
         let is_unsure = |device: &&&'s EnergyDevice<'a>| {
             let EnergyDevice { values, meter } = device;
             let device = values.device;

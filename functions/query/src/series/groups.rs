@@ -153,6 +153,7 @@ impl DeviceGroup<'_> {
             }
             moved.append(&mut found.moved);
         }
+
         let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
         Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
     }

@@ -132,6 +132,7 @@ impl<'a> Summing<'a> {
                 |id: &DeviceId| left_out.iter().any(|left_out| left_out.is_of_whole(id));
             devices.retain(|device| !is_left_out(device.values.device.id()));
         }
+
         EnergySum { devices, left_out, moved: found.moved, meters: found.meters, reach }
     }
 

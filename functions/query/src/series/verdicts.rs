@@ -36,6 +36,7 @@ pub(crate) async fn check_verdicts(
     if new.is_empty() {
         return Ok(());
     }
+
     let horizon = known_state.horizon(call.session).await?;
     for (name, at, verdict) in new {
         let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {

@@ -31,6 +31,7 @@ pub(crate) fn respond(
         Format::Ndjson => Vec::new(),
         Format::Json => br#"{"data":["#.to_vec(),
     };
+
     for (n, row) in rows.enumerate() {
         match format {
             Format::Csv => body.extend(record(cells(&row, &columns))),
@@ -44,14 +45,17 @@ pub(crate) fn respond(
             return Err(too_large());
         }
     }
+
     if format == Format::Json {
         body.extend_from_slice(b"],");
         body.extend_from_slice(&json(about)[1..]);
         body.push(b'\n');
     }
+
     if carried_bytes(&body) > MAX_CARRIED {
         return Err(too_large());
     }
+
     let response = Response::new(200, format.content_type(), body);
     let lacking = match format {
         Format::Json => Vec::new(),

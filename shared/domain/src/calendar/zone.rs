@@ -109,6 +109,7 @@ impl Zone {
             let at = DateTime::from_timestamp_millis(utc.timestamp_millis() - offset * 1_000);
             at.filter(|_| is_shown)
         });
+
         match shown {
             [Some(earlier), Some(later)] if earlier < later => {
                 MappedLocalTime::Ambiguous(earlier, later)
@@ -143,6 +144,7 @@ impl Zone {
         if self.offset(before) == offset {
             return None;
         }
+
         while after - before > 1 {
             let middle = before.midpoint(after);
             if self.offset(middle) == offset {
@@ -151,6 +153,7 @@ impl Zone {
                 before = middle;
             }
         }
+
         Some(after)
     }
 

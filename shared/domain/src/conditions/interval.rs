@@ -72,6 +72,7 @@ impl FromStr for Interval {
             Some((low, high)) => (end(low)?, end(high)?),
             None => (end(text)?, end(text)?),
         };
+
         match (low, high) {
             (None, None) => Err(form()),
             (Some(low), Some(high)) if high < low => Err(IntervalError::Empty(low, high)),

@@ -97,6 +97,7 @@ impl ConditionsSchema {
         if !(2..=crate::z_order::MAX_ATTRIBUTES).contains(&metrics.len()) {
             return Err(SchemaError::Metrics(metrics.len()));
         }
+
         for (n, metric) in metrics.iter().enumerate() {
             if metrics[..n].iter().any(|earlier| earlier.name == metric.name) {
                 return Err(SchemaError::Twice(metric.name.clone()));
@@ -105,6 +106,7 @@ impl ConditionsSchema {
                 return Err(SchemaError::Domain(metric.name.clone()));
             }
         }
+
         let curve = Curve::new(metrics.iter().map(|metric| metric.bits).collect())?;
         Ok(Self { version, metrics, curve })
     }

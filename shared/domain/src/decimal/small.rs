@@ -35,6 +35,7 @@ impl Small {
             digits /= 10;
             scale -= 1;
         }
+
         let is_small = digits.unsigned_abs() < power(MAX_DIGITS).unsigned_abs();
         let digits = i64::try_from(digits).ok().filter(|_| is_small && scale <= MAX_DIGITS)?;
         Some(Self { digits, scale })
@@ -95,6 +96,7 @@ impl Small {
         if divisor.digits == 0 {
             return None;
         }
+
         let length = |number: Self| {
             let log = number.digits.unsigned_abs().checked_ilog10();
             log.map_or(1, |log| i64::from(log) + 1)
@@ -109,6 +111,7 @@ impl Small {
             divided_by *= 10;
             shift -= 1;
         }
+
         let scale = i64::from(self.scale) - i64::from(divisor.scale) + shift;
         Self::new(half_even(dividend, divided_by), scale)
     }

@@ -42,10 +42,12 @@ impl Curve {
         if let Some(width) = widths.iter().find(|width| !(1..=MAX_BITS).contains(*width)) {
             return Err(CurveError::Bits(*width));
         }
+
         let sum: u32 = widths.iter().map(|width| u32::from(*width)).sum();
         if sum > MAX_ADDRESS_BITS {
             return Err(CurveError::AddressBits(sum));
         }
+
         let rounds = 1..=widths.iter().copied().max().expect("there is one");
         let bits = rounds.flat_map(|round| {
             let attributes = widths.iter().enumerate();

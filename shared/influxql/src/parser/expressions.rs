@@ -106,6 +106,7 @@ impl Parser<'_> {
             self.expect_mark(")")?;
             return Ok(Expression::Group(Box::new(inside)));
         }
+
         if self.takes_mark("-") {
             return Ok(negative(self.nested(Self::operand)?));
         }
@@ -159,9 +160,11 @@ impl Parser<'_> {
             }
             return Ok(Expression::Call { name: name.to_ascii_lowercase(), arguments });
         }
+
         while self.takes_mark(".") {
             name = format!("{name}.{}", self.identifier()?);
         }
+
         let cast = self.cast()?;
         Ok(Expression::Reference { name, cast })
     }

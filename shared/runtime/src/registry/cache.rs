@@ -90,6 +90,7 @@ impl Kept {
             }
             snapshot.deleted.remove(device.id());
         }
+
         if snapshot.has_all_rooms {
             snapshot.rooms.extend(self.rooms.iter().map(|(id, room)| (id.clone(), room.clone())));
         }
@@ -98,6 +99,7 @@ impl Kept {
             snapshot.devices.remove(id);
             snapshot.deleted.insert(id.clone(), *deletion);
         }
+
         self.removed_rooms.iter().for_each(|id| snapshot.rooms.remove(id));
     }
 }
@@ -166,7 +168,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// The registry for a list, which has what was registered a moment ago: read anew if it is older than
-    /// [`MAX_LIST_AGE`], where a read costs little. However many ask at once, it is read once. An empty one is read each
+    /// `MAX_LIST_AGE`, where a read costs little. However many ask at once, it is read once. An empty one is read each
     /// time: whoever has just sent a first reading looks for its device.
     ///
     /// Where the table cannot be read, the stale snapshot is returned.
@@ -264,6 +266,7 @@ impl<C: Clock> CachedRegistry<C> {
         if self.would_read_many() {
             return self.device_alone(id, session, log).await;
         }
+
         let snapshot = self.snapshot(session, log).await?;
         if let Some(device) = snapshot.devices.get(id) {
             return Ok(Some(device.clone()));
@@ -424,6 +427,7 @@ impl<C: Clock> CachedRegistry<C> {
         if kept.devices.len() < MAX_KEPT {
             kept.devices.insert(device.id().clone(), device.clone());
         }
+
         kept.deleted.remove(device.id());
         if let Some(snapshot) = current.as_mut().filter(|now| now.devices.len() < MAX_KEPT) {
             let snapshot = Arc::make_mut(snapshot);
@@ -461,6 +465,7 @@ impl<C: Clock> CachedRegistry<C> {
         if kept.rooms.len() < MAX_KEPT {
             kept.rooms.insert(room.id.clone(), room.clone());
         }
+
         kept.removed_rooms.remove(&room.id);
         if let Some(snapshot) = current.as_mut().filter(|now| now.rooms.len() < MAX_KEPT) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);

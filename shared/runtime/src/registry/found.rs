@@ -154,6 +154,7 @@ impl FoundDevices {
             ids.extend(page.listing.found.iter().map(|device| device.id().clone()));
             self.add(page.listing.found);
         }
+
         if !unreadable.is_empty() {
             log.set("registry.unreadable", unreadable);
         }
@@ -187,6 +188,7 @@ impl FoundDevices {
         if self.snapshot.has_all_devices {
             return Ok(());
         }
+
         let mut waiting: Vec<DeviceId> =
             self.devices.values().filter_map(|device| device.behind().cloned()).collect();
         while let Some(id) = waiting.pop() {

@@ -61,6 +61,7 @@ impl<C: Clock> CachedRegistry<C> {
                 wanted.insert(room.clone());
             }
         }
+
         if wanted.is_empty() {
             return Ok(());
         }
@@ -107,6 +108,7 @@ impl<C: Clock> CachedRegistry<C> {
                 wanted.insert(id.clone());
             }
         }
+
         if wanted.is_empty() {
             return Ok(());
         }
@@ -120,6 +122,7 @@ impl<C: Clock> CachedRegistry<C> {
                 self.keep_deleted(device);
             }
         }
+
         listing.found.iter().for_each(|device| self.keep_device(device.clone()));
         found.add(listing.found);
         Ok(())

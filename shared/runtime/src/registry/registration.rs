@@ -39,6 +39,7 @@ impl<C: Clock> CachedRegistry<C> {
         if new.observations.is_empty() {
             return;
         }
+
         log.set("registry.observations", new.observations.len());
 
         let registering = new.observations.iter().take(MAX_REGISTERED).map(|(id, observation)| {
@@ -106,6 +107,7 @@ impl<C: Clock> CachedRegistry<C> {
         let news = stored.iter().filter(|reading| {
             device_now(&reading.device).is_some_and(|device| says_more(reading, device))
         });
+
         for (id, observation) in observations(news) {
             if let Some(device) = device_now(id)
                 && let Some(device) = with_observation(device, &observation, has_room)

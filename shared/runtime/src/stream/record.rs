@@ -54,10 +54,12 @@ pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, I
     if !sk.starts_with(READING_PREFIX) {
         return Ok(None);
     }
+
     let is_deleted = record.event_name == "REMOVE";
     if is_deleted && is_by_expiry(record) {
         return Ok(None);
     }
+
     let pk = part(PK)?;
     let Some(Key::Reading(device, at)) = Key::parse(pk, sk) else {
         return Err(ItemError::Key(excerpt(pk), excerpt(sk)));

@@ -78,6 +78,7 @@ pub(crate) async fn matching(
         found[task.device].extend(matching);
         waiting.extend(next(task, page, boxed));
     }
+
     Ok(waiting.is_empty().then_some(found))
 }
 

@@ -152,6 +152,7 @@ pub(crate) fn choose<'a>(
     if volume > MAX_VOLUME {
         return Err("the conditions hold over half of the schema's domain".to_owned());
     }
+
     let budget = questions.iter().map(plain_units).sum::<f64>() * MAX_SHARE;
     let estimate = |ranges| {
         questions.iter().map(|question| index_units(question, &boxed, volume, ranges)).sum::<f64>()

@@ -36,7 +36,7 @@ pub const OUTSIDE: &str = "outside";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
-/// What people say of a device in words of their own.
+/// A device's attributes, with names given by people.
 pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";

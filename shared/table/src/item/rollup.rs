@@ -129,6 +129,7 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
             list.push(Attribute::number(held.num_milliseconds()));
         }
     }
+
     Attribute::L(list)
 }
 

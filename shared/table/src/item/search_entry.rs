@@ -5,7 +5,7 @@ use crate::keys::{self, Key};
 use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
 
-/// The item of a value of a device. In the index it is in the partition of the device's number.
+/// The item of a value of a device. Its partition in the index is the subject and the shard.
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
     let subject = Attribute::S(shard.of_name(entry.subject.as_str()));

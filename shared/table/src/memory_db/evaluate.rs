@@ -35,6 +35,7 @@ impl StoredItems {
         {
             return Err(error);
         }
+
         Ok(Ok(effect))
     }
 

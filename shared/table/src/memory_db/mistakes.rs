@@ -192,6 +192,7 @@ fn check_filter(query: &ItemQuery) {
     if query.filter.is_empty() {
         return;
     }
+
     query.filter.iter().for_each(check_condition);
     let length = condition_length(&query.filter);
     assert!(length <= MAX_EXPRESSION, "a filter of {length} bytes");
@@ -200,6 +201,7 @@ fn check_filter(query: &ItemQuery) {
         None => vec![PK, SK],
         Some(index) => vec![index.partition_key, index.sort_key],
     };
+
     for path in query.filter.iter().flat_map(paths) {
         let name = &*path.attribute;
         assert!(!keys.contains(&name), "a filter by the key {name}");

@@ -36,6 +36,7 @@ impl<D: Db> Patterns<'_, D> {
         // Random, so that no recheck is taken for one that was removed before.
         let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
         let touched = [set(TOUCH, touch), remove(AFTER)];
+
         for _ in 0..MAX_ATTEMPTS {
             let first = upsert(&key)
                 .when([absent_or(SINCE, Op::AtLeast, at.clone())])
@@ -49,6 +50,7 @@ impl<D: Db> Patterns<'_, D> {
                 return Ok(());
             }
         }
+
         Err(StoreError::Contended(format!("the recheck of {what}")))
     }
 

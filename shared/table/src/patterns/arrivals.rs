@@ -1,4 +1,4 @@
-//! Readings without a timestamp, stored where no reading is. Replaces no reading.
+//! Readings sent without a timestamp, stored at a free one. Replaces no reading.
 
 use chrono::TimeDelta;
 use domain::Reading;

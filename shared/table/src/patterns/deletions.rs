@@ -43,6 +43,7 @@ impl<D: Db> Patterns<'_, D> {
                 break;
             }
         }
+
         Err(StoreError::Contended(format!("the device {id}")))
     }
 

@@ -55,6 +55,7 @@ impl<D: Db> Patterns<'_, D> {
             update_of_all =
                 update_of_all.with(replace_all(&place)).when(is_still_in(known.place()));
         }
+
         let mut outcome = self.update_and_read(update_of_all).await?;
 
         // They have no condition that may be refused but that the device is there: they add what is absent.

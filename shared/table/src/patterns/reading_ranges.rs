@@ -56,6 +56,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut lanes: Vec<Lane<'_>> =
             devices.iter().map(|device| Lane::begin(device, query, share)).collect();
         let mut merged: Vec<Reading> = Vec::new();
+
         loop {
             // Behind this one no reading belongs to the page; it only tells that there is another page.
             let last = merged.get(query.limit);

@@ -92,6 +92,7 @@ impl<D: Db> Patterns<'_, D> {
             let batches = stream::iter(batches).buffered(INSERT_CONCURRENCY);
             inserted.extend(batches.collect::<Vec<_>>().await.into_iter().flatten());
         }
+
         inserted.resize(items.count(), false);
         inserted
     }

@@ -72,6 +72,7 @@ impl<D: Db> Patterns<'_, D> {
             .map(|shard| Lane { partition: shard.of_name(DEVICES), next: Some(begin.clone()) })
             .collect();
         let mut merged = Listing::default();
+
         loop {
             // Behind this one no device belongs to the page; it only tells that there are more.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
@@ -93,6 +94,7 @@ impl<D: Db> Patterns<'_, D> {
             merged.found.sort_by(|a, b| a.id().cmp(b.id()));
             merged.found.truncate(limit.saturating_add(1));
         }
+
         Ok(page_of(merged, limit))
     }
 
@@ -137,6 +139,7 @@ impl<D: Db> Patterns<'_, D> {
                 next = self.segment(query, left, |attributes| listing.add(attributes)).await?;
             }
         }
+
         Ok(Some(page_of(listing, limit)))
     }
 

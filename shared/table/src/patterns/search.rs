@@ -1,4 +1,4 @@
-//! The values by which devices are found: searched, stored, and the mark that all of them are stored.
+//! Searches and stores the values by which devices are found, and the mark that all are stored.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -130,6 +130,7 @@ impl<D: Db> Patterns<'_, D> {
                 None => return Ok(0),
             }
         }
+
         Err(StoreError::Contended(format!("the device {}", device.id())))
     }
 

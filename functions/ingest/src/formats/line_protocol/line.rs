@@ -49,6 +49,7 @@ impl<'a> Text<'a> {
         if !self.raw.contains('\\') {
             return self.raw.into();
         }
+
         let mut text = String::with_capacity(self.raw.len());
         let mut characters = self.raw.chars().peekable();
         while let Some(c) = characters.next() {
@@ -61,6 +62,7 @@ impl<'a> Text<'a> {
                 None => text.push(c),
             }
         }
+
         text.into()
     }
 }
@@ -117,11 +119,13 @@ pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
     if measurement.raw.is_empty() {
         return Err(LineError::MissingMeasurement);
     }
+
     let tags = tags(&mut cursor)?;
     cursor.skip_blanks();
     if cursor.is_at_end() {
         return Err(LineError::MissingFields);
     }
+
     let fields = fields(&mut cursor)?;
     cursor.skip_blanks();
     let timestamp = timestamp(&mut cursor)?;
@@ -129,6 +133,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
     {
         return Err(LineError::Time);
     }
+
     Ok((Line { measurement, tags, fields, timestamp }, cursor.at))
 }
 
@@ -239,6 +244,7 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
             }
         }
+
         let raw = std::str::from_utf8(&self.text[from..self.at]).map_err(|_| LineError::NotUtf8)?;
         Ok(Text { raw, escaped: ends })
     }
@@ -248,6 +254,7 @@ impl<'a> Cursor<'a> {
             Some(b'"') => return self.string(),
             _ => self.word(|byte| byte != b',' && byte != b' ')?,
         };
+
         match value {
             "" => Err(LineError::MissingFieldValue),
             "t" | "T" | "true" | "True" | "TRUE" => Ok(Value::Boolean(true)),
@@ -275,11 +282,13 @@ impl<'a> Cursor<'a> {
                 Some(_) => self.at += 1,
             }
         }
+
         let raw = std::str::from_utf8(&self.text[from..self.at]).map_err(|_| LineError::NotUtf8);
         self.at += 1;
         if !matches!(self.peek(), Some(b',' | b' ')) && !self.is_at_end() {
             return Err(LineError::UnbalancedQuotes);
         }
+
         Ok(Value::String(Text { raw: raw?, escaped: IN_STRINGS }))
     }
 }

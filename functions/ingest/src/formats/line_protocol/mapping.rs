@@ -61,7 +61,7 @@ pub(crate) struct Rules {
     pub(crate) device: Option<DeviceId>,
     /// What stands before every id.
     pub(crate) prefix: Option<DeviceId>,
-    /// The tags that identify a device, in this order; without them all do.
+    /// The tags that identify a device, in this order; if empty, all do.
     pub(crate) device_tags: Vec<String>,
     /// The tag that names a room.
     pub(crate) room_tag: Option<String>,

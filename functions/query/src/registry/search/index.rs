@@ -56,11 +56,13 @@ pub(super) async fn find<'a>(
             "The newest values of more than {MAX_DEVICES} devices would decide; narrow them by another condition."
         )));
     }
+
     if !newest.is_empty() {
         let devices = candidates.iter().map(|(_, device)| device);
         let mut holds = newest.hold_for(devices, reader).await?.into_iter();
         candidates.retain(|_| holds.next().expect("one for each"));
     }
+
     let n = own
         .iter()
         .position(|own_condition| *own_condition == condition)
@@ -179,6 +181,7 @@ async fn driver<'c>(
         let (condition, after) = parse_place(place, own).ok_or_else(cursor::foreign)?;
         return Ok(Driver { condition, after: Some(after), estimated: estimate(HITS) });
     }
+
     let pages = own.iter().map(async |condition| {
         let (subject, range) = (&condition.subject, condition.range());
         let query = SearchQuery { subject, range: &range, after: None, limit: HITS };
@@ -231,6 +234,7 @@ async fn devices_of(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
+
     let found = call.session.find_devices(&ids).await;
     let found = found?.found;
     let found: BTreeMap<&DeviceId, &Device> =

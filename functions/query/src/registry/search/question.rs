@@ -76,15 +76,18 @@ impl Search {
                 conditions.push(condition.map_err(refused(subject.as_str()))?);
             }
         }
+
         for text in params.each("where") {
             let condition =
                 text.parse().map_err(|why: SearchConditionError| refused("where")(why))?;
             conditions.push(condition);
         }
+
         if conditions.len() > MAX_CONDITIONS {
             let message = format!("the conditions are more than {MAX_CONDITIONS}");
             return Err(Problem::field("where", message));
         }
+
         Ok(Self {
             room: params.parse("room")?,
             conditions,

@@ -28,11 +28,13 @@ impl ConditionsRequest {
             }
             conditions.push(Condition { metric, interval });
         }
+
         if conditions.is_empty() {
             let message = "are needed: name at least one metric with its values, such as \
                            temperature=28..&humidity=70..90";
             return Err(Problem::field("conditions", message));
         }
+
         let asked = time_range(params, now)?;
         let (from, to) = (QuarterHour::of(asked.from()).start(), ceiling(asked.to()));
         let range = TimeRange::new(from, to).expect("it holds what is asked");
@@ -44,6 +46,7 @@ impl ConditionsRequest {
             );
             return Err(Problem::field("from", message));
         }
+
         Ok(Self {
             format: params.format(request),
             search: EpisodeSearch { conditions, range, is_exact: params.flag("exact") },

@@ -12,6 +12,7 @@ pub(crate) fn metric_name(text: &str) -> MetricName {
     if let Ok(name) = text.parse() {
         return name;
     }
+
     let mut snake = snake(text);
     if !snake.starts_with(|c: char| c.is_ascii_lowercase()) {
         snake.insert_str(0, "m_");
@@ -22,6 +23,7 @@ pub(crate) fn metric_name(text: &str) -> MetricName {
             name => return name.expect("it has the form of a name"),
         }
     }
+
     let digest = short_digest(text);
     snake.truncate(MAX_LENGTH - 1 - digest.len());
     format!("{snake}_{digest}").parse().expect("it has the form of a name")
