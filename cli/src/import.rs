@@ -82,6 +82,7 @@ use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
 use sources::{Notes, Source, Units, emoncms};
 use target::Target;
+pub(crate) use text_lines::TextLines;
 use totals::Totals;
 
 pub(crate) use timestamp::Zone;

@@ -11,18 +11,18 @@ use super::refusals::Refusal;
 pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
-pub(super) struct TextLines<R> {
+pub(crate) struct TextLines<R> {
     reader: R,
     /// The number of the last line read, from 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// The bytes of the last line read, with its end.
-    pub(super) text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     growing: Growing,
 }
 
 impl<R: BufRead> TextLines<R> {
     /// Reads a text that nobody writes meanwhile.
-    pub(super) fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self::growing(reader, Growing::default())
     }
 
@@ -33,7 +33,7 @@ impl<R: BufRead> TextLines<R> {
 
     /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long, and the last line
     /// if it has no end and somebody has written the file since the import began.
-    pub(super) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
+    pub(crate) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
         let read = self.read_line();
         read.with_context(|| format!("{}line {} cannot be read", self.growing.named(), self.line))

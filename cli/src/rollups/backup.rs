@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, DeviceStay, Order, Stay, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
@@ -25,7 +25,7 @@ use table::{
 
 use super::stays;
 use crate::export::ExportFile;
-use crate::import::open_bytes;
+use crate::import::{TextLines, open_bytes};
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::progress;
@@ -34,8 +34,6 @@ use crate::progress;
 const WINDOW: TimeDelta = TimeDelta::days(64);
 /// The number of rollups that are put at once.
 const CONCURRENCY: usize = 16;
-/// The longest line, with its end. An item has at most 400 KB.
-const MAX_LINE: usize = 8 << 20;
 /// More often no rollup is folded.
 const MAX_VERSION: u64 = 1 << 53;
 
@@ -123,28 +121,21 @@ pub(crate) async fn restore(
 ) -> anyhow::Result<()> {
     let devices = devices(store).await?;
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
-    let (mut reader, bar) = open(path)?;
+    let (reader, bar) = open(path)?;
+    let mut lines = TextLines::new(reader);
     let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
     let zone = state.map(|state| state.zone);
-    let (mut restored, mut known, mut expired, mut of_other_zone, mut line) = (0, 0, 0, 0, 0);
+    let (mut restored, mut known, mut expired, mut of_other_zone) = (0, 0, 0, 0);
     let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
     let seen = SeenRooms::default();
     let mut is_over = false;
     while !is_over {
         let mut batch = Vec::with_capacity(CONCURRENCY);
         while batch.len() < CONCURRENCY {
-            let mut text = String::new();
-            let number = line + 1;
-            let context = || format!("line {number} of {}", path.display());
-            if !read_line(&mut reader, &mut text).with_context(context)? {
+            let Some(saved) = next(&mut lines, path)? else {
                 is_over = true;
                 break;
-            }
-            line += 1;
-            if text.trim().is_empty() {
-                continue;
-            }
-            let saved = parse(&text).with_context(context)?;
+            };
             let mut rollup = match saved {
                 Saved::Rollup(rollup) => *rollup,
                 Saved::Stay(of) => {
@@ -222,11 +213,18 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
     Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
-/// Reads the next line; returns whether there is one. A small archive can hold a line of any length.
-fn read_line(reader: &mut impl BufRead, text: &mut String) -> anyhow::Result<bool> {
-    let read = reader.take(MAX_LINE as u64).read_line(text)?;
-    ensure!(read < MAX_LINE, "it is longer than {MAX_LINE} bytes");
-    Ok(read > 0)
+/// The next rollup or stay of a file; `None` behind the last one.
+fn next(lines: &mut TextLines<impl BufRead>, path: &Path) -> anyhow::Result<Option<Saved>> {
+    while let Some(read) = lines.read()? {
+        let context = || format!("line {} of {}", lines.line, path.display());
+        if let Err(refusal) = read {
+            return Err(anyhow!(refusal.reason)).with_context(context);
+        }
+        if !lines.text.trim_ascii().is_empty() {
+            return parse(&lines.text).with_context(context).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
@@ -246,8 +244,8 @@ struct Line {
     item: Map<String, Value>,
 }
 
-fn parse(text: &str) -> anyhow::Result<Saved> {
-    let line: Line = serde_json::from_str(text).context("is not an item of rollups or stays")?;
+fn parse(text: &[u8]) -> anyhow::Result<Saved> {
+    let line: Line = serde_json::from_slice(text).context("is not an item of rollups or stays")?;
     let item = from_json(line.item)?;
     if let Ok(of) = item::read(item.clone()) {
         return Ok(Saved::Stay(of));
@@ -294,27 +292,29 @@ fn from_json(item: Map<String, Value>) -> anyhow::Result<Item> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     const QUARTER: &str = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
 
     #[test]
     fn a_line_without_an_end_is_refused() {
-        let mut endless = BufReader::new(std::io::repeat(b'a'));
-        let error = read_line(&mut endless, &mut String::new()).unwrap_err();
-        assert_eq!(error.to_string(), "it is longer than 8388608 bytes");
+        let mut lines = TextLines::new(BufReader::new(std::io::repeat(b'a').take(9 << 20)));
+        let error = next(&mut lines, Path::new("r.ndjson")).err().expect("refused");
+        assert_eq!(format!("{error:#}"), "line 1 of r.ndjson: is longer than 8388608 bytes");
     }
 
     #[test]
     fn a_version_from_which_no_fold_can_count_on_is_refused() {
         let last = QUARTER.replace(r#""ver":{"N":"3"}"#, r#""ver":{"N":"18446744073709551615"}"#);
-        let error = parse(&last).err().expect("refused");
+        let error = parse(last.as_bytes()).err().expect("refused");
         assert_eq!(error.to_string(), "ver: is 18446744073709551615, at most 9007199254740992");
     }
 
     #[test]
     fn a_line_is_the_item_and_back() {
-        let Saved::Rollup(rollup) = parse(QUARTER).unwrap() else { panic!("a rollup") };
+        let Saved::Rollup(rollup) = parse(QUARTER.as_bytes()).unwrap() else { panic!("a rollup") };
         assert_eq!((rollup.version, rollup.settings), (3, 2));
         assert_eq!(json!({"Item": to_json(rollup.item())}).to_string(), QUARTER);
         assert!(!is_of_other_zone(&rollup, Some("UTC")), "15 minutes are of no zone");
@@ -322,7 +322,9 @@ mod tests {
 
     #[test]
     fn a_day_of_another_time_zone_is_noticed() {
-        let Saved::Rollup(mut rollup) = parse(QUARTER).unwrap() else { panic!("a rollup") };
+        let Saved::Rollup(mut rollup) = parse(QUARTER.as_bytes()).unwrap() else {
+            panic!("a rollup")
+        };
         rollup.zone = Some("Europe/Berlin".to_owned());
         assert!(is_of_other_zone(&rollup, Some("UTC")));
         assert!(!is_of_other_zone(&rollup, Some("Europe/Berlin")));
@@ -333,7 +335,7 @@ mod tests {
     fn a_stay_is_the_item_of_its_device() {
         let text = r#"{"Item":{"pk":{"S":"STAYS_OF#d"},"room":{"S":"r"},"sk":{"S":"2026-01-11T16:00:00.000Z"}}}"#;
         let text = text.replace("\"room\"", &format!("{:?}", item::attribute::STAY_ROOM));
-        let Saved::Stay(of) = parse(&text).unwrap() else { panic!("a stay") };
+        let Saved::Stay(of) = parse(text.as_bytes()).unwrap() else { panic!("a stay") };
         assert_eq!((of.device.as_str(), of.stay.room.as_str(), of.stay.until), ("d", "r", None));
         let item = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let [written, _] = item::from_stay(&of);
@@ -349,7 +351,7 @@ mod tests {
             (r#"{"Item": {"pk": {"B": "AA=="}}}"#, "\"B\""),
             (r#"{"Item": {"pk": {"S": "d"}, "sk": {"S": "TS#2026-01-11T16:00:00.000Z"}}}"#, "TS#"),
         ] {
-            let error = format!("{:#}", parse(text).err().unwrap());
+            let error = format!("{:#}", parse(text.as_bytes()).err().unwrap());
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
 use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange};
-use series::{DeviceQuestion, Event, Grid, Horizon, Level, events};
+use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, events};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -27,14 +27,26 @@ impl<S: Store> JudgingSession<'_, S> {
         let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else {
             return Ok(Vec::new());
         };
-        let grid = Grid::total(day);
-        let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, now);
-        let metrics = std::slice::from_ref(metric);
-        let found = events(self.table, &question, metrics, flags_of(told)).await?;
+        let found = self.steps(metric, told, device, day, horizon).await?;
         // What lies ahead of the clock is told when its time has come.
         let latest = now.saturating_add(MAX_AHEAD);
         let steps = found.events.into_iter().filter(|step| step.timestamp <= latest);
         Ok(steps.map(figure).collect())
+    }
+
+    /// The steps of a range that a rule tells, in order; the last one may end behind it.
+    pub(crate) async fn steps(
+        &self,
+        metric: &MetricName,
+        told: &BTreeSet<CounterEvent>,
+        device: &Device,
+        range: TimeRange,
+        horizon: &Horizon,
+    ) -> Result<Events> {
+        let grid = Grid::total(range);
+        let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
+        let metrics = std::slice::from_ref(metric);
+        events(self.table, &question, metrics, flags_of(told)).await
     }
 }
 

@@ -5,10 +5,9 @@ use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
 };
-use series::{DeviceQuestion, Event, Grid, Horizon, Level, SeriesError};
+use series::{Event, Grid, Horizon, Level, SeriesError};
 
 use crate::Result;
-use crate::counter::flags_of;
 use crate::demand;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
@@ -187,10 +186,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Demand { period, .. } => self.preview_periods(question, *period, device).await,
             Watch::Counter { metric, events } => {
                 let PreviewQuestion { range, horizon, .. } = question;
-                let grid = Grid::total(range);
-                let asked = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
-                let (metrics, flags) = (std::slice::from_ref(metric), flags_of(events));
-                let found = series::events(self.table, &asked, metrics, flags).await?;
+                let found = self.steps(metric, events, device, range, horizon).await?;
                 let until = |step: &Event| step.timestamp < range.to();
                 let steps = found.events.into_iter().filter(until).map(|step| {
                     let at = step.timestamp;

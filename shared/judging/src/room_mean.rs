@@ -1,19 +1,17 @@
 //! The mean of a room by quarters of an hour, or the sum of what adds up, as a series has it. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter::once;
 
 use alerts::{Observation, Start};
 use chrono::TimeDelta;
 use domain::{
-    Aggregate, Device, DeviceId, MetricName, MetricRule, Order, QuarterHour, RoomId, TimeRange,
-    Timestamp, meter_of, meters_above,
+    Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
+    meter_of, meters_above,
 };
 use series::{
     Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
     SeriesError, device_values, value_of,
 };
-use table::NearestReading;
 
 use crate::Result;
 use crate::devices::Devices;
@@ -162,9 +160,9 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let mut until = range.to();
-        if mean.horizon.has_waiting_quarters() {
+        if mean.horizon.waiting_quarters().is_some() {
             for values in &found {
-                until = until.min(self.folded_until(values, range).await?);
+                until = until.min(values.folded_until(self.table, range).await?);
             }
         }
 
@@ -172,23 +170,6 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut values = mean.combine(&found, &presences, &grid);
         values.retain(|value| value.at <= until);
         Ok(RoomMeans { values, until: Some(until) })
-    }
-
-    /// The beginning of the first quarter in which a device has readings and no rollup, else the end of the range. A sweep
-    /// seals quarters of a device that the table throttles, and leaves them to the queue.
-    async fn folded_until(&self, values: &DeviceValues<'_>, range: TimeRange) -> Result<Timestamp> {
-        let (device, order) = (values.device.id(), Order::Ascending);
-        let ends = values.gathered.pieces.iter().map(|piece| piece.range.to());
-        let begins = values.gathered.pieces.iter().map(|piece| piece.range.from());
-
-        for (from, to) in once(range.from()).chain(ends).zip(begins.chain([range.to()])) {
-            let Ok(gap) = TimeRange::new(from.max(range.from()), to) else { continue };
-            let nearest = NearestReading { device, range: gap, order, consistent: true };
-            if let Some(reading) = nearest.find(self.table).await? {
-                return Ok(QuarterHour::of(reading.at).start());
-            }
-        }
-        Ok(range.to())
     }
 
     /// When the meters above devices of a sum were in the room.

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
-use table::Session;
+use domain::{
+    Device, MetricName, MetricRule, Neighbours, Order, QuarterHour, TimeRange, Timestamp,
+};
+use table::{NearestReading, Session};
 
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, gather, gather_with_day_before};
+use super::grid::uncovered;
 use super::neighbours::{RangeNeighbours, neighbours};
 use super::values::{Metric, RowValues, usual_interval, values};
 use crate::ports::Store;
@@ -41,6 +44,23 @@ impl DeviceValues<'_> {
     pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
         rows.any(|row| row.increase.amount.is_some() || row.area.is_some())
+    }
+
+    /// The beginning of the first quarter in which the device has readings and no rollup, else the end of the range. A
+    /// sweep seals quarters of a device that the table throttles, and leaves them to the queue.
+    pub async fn folded_until(
+        &self,
+        session: Session<'_, impl Store>,
+        range: TimeRange,
+    ) -> Result<Timestamp, SeriesError> {
+        let (device, order) = (self.device.id(), Order::Ascending);
+        for gap in uncovered(range, self.gathered.pieces.iter().map(|piece| piece.range)) {
+            let nearest = NearestReading { device, range: gap, order, consistent: true };
+            if let Some(reading) = nearest.find(session).await? {
+                return Ok(QuarterHour::of(reading.at).start());
+            }
+        }
+        Ok(range.to())
     }
 }
 

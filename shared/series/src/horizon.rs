@@ -33,10 +33,10 @@ impl Horizon {
         self.state.as_deref()
     }
 
-    /// Whether quarters that count as rolled up wait in the queue, because the table throttled their device.
-    pub fn has_waiting_quarters(&self) -> bool {
+    /// The number of quarters that could not be folded and wait in the queue, if there are some. They count as rolled up.
+    pub fn waiting_quarters(&self) -> Option<u64> {
         let queue = self.state().and_then(|state| state.queue);
-        queue.is_some_and(|depth| depth.messages > 0)
+        queue.map(|depth| depth.messages).filter(|messages| *messages > 0)
     }
 
     /// The rollups that were read so far although they are of older settings, and will be folded again.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
-use table::{DeviceGroups, LateChanges, QueueDepth, ReadLateChanges, Session, StoreResult};
+use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
@@ -15,7 +15,7 @@ use super::horizon::Horizon;
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,
-    queue: Option<QueueDepth>,
+    quarters: Option<u64>,
     following: Following,
     outdated: Arc<AtomicUsize>,
     now: Timestamp,
@@ -30,10 +30,9 @@ impl UnfoldedChanges {
         session: Session<'_, impl ReadLateChanges>,
         horizon: &Horizon,
     ) -> StoreResult<Self> {
-        let queue = horizon.state().and_then(|state| state.queue);
-        let following = horizon.following();
+        let (quarters, following) = (horizon.waiting_quarters(), horizon.following());
         let (late, outdated) = (session.late_changes().await?, horizon.outdated().clone());
-        Ok(Self { late, queue, following, outdated, now: session.now })
+        Ok(Self { late, quarters, following, outdated, now: session.now })
     }
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
@@ -41,7 +40,7 @@ impl UnfoldedChanges {
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
-        let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
+        let quarters = self.quarters;
         let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
         let is_behind = changes_since.is_some() || quarters.is_some() || outdated.is_some();
         is_behind.then_some(RollupLag { changes_since, quarters, outdated })
