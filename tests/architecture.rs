@@ -150,12 +150,13 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("domain", &[]),
-    ("alerts", &["domain"]),
-    ("sending", &["domain", "alerts"]),
+    ("outgoing", &["domain"]),
+    ("alerts", &["domain", "outgoing"]),
+    ("sending", &["domain", "outgoing", "alerts"]),
     ("influxql", &["domain"]),
-    ("table", &["domain", "alerts"]),
+    ("table", &["domain", "alerts", "outgoing"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
     ("judging", &["domain", "alerts", "table", "rollups", "series"]),
@@ -168,8 +169,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     (
         "query",
         &[
-            "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime",
-            "influxql", "influxdb", "series", "judging",
+            "domain", "alerts", "outgoing", "table", "rollups", "aws", "dynamodb", "api",
+            "runtime", "influxql", "influxdb", "series", "judging",
         ],
     ),
     ("registry", FUNCTION),
@@ -177,20 +178,23 @@ const LAYERS: [(&str, &[&str]); 20] = [
         "alerting",
         &[
             "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "alerts", "judging",
-            "series", "sending",
+            "series", "outgoing", "sending",
         ],
     ),
     ("rollup", FUNCTION),
     (
         "local",
         &[
-            "alerting", "ingest", "query", "registry", "rollup", "domain", "alerts", "sending",
-            "judging", "table", "aws", "dynamodb", "api", "runtime", "rollups",
+            "alerting", "ingest", "query", "registry", "rollup", "domain", "alerts", "outgoing",
+            "sending", "judging", "table", "aws", "dynamodb", "api", "runtime", "rollups",
         ],
     ),
     (
         "roomtide",
-        &["local", "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime"],
+        &[
+            "local", "domain", "alerts", "outgoing", "table", "rollups", "aws", "dynamodb", "api",
+            "runtime",
+        ],
     ),
 ];
 

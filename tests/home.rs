@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use alerting::{Alerting, Carrier, NoEmail};
-use alerts::Request;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{Reading, Timestamp, Zone};
 use ingest::Ingest;
+use outgoing::Request;
 use query::Query;
 use registry::Registry;
 use rollup::{Retention, Rollup};
@@ -102,10 +102,10 @@ impl Receiver {
 }
 
 impl SendRequest for Receiver {
-    fn send(&self, request: &Request) -> Result<alerts::Answer, Unanswered> {
+    fn send(&self, request: &Request) -> Result<outgoing::Answer, Unanswered> {
         let text = request.body().to_owned();
         self.0.lock().expect("no test panics with it").push(text);
-        Ok(alerts::Answer { status: 200, retry_after: None, text: String::new() })
+        Ok(outgoing::Answer { status: 200, retry_after: None, text: String::new() })
     }
 }
 

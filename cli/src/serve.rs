@@ -4,12 +4,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
-use alerts::{Reach, Url};
 use anyhow::Context as _;
 use api::FrameAncestors;
 use aws::StoreConfig;
 use domain::{Timestamp, Zone};
 use local::{Burst, Data, Options, System};
+use outgoing::{Reach, Url};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;

@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use alerts::Reach;
 use anyhow::{Context as _, anyhow};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
+use outgoing::Reach;
 use runtime::auth::Auth;
 use runtime::clock::{Deadline, SystemClock};
 use runtime::config::MaxUnits;

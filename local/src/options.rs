@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alerts::Url;
 use api::FrameAncestors;
 use domain::{Timestamp, Zone};
+use outgoing::Url;
 use rollups::Following;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;

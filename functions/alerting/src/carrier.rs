@@ -4,8 +4,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use alerts::{Email, Outgoing, Request, Verdict};
+use alerts::{Email, Outgoing};
 use chrono::TimeDelta;
+use outgoing::{Request, Verdict};
 use runtime::clock::Clock;
 use sending::SendRequest;
 

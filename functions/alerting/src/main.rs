@@ -1,9 +1,9 @@
 //! The deployed `alerting` function: wiring only.
 
 use alerting::{Alerting, Carrier, Event, Settings, Sns};
-use alerts::Reach;
 use dynamodb::DynamoStore;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
+use outgoing::Reach;
 use runtime::clock::{SystemClock, end_of_invocation};
 use runtime::{config::Config, telemetry::Telemetry};
 use sending::HttpSender;

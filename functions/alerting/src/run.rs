@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use alerts::Request;
 use chrono::TimeDelta;
 use futures_util::future::join;
 use judging::Rules;
+use outgoing::Request;
 use runtime::clock::{Clock, Deadline};
 use runtime::queue::Failure;
 use runtime::telemetry::{WideEvent, chain};
@@ -154,7 +154,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return;
         }
         // With the invocation the line that says all of this would be lost.
-        let sending = self.carrier.send(Request::heartbeat(address), &self.clock);
+        let sending = self
+            .carrier
+            .send(Request::get("the heartbeat", "address", address.clone()), &self.clock);
         match tokio::time::timeout(session.invocation.remaining(), sending).await {
             Ok(Ok(())) => drop(self.heartbeat.keep((), now)),
             Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),

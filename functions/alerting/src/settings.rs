@@ -1,6 +1,6 @@
 //! The settings of the function. Reads no environment.
 
-use alerts::{Reach, Url, UrlError};
+use outgoing::{Reach, Url, UrlError};
 use runtime::config::Config;
 
 /// The settings of the function.

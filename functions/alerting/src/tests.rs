@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
-use alerts::{Answer, Email, FigureState, Message, News, Phase, Request, Rule, Url};
+use alerts::{Email, FigureState, Message, News, Phase, Rule};
 use chrono::TimeDelta;
 use domain::{Reading, RuleId, Timestamp};
+use outgoing::{Answer, Request, Url};
 use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};

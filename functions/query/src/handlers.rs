@@ -1,8 +1,8 @@
 //! What the handlers of the endpoints share. Answers nothing.
 
 use ::series::{Densities, RollupStateCache};
-use alerts::Reach;
 use judging::Judging;
+use outgoing::Reach;
 use rollups::LateMarking;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;

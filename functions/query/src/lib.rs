@@ -27,10 +27,10 @@ mod web;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ::alerts::Reach;
 use api::endpoints::{Function, Operation};
 use api::{FrameAncestors, Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use outgoing::Reach;
 use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};

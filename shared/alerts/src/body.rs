@@ -7,17 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use domain::{Decimal, RuleId, Timestamp, Unit};
-use http::Uri;
-use percent_encoding::percent_decode_str;
+use outgoing::Request;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::channel_member::SecretValues;
 use crate::fit::{Form, bytes, plain};
 use crate::message::Message;
 use crate::message_text::{Names, devices};
 use crate::rule::{DemandLimit, Rule, Watch};
-use crate::url::Url;
 
 /// A message and what it is about.
 #[derive(Debug, Clone, Copy)]
@@ -67,20 +64,6 @@ pub struct Email {
     pub subject: String,
     /// The text.
     pub text: String,
-}
-
-/// A request by HTTP. Its address, headers and body are secret; `Debug` shows none of them.
-#[derive(Clone)]
-pub struct Request {
-    maker: &'static str,
-    /// The member of the channel that the address comes from.
-    field: &'static str,
-    method: &'static str,
-    url: Url,
-    headers: Vec<(&'static str, String)>,
-    body: String,
-    /// Texts that must be in no reason, beside the address.
-    secrets: Vec<String>,
 }
 
 impl Post<'_> {
@@ -208,89 +191,6 @@ impl Notice<'_> {
 
 fn digest(text: &str) -> String {
     Sha256::digest(text)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Request {
-    /// The request that says that the system is alive: most services of heartbeats want a `GET`.
-    pub fn heartbeat(address: &Url) -> Self {
-        let request = Self::new("the heartbeat", "address", address.clone(), String::new());
-        Self { method: "GET", headers: Vec::new(), ..request }
-    }
-
-    /// The request that delivers by a channel, to an address that comes from its member `field`.
-    pub(crate) fn by(
-        maker: &'static str,
-        secret: &SecretValues,
-        field: &'static str,
-        url: Url,
-        body: String,
-    ) -> Self {
-        let secrets = secret.texts().map(str::to_owned).collect();
-        Self { secrets, ..Self::new(maker, field, url, body) }
-    }
-
-    pub(crate) fn with_headers<const N: usize>(
-        mut self,
-        headers: [(&'static str, String); N],
-    ) -> Self {
-        self.headers.extend(headers);
-        self
-    }
-
-    fn new(maker: &'static str, field: &'static str, url: Url, body: String) -> Self {
-        let headers = vec![("content-type", "application/json".to_owned())];
-        Self { maker, field, method: "POST", url, headers, body, secrets: Vec::new() }
-    }
-
-    /// Who answers, as a text names it.
-    pub const fn maker(&self) -> &'static str {
-        self.maker
-    }
-
-    /// The member of the channel that the address comes from.
-    pub const fn field(&self) -> &'static str {
-        self.field
-    }
-
-    /// The method.
-    pub const fn method(&self) -> &'static str {
-        self.method
-    }
-
-    /// The address.
-    pub const fn uri(&self) -> &Uri {
-        self.url.uri()
-    }
-
-    /// The headers.
-    pub fn headers(&self) -> &[(&'static str, String)] {
-        &self.headers
-    }
-
-    /// The body.
-    pub fn body(&self) -> &str {
-        &self.body
-    }
-
-    /// Whether a text of the server repeats something secret: servers like to name the path that they do not know.
-    pub fn is_part_of(&self, text: &str) -> bool {
-        /// A shorter part of a path is a word rather than a password.
-        const SHORTEST: usize = 6;
-        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let is_in = |part: &str| text.contains(part) || text.contains(&decode(part));
-        let uri = self.uri();
-        let parts = uri.path().split('/').chain(uri.query().unwrap_or_default().split(['&', '=']));
-        self.secrets.iter().any(|secret| is_in(secret))
-            || uri.path().len() > 1 && is_in(uri.path())
-            || uri.host().is_some_and(is_in)
-            || parts.filter(|part| part.len() >= SHORTEST).any(is_in)
-    }
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Request({})", self.maker)
-    }
 }
 
 impl fmt::Debug for Email {

@@ -4,11 +4,11 @@ use domain::Label;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::address::Reach;
 use crate::channel_kind::ChannelKind;
-use crate::member_error::{MemberError, wrong};
 use crate::quiet::QuietHours;
 use crate::secret::Secret;
+use domain::MemberError;
+use outgoing::Reach;
 
 /// The members of an answer about a channel that are not the channel's own: it may be sent back as it was answered.
 const OF_ANSWERS: [&str; 5] = ["id", "failing_since", "next", "waiting", "waiting_since"];
@@ -45,7 +45,7 @@ impl ChannelBody {
         let kind = ChannelKind::named(kind.as_deref())?;
         if kind.is_deployed_only() && reach == Reach::Local {
             let why = "which Amazon SNS sends for a deployed server; use another kind here";
-            return Err(wrong("kind", format!("is {}, {why}", kind.name)));
+            return Err(MemberError::of("kind", format!("is {}, {why}", kind.name)));
         }
 
         let secret = Secret::read(kind, &mut members, reach)?;
@@ -56,7 +56,7 @@ impl ChannelBody {
                 kind.name,
                 own.join(", ")
             );
-            return Err(wrong(unknown, why));
+            return Err(MemberError::of(unknown, why));
         }
 
         Ok((Channel { kind, name, quiet_hours }, secret))
@@ -67,7 +67,7 @@ impl Channel {
     /// Reads a channel, as [`ChannelBody::channel`] does.
     pub fn from_json(value: Value, reach: Reach) -> Result<(Self, Option<Secret>), MemberError> {
         let body: ChannelBody =
-            serde_json::from_value(value).map_err(|why| wrong("channel", why))?;
+            serde_json::from_value(value).map_err(|why| MemberError::of("channel", why))?;
         body.channel(reach)
     }
 

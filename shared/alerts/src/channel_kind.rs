@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::body::{Email, Post, Request};
+use outgoing::Request;
+
+use crate::body::{Email, Post};
 use crate::channel_member::{ChannelMember, SecretValues};
 
 /// A service that takes messages.

@@ -11,7 +11,7 @@ pub(crate) mod webhook;
 use domain::excerpt;
 
 use crate::channel_kind::ChannelKind;
-use crate::member_error::{MemberError, wrong};
+use domain::MemberError;
 
 /// All kinds, in the order of texts.
 pub const CHANNEL_KINDS: &[&ChannelKind] = &[
@@ -35,7 +35,7 @@ impl ChannelKind {
         text.and_then(Self::of).ok_or_else(|| {
             let is = text.map_or("missing".to_owned(), |text| format!("{:?}", excerpt(text)));
             let names: Vec<_> = CHANNEL_KINDS.iter().map(|kind| kind.name).collect();
-            wrong("kind", format!("is {is}; expected one of {}", names.join(", ")))
+            MemberError::of("kind", format!("is {is}; expected one of {}", names.join(", ")))
         })
     }
 }
@@ -45,10 +45,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::address::Reach;
     use crate::channel::Channel;
     use crate::channel_member::Need;
     use crate::secret::Secret;
+    use outgoing::Reach;
 
     #[test]
     fn a_name_is_read_back() {

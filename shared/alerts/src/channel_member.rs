@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::address::Reach;
-use crate::member_error::{MemberError, wrong};
-use crate::url::Url;
+use domain::MemberError;
+use outgoing::{Reach, Request, Url};
 
 /// A member of a kind of channel.
 pub struct ChannelMember {
@@ -93,11 +92,11 @@ impl SecretValues {
         for member in of_kind {
             let sent = members.remove(member.name).filter(|value| !value.is_null());
             let sent = sent.map(|value| member.read(&value, reach)).transpose();
-            let sent = sent.map_err(|why| wrong(member.name, why))?;
+            let sent = sent.map_err(|why| MemberError::of(member.name, why))?;
             let value = match (sent, member.need) {
                 (Some(value), _) => value,
                 (None, Need::Optional) => continue,
-                (None, Need::Always) => return Err(wrong(member.name, "is missing")),
+                (None, Need::Always) => return Err(MemberError::of(member.name, "is missing")),
                 (None, Need::Default(address)) => {
                     let address = Url::parse(address, Reach::Public);
                     SecretValue::Address(address.expect("a maker's address is valid"))
@@ -138,8 +137,19 @@ impl SecretValues {
         }
     }
 
+    /// The request that delivers by a channel, to an address that comes from its member `field`.
+    pub(crate) fn post(
+        &self,
+        maker: &'static str,
+        field: &'static str,
+        url: Url,
+        body: String,
+    ) -> Request {
+        Request::post(maker, field, url, body).with_secrets(self.texts())
+    }
+
     /// All texts but addresses.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+    fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter_map(|name| self.find(name))
     }
 }

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::UNITS;
-use crate::member_error::{MemberError, wrong};
 use crate::rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
+use domain::MemberError;
 
 /// The longest time between repetitions, and the longest silence that a rule can name.
 const MAX_REPEAT: TimeDelta = TimeDelta::days(7);
@@ -77,20 +77,20 @@ pub struct RuleBody {
 impl RuleBody {
     /// The rule, saved at `changed`.
     pub fn rule(mut self, changed: Timestamp) -> Result<Rule, MemberError> {
-        let name = self.name.take().ok_or_else(|| wrong("name", "is missing"))?;
+        let name = self.name.take().ok_or_else(|| MemberError::of("name", "is missing"))?;
         let scope = self.scope()?;
         let watch = self.watch()?;
         let is_metric = matches!(watch, Watch::Metric { .. });
         if matches!(scope, Scope::RoomMean(_)) && !is_metric {
             let why = "is for limits of a metric only; use room for each of its devices";
-            return Err(wrong("mean_of_room", why));
+            return Err(MemberError::of("mean_of_room", why));
         }
 
         let is_once = !is_metric && !matches!(watch, Watch::Silence { .. });
         let recovery = self.recovery.take();
         if is_once && recovery == Some(true) {
             let why = "must be false: budgets, demands and counters have none";
-            return Err(wrong("recovery", why));
+            return Err(MemberError::of("recovery", why));
         }
 
         let (hold, clear_hold, no_data) = if is_once {
@@ -112,7 +112,7 @@ impl RuleBody {
             tells_recovery: recovery.unwrap_or(!is_once),
             ignores_quiet_hours: self.ignores_quiet_hours.take().unwrap_or(false),
             is_on: self.on.take().unwrap_or(true),
-            paused_until: until.map_err(|why| wrong("paused_until", why))?,
+            paused_until: until.map_err(|why| MemberError::of("paused_until", why))?,
             changed,
         };
         self.ensure_none_left().map(|()| rule)
@@ -129,7 +129,7 @@ impl RuleBody {
         let mut found = found.into_iter().flatten();
         match (found.next(), found.next()) {
             (Some(scope), None) => Ok(scope),
-            _ => Err(wrong("device", SCOPES)),
+            _ => Err(MemberError::of("device", SCOPES)),
         }
     }
 
@@ -159,17 +159,17 @@ impl RuleBody {
                 Ok(Watch::Demand { period, limit })
             }
             (false, None, None, None, Some(events)) if events.is_empty() => {
-                Err(wrong("counter", "must be an array of reset, suspect and ambiguous"))
+                Err(MemberError::of("counter", "must be an array of reset, suspect and ambiguous"))
             }
             (false, None, None, None, Some(events)) => {
                 Ok(Watch::Counter { metric: self.metric()?, events })
             }
-            _ => Err(wrong("above", WATCHES)),
+            _ => Err(MemberError::of("above", WATCHES)),
         }
     }
 
     fn metric(&mut self) -> Result<MetricName, MemberError> {
-        self.metric.take().ok_or_else(|| wrong("metric", "is missing"))
+        self.metric.take().ok_or_else(|| MemberError::of("metric", "is missing"))
     }
 
     /// `clear` is for a rule with one limit; a band has `clear_above` and `clear_below`.
@@ -188,7 +188,10 @@ impl RuleBody {
         };
         let limits = Limits::new(edge(above, clear_above), edge(below, clear_below));
         let limits = limits.ok_or_else(|| {
-            wrong("clear", "must be at most above and at least below, and some value must be clear")
+            MemberError::of(
+                "clear",
+                "must be at most above and at least below, and some value must be clear",
+            )
         })?;
         Ok(Watch::Metric { metric: self.metric()?, limits })
     }
@@ -201,18 +204,18 @@ impl RuleBody {
         };
         members.as_object().into_iter().flatten().find(is_left).map_or(Ok(()), |(name, _)| {
             let why = format!("is not known or not for this kind of rule; known are {MEMBERS}");
-            Err(wrong(name, why))
+            Err(MemberError::of(name, why))
         })
     }
 }
 
 fn number(field: &str, text: Option<TextOrNumber>) -> Result<Option<Decimal>, MemberError> {
-    text.map(|text| Decimal::parse(&text)).transpose().map_err(|why| wrong(field, why))
+    text.map(|text| Decimal::parse(&text)).transpose().map_err(|why| MemberError::of(field, why))
 }
 
 fn positive(field: &str, text: TextOrNumber) -> Result<Decimal, MemberError> {
     let number = number(field, Some(text))?.filter(Decimal::is_positive);
-    number.ok_or_else(|| wrong(field, "must be a number above zero"))
+    number.ok_or_else(|| MemberError::of(field, "must be a number above zero"))
 }
 
 fn time(
@@ -226,7 +229,7 @@ fn time(
         let [least, most] =
             [bounds.start(), bounds.end()].map(|bound| duration::text(*bound, UNITS));
         let expected = format!("expected a time from {least} to {most} such as 90s, 15m or 6h");
-        wrong(field, format!("is {:?}; {expected}", excerpt(&text)))
+        MemberError::of(field, format!("is {:?}; {expected}", excerpt(&text)))
     })
 }
 
@@ -236,9 +239,12 @@ fn unit(
     units: Units,
     expected: &str,
 ) -> Result<CalendarUnit, MemberError> {
-    let text = text.ok_or_else(|| wrong(field, format!("is missing; expected {expected}")))?;
+    let text =
+        text.ok_or_else(|| MemberError::of(field, format!("is missing; expected {expected}")))?;
     let found = units.iter().find(|(name, _)| *name == text).map(|(_, unit)| *unit);
-    found.ok_or_else(|| wrong(field, format!("is {:?}; expected {expected}", excerpt(&text))))
+    found.ok_or_else(|| {
+        MemberError::of(field, format!("is {:?}; expected {expected}", excerpt(&text)))
+    })
 }
 
 fn name_of(units: Units, unit: CalendarUnit) -> &'static str {
@@ -248,7 +254,8 @@ fn name_of(units: Units, unit: CalendarUnit) -> &'static str {
 impl Rule {
     /// Reads a rule that was saved at `changed`.
     pub fn from_json(value: Value, changed: Timestamp) -> Result<Self, MemberError> {
-        let body: RuleBody = serde_json::from_value(value).map_err(|why| wrong("rule", why))?;
+        let body: RuleBody =
+            serde_json::from_value(value).map_err(|why| MemberError::of("rule", why))?;
         body.rule(changed)
     }
 

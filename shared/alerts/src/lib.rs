@@ -10,8 +10,6 @@
 //! makes the request, [`Answer::verdict`] says what follows from its answer, and [`next_attempt`] when it is sent
 //! again.
 
-mod address;
-mod answer;
 mod back_off;
 mod body;
 mod channel;
@@ -25,7 +23,6 @@ mod fold;
 mod json;
 mod judge;
 mod link;
-mod member_error;
 mod message;
 mod message_text;
 mod preview;
@@ -37,12 +34,9 @@ mod start;
 mod state;
 mod subject;
 mod text;
-mod url;
 
-pub use address::{ForbiddenAddress, Reach};
-pub use answer::{Answer, Verdict};
 pub use back_off::{MAX_PAUSE, MAX_RETRIED, next_attempt};
-pub use body::{Email, Notice, Outgoing, Post, Request};
+pub use body::{Email, Notice, Outgoing, Post};
 pub use channel::{Channel, ChannelBody};
 pub use channel_kind::ChannelKind;
 pub use channel_kinds::CHANNEL_KINDS;
@@ -53,7 +47,6 @@ pub use fold::{Fold, Observation, Patience, Phase};
 pub use json::RuleBody;
 pub use judge::{JudgedReadings, Judgement, can_be_skipped, ended_by_edit, fold_episodes};
 pub use link::LinkKey;
-pub use member_error::MemberError;
 pub use message::{Message, News};
 pub use message_text::Names;
 pub use preview::{Episode, Past};
@@ -66,7 +59,6 @@ pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, EpisodeState, SentAlert};
 pub use subject::{AlertSubject, AlertSubjectError};
-pub use url::{Url, UrlError};
 
 use chrono::TimeDelta;
 

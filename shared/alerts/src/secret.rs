@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::address::Reach;
 use crate::body::{Outgoing, Post};
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{Need, SecretValues};
-use crate::member_error::{MemberError, wrong};
+use domain::MemberError;
+use outgoing::Reach;
 
 /// What a channel's messages are sent to and with.
 ///
@@ -34,7 +34,7 @@ impl Secret {
     /// The error of a channel that has no secret of its kind.
     pub fn missing(kind: &ChannelKind) -> MemberError {
         let needed = kind.members.iter().find(|member| member.need == Need::Always);
-        wrong(needed.map_or("kind", |member| member.name), "is missing")
+        MemberError::of(needed.map_or("kind", |member| member.name), "is missing")
     }
 
     /// The text that is stored where nobody but the sender reads it.
@@ -48,7 +48,7 @@ impl Secret {
     /// Reads what was stored. Where it leads to is checked when it is sent to.
     pub fn from_stored(text: &str) -> Result<Self, MemberError> {
         let members = serde_json::from_str::<Map<String, Value>>(text);
-        let mut members = members.map_err(|_| wrong("secret", "is no object of JSON"))?;
+        let mut members = members.map_err(|_| MemberError::of("secret", "is no object of JSON"))?;
         let kind = ChannelKind::named(members.get("kind").and_then(Value::as_str))?;
         Self::read(kind, &mut members, Reach::Local)?.ok_or_else(|| Self::missing(kind))
     }

@@ -1,4 +1,4 @@
-//! The ids of devices, rooms, homes, rules and channels, with one allow-list for all. Does not know which ids exist.
+//! The ids of devices, rooms, homes, rules, channels and sources, with one allow-list for all. Does not know which ids exist.
 
 use super::parsed_text::parsed_text;
 
@@ -7,10 +7,10 @@ use super::parsed_text::parsed_text;
 /// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
-/// What the sort key of every reading begins with, which no rule and no channel may be called, in any letter case.
+/// What the sort key of every reading begins with, which no rule, no channel and no source may be called, in any letter case.
 ///
 /// The keys of their items begin with their ids. Otherwise the table's stream would take these items for readings.
-pub const RESERVED_ALERT_ID: &str = "TS";
+pub const RESERVED_SORT_KEY: &str = "TS";
 
 const MAX_LENGTH: usize = 128;
 
@@ -26,7 +26,7 @@ pub enum IdError {
     /// The text contains a character outside the allow-list.
     #[error("contains {0:?}; only letters, digits and - _ . : are allowed")]
     Character(char),
-    /// The text is one of [`RESERVED_IDS`], or [`RESERVED_ALERT_ID`].
+    /// The text is one of [`RESERVED_IDS`], or [`RESERVED_SORT_KEY`].
     #[error("{0:?} is a reserved name")]
     Reserved(String),
     /// The text is `.` or `..`, which clients remove from a URL's path (RFC 3986, 5.2.4).
@@ -55,9 +55,9 @@ fn check(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-fn check_of_alerts(text: &str) -> Result<(), IdError> {
+fn check_of_sort_key(text: &str) -> Result<(), IdError> {
     check(text)?;
-    if RESERVED_ALERT_ID.eq_ignore_ascii_case(text) {
+    if RESERVED_SORT_KEY.eq_ignore_ascii_case(text) {
         return Err(IdError::Reserved(text.to_owned()));
     }
     Ok(())
@@ -80,12 +80,16 @@ parsed_text! {
     HomeId, check, IdError
 }
 parsed_text! {
-    /// The id of a rule of alerts, with the rules of a [`DeviceId`]; it is not [`RESERVED_ALERT_ID`] either.
-    RuleId, check_of_alerts, IdError
+    /// The id of a rule of alerts, with the rules of a [`DeviceId`]; it is not [`RESERVED_SORT_KEY`] either.
+    RuleId, check_of_sort_key, IdError
 }
 parsed_text! {
     /// The id of a channel by which alerts are told, with the rules of a [`RuleId`].
-    ChannelId, check_of_alerts, IdError
+    ChannelId, check_of_sort_key, IdError
+}
+parsed_text! {
+    /// The id of a source that is asked, with the rules of a [`RuleId`].
+    PolledSourceId, check_of_sort_key, IdError
 }
 
 impl DeviceId {
@@ -132,7 +136,8 @@ mod tests {
         for text in ["TS", "ts"] {
             let why = IdError::Reserved(text.to_owned());
             assert_eq!(text.parse::<RuleId>(), Err(why.clone()));
-            assert_eq!(text.parse::<ChannelId>(), Err(why));
+            assert_eq!(text.parse::<ChannelId>(), Err(why.clone()));
+            assert_eq!(text.parse::<PolledSourceId>(), Err(why));
             assert!(text.parse::<DeviceId>().is_ok(), "a device has readings under it");
         }
     }

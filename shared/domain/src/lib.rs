@@ -26,6 +26,7 @@ mod id;
 mod label;
 mod lifetime;
 mod meaning;
+mod member_error;
 mod meter;
 mod meters;
 mod metric;
@@ -86,11 +87,13 @@ pub use energy_unit::{EnergyUnit, watts};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
 pub use id::{
-    ChannelId, DeviceId, HomeId, IdError, RESERVED_ALERT_ID, RESERVED_IDS, RoomId, RuleId,
+    ChannelId, DeviceId, HomeId, IdError, PolledSourceId, RESERVED_IDS, RESERVED_SORT_KEY, RoomId,
+    RuleId,
 };
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use lifetime::{LifetimeError, lifetime};
 pub use meaning::MeaninglessSetting;
+pub use member_error::MemberError;
 pub use meter::{Meter, NotCounted};
 pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of, meters_above};
 pub use metric::{MetricKind, MetricName, MetricNameError};

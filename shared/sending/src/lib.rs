@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerts::{Answer, Reach, Request};
+use outgoing::{Answer, Reach, Request};
 use ureq::config::Config;
 use ureq::tls::TlsConfig;
 use ureq::unversioned::transport::DefaultConnector;
@@ -78,7 +78,7 @@ impl SendRequest for HttpSender {
         let mut body = Watched { rest: request.body().as_bytes(), is_read: &is_handed_over };
         let mut parts = http::Request::builder().method(request.method()).uri(request.uri());
         for (name, value) in request.headers() {
-            parts = parts.header(*name, value);
+            parts = parts.header(name.as_ref(), value);
         }
 
         let answered = if request.body().is_empty() {

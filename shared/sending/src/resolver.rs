@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
-use alerts::Reach;
 use http::Uri;
 use http::uri::Scheme;
+use outgoing::Reach;
 use ureq::config::Config;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;

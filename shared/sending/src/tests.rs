@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use alerts::{Message, Names, News, Notice, Outgoing, Post, Rule, Secret, Verdict};
+use alerts::{Message, Names, News, Notice, Outgoing, Post, Rule, Secret};
 use domain::Timestamp;
+use outgoing::Verdict;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -225,8 +226,12 @@ fn each_kind_arrives_as_its_makers_server_reads_it() {
 #[test]
 fn a_heartbeat_is_asked_for_without_a_body() {
     let (port, received) = answering(OK);
-    let address = alerts::Url::parse(&url(port), Reach::Local).expect("an address");
-    let answer = sender(SystemNames, Reach::Local).send(&Request::heartbeat(&address));
+    let address = outgoing::Url::parse(&url(port), Reach::Local).expect("an address");
+    let answer = sender(SystemNames, Reach::Local).send(&Request::get(
+        "the heartbeat",
+        "address",
+        address.clone(),
+    ));
     assert_eq!(answer.expect("an answer").status, 200);
     let received = received.recv().expect("a request");
     assert!(received.head.starts_with("GET /geheim/x HTTP/1.1\r\n"), "{}", received.head);

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use alerts::{ForbiddenAddress, Request, Verdict};
+use outgoing::{ForbiddenAddress, Request, Verdict};
 use rustls::CertificateError;
 
 /// How long a request may take, from the name to the end of the answer.

@@ -542,7 +542,7 @@ pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use domain::{Decimal, RESERVED_ALERT_ID, RESERVED_IDS, Subject};
+    use domain::{Decimal, RESERVED_IDS, RESERVED_SORT_KEY, Subject};
     use proptest::prelude::*;
 
     fn id() -> impl Strategy<Value = String> {
@@ -801,7 +801,7 @@ mod tests {
         for partition in [DEVICES, ROOMS, TOKENS] {
             assert!(RESERVED_IDS.contains(&partition));
         }
-        assert_eq!(READING_PREFIX, format!("{RESERVED_ALERT_ID}#"));
+        assert_eq!(READING_PREFIX, format!("{RESERVED_SORT_KEY}#"));
     }
 
     #[test]

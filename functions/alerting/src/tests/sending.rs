@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
-use alerts::{Answer, News, Reach, Request, Url};
+use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
+use outgoing::{Answer, Reach, Request, Url};
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::Action::{GetItem, Query};

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use alerts::{News, Reach};
+use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
+use outgoing::Reach;
 use sending::{HttpSender, LookUpHost};
 
 use super::{Receiver, World};

@@ -1,7 +1,7 @@
 //! The bodies of requests about alerts. Knows no member.
 
-use ::alerts::MemberError;
 use api::Problem;
+use domain::MemberError;
 
 /// The largest body, inflated.
 pub(crate) const MAX_BODY: usize = 64 << 10;

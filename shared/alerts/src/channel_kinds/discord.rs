@@ -1,8 +1,9 @@
 //! A webhook of Discord.
 
+use outgoing::Request;
 use serde_json::json;
 
-use crate::body::{Post, Request};
+use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, SecretValues};
 use crate::fit::{Form, utf16_units};
@@ -38,5 +39,5 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
         Some(query) => format!("{path}?{query}&wait=true"),
         None => format!("{path}?wait=true"),
     };
-    Request::by(DISCORD.title, secret, "address", address.with_path(&path), body.to_string())
+    secret.post(DISCORD.title, "address", address.with_path(&path), body.to_string())
 }

@@ -1,8 +1,9 @@
 //! ntfy.sh, or one's own server of ntfy.
 
+use outgoing::Request;
 use serde_json::json;
 
-use crate::body::{Post, Request};
+use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
 use crate::fit::{Form, bytes, plain};
@@ -59,7 +60,7 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
 
     let server = secret.address("server");
     let root = server.with_path(&format!("{}/", server.base()));
-    let request = Request::by(NTFY.title, secret, "server", root, body.to_string());
+    let request = secret.post(NTFY.title, "server", root, body.to_string());
     match secret.find("token") {
         Some(token) => request.with_headers([("authorization", format!("Bearer {token}"))]),
         None => request,

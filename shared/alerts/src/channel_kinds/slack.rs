@@ -1,8 +1,9 @@
 //! An incoming webhook of Slack.
 
+use outgoing::Request;
 use serde_json::json;
 
-use crate::body::{Post, Request};
+use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, SecretValues};
 use crate::fit::{Form, utf16_units};
@@ -30,7 +31,7 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
         "unfurl_links": false,
         "unfurl_media": false,
     });
-    Request::by(SLACK.title, secret, "address", secret.address("address").clone(), body.to_string())
+    secret.post(SLACK.title, "address", secret.address("address").clone(), body.to_string())
 }
 
 fn write(c: char, text: &mut String) {

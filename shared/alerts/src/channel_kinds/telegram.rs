@@ -1,8 +1,9 @@
 //! A bot of Telegram.
 
+use outgoing::Request;
 use serde_json::json;
 
-use crate::body::{Post, Request};
+use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
 use crate::fit::{Form, utf16_units};
@@ -69,5 +70,5 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
 
     let server = secret.address("server");
     let path = format!("{}/bot{}/sendMessage", server.base(), secret.text("token"));
-    Request::by(TELEGRAM.title, secret, "server", server.with_path(&path), body.to_string())
+    secret.post(TELEGRAM.title, "server", server.with_path(&path), body.to_string())
 }

@@ -3,9 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use outgoing::Request;
 use sha2::Sha256;
 
-use crate::body::{Post, Request};
+use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues};
 
@@ -53,7 +54,7 @@ pub(crate) fn bytes_of(key: &str) -> Option<Vec<u8>> {
 
 fn unsigned(post: &Post<'_>, secret: &SecretValues) -> Request {
     let address = secret.address("address").clone();
-    Request::by(HOME_ASSISTANT.title, secret, "address", address, post.generic())
+    secret.post(HOME_ASSISTANT.title, "address", address, post.generic())
 }
 
 /// Signed as Standard Webhooks has it: its libraries verify it. The id is the same in each attempt, so that a receiver
@@ -61,7 +62,7 @@ fn unsigned(post: &Post<'_>, secret: &SecretValues) -> Request {
 fn signed(post: &Post<'_>, secret: &SecretValues) -> Request {
     let key = bytes_of(secret.text("key")).expect("a key is checked when it is read");
     let address = secret.address("address").clone();
-    let request = Request::by(WEBHOOK.title, secret, "address", address, post.generic());
+    let request = secret.post(WEBHOOK.title, "address", address, post.generic());
 
     let (id, seconds) = (post.id(), post.now.as_millis().div_euclid(1_000));
     let signature = signature(&key, &id, seconds, request.body());

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use alerts::{Channel, MemberError, QuietHours, Reach, Secret};
-use domain::{ChannelId, Timestamp};
+use alerts::{Channel, QuietHours, Secret};
+use domain::{ChannelId, MemberError, Timestamp};
+use outgoing::Reach;
 use serde_json::{Map, Value};
 
 use crate::Expected;

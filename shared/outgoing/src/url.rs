@@ -102,19 +102,19 @@ impl Url {
     }
 
     /// The same server with another path.
-    pub(crate) fn with_path(&self, path: &str) -> Self {
+    pub fn with_path(&self, path: &str) -> Self {
         let mut parts = self.0.clone().into_parts();
         parts.path_and_query = path.parse().ok();
         Self(Uri::from_parts(parts).unwrap_or_else(|_| self.0.clone()))
     }
 
     /// The path without its last slash.
-    pub(crate) fn base(&self) -> &str {
+    pub fn base(&self) -> &str {
         self.0.path().trim_end_matches('/')
     }
 
     /// The text that is parsed again.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.0.to_string()
     }
 }

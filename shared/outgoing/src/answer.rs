@@ -1,10 +1,10 @@
-//! What a channel's server answered, and what follows from it. Sends nothing.
+//! What a server answered, and what follows from it. Sends nothing.
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta};
 use domain::{Timestamp, excerpt};
 use serde_json::Value;
 
-use crate::body::Request;
+use crate::request::Request;
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,8 @@ fn seconds_of(seconds: i64) -> Option<TimeDelta> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::tests::request;
+    use crate::address::Reach;
+    use crate::url::Url;
     use domain::given::at;
 
     fn now() -> Timestamp {
@@ -186,10 +187,14 @@ mod tests {
 
     #[test]
     fn a_reason_says_who_answered_what() {
-        let telegram = request(r#"{"kind": "telegram", "token": "123:geheim", "chat": 5}"#);
-        let webhook = request(
-            r#"{"kind": "home_assistant", "address": "http://homeassistant.local:8123/api/webhook/gehe%69m-1"}"#,
-        );
+        let post = |maker, field, address: &str| {
+            let url = Url::parse(address, Reach::Local).expect("an address");
+            Request::post(maker, field, url, String::new())
+        };
+        let address = "https://api.telegram.org/bot123:geheim/sendMessage";
+        let telegram = post("Telegram", "server", address).with_secrets(["123:geheim"]);
+        let address = "http://homeassistant.local:8123/api/webhook/gehe%69m-1";
+        let webhook = post("Home Assistant", "address", address);
         for (request, status, text, reason) in [
             (
                 &telegram,

@@ -1,0 +1,22 @@
+//! The error of what people write as members of JSON: the member that is wrong, and why. Knows no member.
+
+use std::fmt;
+
+use crate::excerpt;
+
+/// The member that is wrong, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct MemberError {
+    /// The member.
+    pub field: String,
+    /// The reason, with what is allowed.
+    pub why: String,
+}
+
+impl MemberError {
+    /// The error of a member.
+    pub fn of(field: &str, why: impl fmt::Display) -> Self {
+        Self { field: excerpt(field), why: why.to_string() }
+    }
+}

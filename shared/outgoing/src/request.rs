@@ -1,0 +1,117 @@
+//! A request by HTTP, which shows nothing of its address, headers and body. Is not sent here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::Uri;
+use percent_encoding::percent_decode_str;
+
+use crate::url::Url;
+
+/// A request by HTTP. Its address, headers and body are secret; `Debug` shows none of them.
+#[derive(Clone)]
+pub struct Request {
+    maker: &'static str,
+    /// The member of the settings that the address comes from.
+    field: &'static str,
+    method: &'static str,
+    url: Url,
+    headers: Vec<(Cow<'static, str>, String)>,
+    body: String,
+    /// Texts that must be in no reason, beside the address.
+    secrets: Vec<String>,
+}
+
+impl Request {
+    /// A `GET` to an address that comes from the member `field`. `maker` is who answers, as a text names it.
+    pub fn get(maker: &'static str, field: &'static str, url: Url) -> Self {
+        let (headers, body, secrets) = (Vec::new(), String::new(), Vec::new());
+        Self { maker, field, method: "GET", url, headers, body, secrets }
+    }
+
+    /// A `POST` of JSON, in the same way.
+    pub fn post(maker: &'static str, field: &'static str, url: Url, body: String) -> Self {
+        let json = (Cow::Borrowed("content-type"), "application/json".to_owned());
+        Self { method: "POST", headers: vec![json], body, ..Self::get(maker, field, url) }
+    }
+
+    /// The request with further headers.
+    #[must_use]
+    pub fn with_headers<N: Into<Cow<'static, str>>>(
+        mut self,
+        headers: impl IntoIterator<Item = (N, String)>,
+    ) -> Self {
+        self.headers.extend(headers.into_iter().map(|(name, value)| (name.into(), value)));
+        self
+    }
+
+    /// The request with texts that must be in no reason.
+    #[must_use]
+    pub fn with_secrets<'a>(self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { secrets: secrets.into_iter().map(str::to_owned).collect(), ..self }
+    }
+
+    /// Who answers, as a text names it.
+    pub const fn maker(&self) -> &'static str {
+        self.maker
+    }
+
+    /// The member of the settings that the address comes from.
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+
+    /// The method.
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// The address.
+    pub const fn uri(&self) -> &Uri {
+        self.url.uri()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &[(Cow<'static, str>, String)] {
+        &self.headers
+    }
+
+    /// The body.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Whether a text of the server repeats something secret: servers like to name the path that they do not know.
+    pub fn is_part_of(&self, text: &str) -> bool {
+        /// A shorter part of a path is a word rather than a password.
+        const SHORTEST: usize = 6;
+        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let is_in = |part: &str| text.contains(part) || text.contains(&decode(part));
+        let uri = self.uri();
+        let parts = uri.path().split('/').chain(uri.query().unwrap_or_default().split(['&', '=']));
+        self.secrets.iter().any(|secret| is_in(secret))
+            || uri.path().len() > 1 && is_in(uri.path())
+            || uri.host().is_some_and(is_in)
+            || parts.filter(|part| part.len() >= SHORTEST).any(is_in)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Request({})", self.maker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Reach;
+
+    #[test]
+    fn a_get_has_no_body_and_shows_nothing() {
+        let url = Url::parse("https://hc-ping.com/geheim", Reach::Public).expect("an address");
+        let request = Request::get("the heartbeat", "address", url);
+        assert_eq!((request.method(), request.body(), request.headers().len()), ("GET", "", 0));
+        assert_eq!(format!("{request:?}"), "Request(the heartbeat)");
+    }
+}
