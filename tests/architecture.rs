@@ -150,13 +150,14 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("domain", &[]),
     ("outgoing", &["domain"]),
     ("alerts", &["domain", "outgoing"]),
+    ("polling", &["domain", "outgoing"]),
     ("sending", &["domain", "outgoing", "alerts"]),
     ("influxql", &["domain"]),
-    ("table", &["domain", "alerts", "outgoing"]),
+    ("table", &["domain", "alerts", "outgoing", "polling"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
     ("judging", &["domain", "alerts", "table", "rollups", "series"]),
@@ -169,11 +170,15 @@ const LAYERS: [(&str, &[&str]); 21] = [
     (
         "query",
         &[
-            "domain", "alerts", "outgoing", "table", "rollups", "aws", "dynamodb", "api",
-            "runtime", "influxql", "influxdb", "series", "judging",
+            "domain", "alerts", "outgoing", "polling", "table", "rollups", "aws", "dynamodb",
+            "api", "runtime", "influxql", "influxdb", "series", "judging",
         ],
     ),
     ("registry", FUNCTION),
+    (
+        "fetching",
+        &["domain", "table", "aws", "dynamodb", "api", "runtime", "outgoing", "polling", "sending"],
+    ),
     (
         "alerting",
         &[
@@ -185,8 +190,9 @@ const LAYERS: [(&str, &[&str]); 21] = [
     (
         "local",
         &[
-            "alerting", "ingest", "query", "registry", "rollup", "domain", "alerts", "outgoing",
-            "sending", "judging", "table", "aws", "dynamodb", "api", "runtime", "rollups",
+            "alerting", "fetching", "ingest", "query", "registry", "rollup", "domain", "alerts",
+            "outgoing", "sending", "judging", "table", "aws", "dynamodb", "api", "runtime",
+            "rollups",
         ],
     ),
     (
@@ -213,7 +219,7 @@ const RESERVED: [(&str, &[&str]); 8] = [
         "aws_lambda_events",
         &["api", "runtime", "ingest", "query", "registry", "rollup", "local", "roomtide", "tests"],
     ),
-    ("lambda_runtime", &["alerting", "ingest", "query", "registry", "rollup"]),
+    ("lambda_runtime", &["alerting", "fetching", "ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
     // The command reads the databases of Home Assistant.
     ("rusqlite", &["local", "roomtide"]),

@@ -24,7 +24,7 @@ use crate::generated::assert_is;
 use crate::source::Source;
 
 /// The packages that are deployed.
-const PACKAGES: [&str; 5] = ["alerting", "ingest", "query", "registry", "rollup"];
+const PACKAGES: [&str; 6] = ["alerting", "fetching", "ingest", "query", "registry", "rollup"];
 /// Those of them that consume the table's stream.
 const CONSUMERS: [&str; 2] = ["registry", "rollup"];
 
@@ -32,6 +32,7 @@ const CONSUMERS: [&str; 2] = ["registry", "rollup"];
 fn permissions(package: &str) -> BTreeSet<Permission> {
     let ports = match package {
         "alerting" => <DynamoStore as alerting::Store>::PERMISSIONS,
+        "fetching" => <DynamoStore as fetching::Store>::PERMISSIONS,
         "ingest" => <DynamoStore as ingest::Store>::PERMISSIONS,
         "query" => <DynamoStore as query::Store>::PERMISSIONS,
         "registry" => <DynamoStore as registry::Store>::PERMISSIONS,
@@ -371,7 +372,7 @@ fn actions_of_all() -> BTreeSet<Action> {
 const READS: [Action; 3] = [Action::GetItem, Action::BatchGetItem, Action::Query];
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 22] = [
+const PARTITIONS: [(Target, &str); 24] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -394,6 +395,8 @@ const PARTITIONS: [(Target, &str); 22] = [
     (Target::AlertWaiting, keys::ALERT_WAITING),
     (Target::AlertRechecks, keys::ALERT_RECHECKS),
     (Target::AlertRunning, keys::ALERT_RUNNING),
+    (Target::Sources, keys::SOURCES),
+    (Target::SourceSecrets, keys::SOURCE_SECRETS),
 ];
 
 /// `tests/deploy/policies.py` has these calls evaluated by a simulator of IAM that is not ours.
@@ -422,16 +425,18 @@ fn what_each_function_asks_of_the_table_is_written_for_the_simulator() {
     assert_is("tests/deploy/calls.json", &expected);
 }
 
-/// A secret is what other services trust: whoever sends reads it, and nobody else.
+/// A secret is what other services trust: whoever sends or asks reads it, and nobody else.
 #[test]
-fn only_who_sends_reads_what_is_secret_of_a_channel() {
-    let readers = PACKAGES.into_iter().filter(|package| {
-        permissions(package).iter().any(|(action, target)| {
-            let is_read = [Action::GetItem, Action::Query, Action::BatchGetItem].contains(action);
-            is_read && *target == Target::AlertSecrets
-        })
-    });
-    assert_eq!(readers.collect::<Vec<_>>(), ["alerting"]);
+fn only_who_needs_a_secret_reads_it() {
+    for (secret, reader) in
+        [(Target::AlertSecrets, "alerting"), (Target::SourceSecrets, "fetching")]
+    {
+        let readers = PACKAGES.into_iter().filter(|package| {
+            let permissions = permissions(package);
+            permissions.iter().any(|(action, target)| READS.contains(action) && *target == secret)
+        });
+        assert_eq!(readers.collect::<Vec<_>>(), [reader]);
+    }
 }
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-PROGRAMS = {"roomtide", "alerting", "ingest", "query", "registry", "rollup"}
+PROGRAMS = {"roomtide", "alerting", "fetching", "ingest", "query", "registry", "rollup"}
 
 
 def main(version):

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::Options;
 use crate::dead_letters::DeadLetters;
+use crate::direct::{DirectFetching, DirectIngest};
 use crate::event_source_mapping::EventSourceMapping;
 use crate::hint::{Alerting, LocalHint};
 use crate::template::Template;
@@ -28,6 +29,8 @@ use sending::HttpSender;
 const ROLLUP: &str = "RollupFunction";
 /// The function that sends messages, in the same way.
 pub(crate) const ALERTING: &str = "AlertingFunction";
+/// The function that asks sources, in the same way.
+pub(crate) const FETCHING: &str = "FetchingFunction";
 
 /// How soon rollups follow, with the batching window that the mapping has here.
 pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
@@ -88,6 +91,8 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
+/// The fetching function on the engine's table.
+pub(crate) type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
@@ -125,6 +130,8 @@ pub(crate) struct Functions {
     pub(crate) ingest: Arc<Ingest>,
     /// Answers queries.
     pub(crate) query: Arc<Query>,
+    /// Asks sources.
+    pub(crate) fetching: Arc<Fetching>,
 }
 
 impl Functions {
@@ -139,29 +146,29 @@ impl Functions {
     ) -> Self {
         let telemetry = &options.telemetry;
         let max_units = options.provisioned.map(|_| PROVISIONED);
-        let functions = Self {
-            ingest: Arc::new(Ingest::new(
-                store.clone(),
-                SystemClock,
-                telemetry.clone(),
-                ingest_settings(options, auth),
-            )),
-            query: Arc::new(Query::new(
-                store.clone(),
-                SystemClock,
-                telemetry.clone(),
-                query::Settings {
-                    registry_max_age: options.registry_max_age,
-                    auth,
-                    ingest_url,
-                    frame_ancestors: options.frame_ancestors.clone(),
-                    following,
-                    max_units,
-                    reach: Reach::Local,
-                    alert_topic: None,
-                },
-            )),
+        let settings = ingest_settings(options, auth);
+        let ingest = Ingest::new(store.clone(), SystemClock, telemetry.clone(), settings);
+        let ingest = Arc::new(ingest);
+
+        let http = Arc::new(HttpSender::new(Reach::Local));
+        let to_ingest = Arc::new(DirectIngest(Arc::clone(&ingest)));
+        let outside = fetching::Outside { http, ingest: to_ingest, reach: Reach::Local };
+        let fetching = Fetching::new(store.clone(), outside, SystemClock, telemetry.clone());
+        let fetching = Arc::new(fetching);
+
+        let settings = query::Settings {
+            registry_max_age: options.registry_max_age,
+            auth,
+            ingest_url,
+            frame_ancestors: options.frame_ancestors.clone(),
+            following,
+            max_units,
+            reach: Reach::Local,
+            alert_topic: None,
         };
+        let query = Query::new(store.clone(), SystemClock, telemetry.clone(), settings);
+        let query = query.with_fetching(Arc::new(DirectFetching(Arc::clone(&fetching))));
+        let functions = Self { ingest, query: Arc::new(query), fetching };
         Box::pin(functions.ingest.load()).await;
         Box::pin(functions.query.load()).await;
         functions
@@ -179,6 +186,8 @@ pub(crate) struct Consumers {
     pub(crate) alerting: Arc<Alerting>,
     /// Asks it to.
     pub(crate) hint: LocalHint,
+    /// Asks sources.
+    fetching: Arc<Fetching>,
 }
 
 impl Consumers {
@@ -190,6 +199,7 @@ impl Consumers {
         options: &Options,
         following: Following,
         page_url: String,
+        fetching: Arc<Fetching>,
     ) -> Self {
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
         let max_units = options.provisioned.map_or(unbounded, |_| PROVISIONED);
@@ -222,6 +232,7 @@ impl Consumers {
             rollup: Arc::new(rollup),
             alerting: Arc::new(alerting),
             hint,
+            fetching,
         }
     }
 
@@ -255,7 +266,7 @@ impl Consumers {
 
     /// Returns the function of a logical id in the template, if a schedule may invoke it.
     pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
-        let Self { rollup, alerting, .. } = self.clone();
+        let Self { rollup, alerting, fetching, .. } = self.clone();
         match logical_id {
             ROLLUP => Some(Arc::new(move |event, deadline| {
                 let rollup = Arc::clone(&rollup);
@@ -271,6 +282,14 @@ impl Consumers {
                     let event = serde_json::from_value(event)?;
                     let done = Box::pin(alerting.handle(event, deadline)).await;
                     done.map_err(|error| anyhow!(error))
+                })
+            })),
+            FETCHING => Some(Arc::new(move |event, deadline| {
+                let fetching = Arc::clone(&fetching);
+                Box::pin(async move {
+                    let event = serde_json::from_value(event)?;
+                    let done = Box::pin(fetching.handle(event, deadline)).await;
+                    done.map(drop).map_err(|error| anyhow!(error))
                 })
             })),
             _ => None,

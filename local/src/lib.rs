@@ -22,6 +22,7 @@ pub mod template;
 
 mod data_directory;
 mod dead_letters;
+mod direct;
 mod engine;
 mod event_source_mapping;
 mod function_run;

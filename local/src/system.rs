@@ -197,8 +197,16 @@ impl System {
         .await??;
         let sender = LocalWorkQueue::to(Arc::clone(&work));
         let page_url = options.page_url.clone().unwrap_or_else(|| url.clone());
-        let consumers =
-            Consumers::start(&store, sender, &dead_letters, &options, following, page_url);
+        let fetching = Arc::clone(&functions.fetching);
+        let consumers = Consumers::start(
+            &store,
+            sender,
+            &dead_letters,
+            &options,
+            following,
+            page_url,
+            fetching,
+        );
 
         warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
@@ -208,8 +216,10 @@ impl System {
             background.push(tokio::spawn(hint.follow(alerting, stopped.clone())));
         }
         for schedule in schedules {
-            // A command that opens the data for a moment tells nobody anything.
-            if schedule.function == functions::ALERTING && !options.listens {
+            // A command that opens the data for a moment tells nobody anything, and asks nobody.
+            let is_of_server =
+                [functions::ALERTING, functions::FETCHING].contains(&schedule.function.as_str());
+            if is_of_server && !options.listens {
                 continue;
             }
             let function = consumers.scheduled_function(&schedule.function);
@@ -351,6 +361,15 @@ impl System {
     pub async fn invoke_rollup(&self, event: rollup::Event) -> anyhow::Result<rollup::Reply> {
         let reply = self.consumers.rollup.handle(event, Deadline::after(TIMEOUT));
         Box::pin(reply).await.map_err(|error| anyhow!(error))
+    }
+
+    /// Invokes the fetching function.
+    pub async fn invoke_fetching(
+        &self,
+        event: fetching::Event,
+    ) -> anyhow::Result<Option<fetching::TestReply>> {
+        let done = self.functions.fetching.handle(event, Deadline::after(TIMEOUT));
+        Box::pin(done).await.map_err(|error| anyhow!(error))
     }
 
     /// Invokes the alerting function.

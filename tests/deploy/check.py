@@ -23,7 +23,7 @@ from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
 
-FUNCTIONS = ["Alerting", "Ingest", "Query", "Registry", "Rollup"]
+FUNCTIONS = ["Alerting", "Fetching", "Ingest", "Query", "Registry", "Rollup"]
 # On demand, so that the sweep, which takes a part of the units, keeps up with a week that comes at once.
 PARAMETERS = {
     "RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "MonthlyBudget": 10,

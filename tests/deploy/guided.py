@@ -22,7 +22,7 @@ def main():
         folder = Path(folder)
         for file in ("template.yaml", "samconfig.toml"):
             shutil.copy(ROOT / file, folder)
-        for function in ("alerting", "ingest", "query", "registry", "rollup"):
+        for function in ("alerting", "fetching", "ingest", "query", "registry", "rollup"):
             (folder / "functions" / function).mkdir(parents=True)
             (folder / "functions" / function / "bootstrap").write_text("")
         ran = subprocess.run(

@@ -30,13 +30,14 @@ FAILURES = [("sqs:SendMessage", f"{SQS}-Failures")]
 QUEUE = [(f"sqs:{it}", f"{SQS}-RollupQueue") for it in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage")]
 BESIDE_THE_TABLE = {
     "alerting": [("sns:Publish", f"{SNS}:{STACK}-AlertTopic")],
+    "fetching": [("lambda:InvokeFunction", f"{LAMBDA}-IngestFunction")],
     "ingest": FAILURES,
-    "query": [],
+    "query": [("lambda:InvokeFunction", f"{LAMBDA}-FetchingFunction")],
     "registry": [*OF_STREAM, *FAILURES, ("lambda:InvokeFunction", f"{LAMBDA}-AlertingFunction")],
     "rollup": [*OF_STREAM, *FAILURES, *QUEUE],
 }
 # What nobody may.
-FOREIGN = [("sns:Publish", OTHER_TOPIC), ("lambda:InvokeFunction", f"{LAMBDA}-IngestFunction"), ("dynamodb:Scan", TABLE), ("dynamodb:DeleteTable", TABLE)]
+FOREIGN = [("sns:Publish", OTHER_TOPIC), ("lambda:InvokeFunction", f"{LAMBDA}-QueryFunction"), ("dynamodb:Scan", TABLE), ("dynamodb:DeleteTable", TABLE)]
 
 
 def main(place):

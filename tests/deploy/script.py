@@ -141,7 +141,7 @@ def main():
 def release(folder):
     """A folder like that of a release, without programs but for one that makes tokens."""
     (folder / "functions" / "arm64").mkdir(parents=True)
-    for function in ("alerting", "ingest", "query", "registry", "rollup"):
+    for function in ("alerting", "fetching", "ingest", "query", "registry", "rollup"):
         (folder / "functions" / "arm64" / f"{function}.zip").write_text(function)
     (folder / "template.json").write_text(json.dumps([{"Fn::Equals": [{"Ref": "AWS::Region"}, it]} for it in WITHOUT_FUNCTION_URLS]))
     names = ["Architecture=arm64", "Front=both", "DomainName=", "Billing=provisioned", "RoomIndex=on", "PointInTimeRecovery=on", "ReservedConcurrency=0", "AllowedOrigins=*", "CodeBucket="]

@@ -1,10 +1,14 @@
 //! What the handlers of the endpoints share. Answers nothing.
 
 use ::series::{Densities, RollupStateCache};
+use std::fmt;
+use std::sync::Arc;
+
 use judging::Judging;
 use outgoing::Reach;
 use rollups::LateMarking;
 use runtime::http::Call;
+use runtime::invoke::InvokeFunction;
 use runtime::registry::CachedRegistry;
 
 use crate::readings::newest::NewestReader;
@@ -25,7 +29,19 @@ pub(crate) struct Handlers<C> {
     pub(crate) alert_topic: Option<String>,
     /// Judges a rule as soon as it is saved.
     pub(crate) judging: Judging,
+    /// Tries sources.
+    pub(crate) fetching: FetchingFunction,
     pub(crate) clock: C,
+}
+
+/// The function that tries sources.
+#[derive(Clone)]
+pub(crate) struct FetchingFunction(pub(crate) Arc<dyn InvokeFunction>);
+
+impl fmt::Debug for FetchingFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FetchingFunction")
+    }
 }
 
 impl<C> Handlers<C> {

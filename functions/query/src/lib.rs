@@ -25,6 +25,7 @@ mod tokens;
 mod web;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::endpoints::{Function, Operation};
@@ -36,12 +37,13 @@ use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::{Config, MaxUnits};
 use runtime::http::{Call, Handler, HttpFunction};
+use runtime::invoke::{InvokeFunction, NoFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
 use crate::series::QueryScope;
 use ::series::{Densities, RollupStateCache};
-use handlers::Handlers;
+use handlers::{FetchingFunction, Handlers};
 use judging::Judging;
 
 pub use ports::Store;
@@ -139,9 +141,17 @@ impl<S: Store, C: Clock> Query<S, C> {
             reach,
             alert_topic,
             judging: Judging::new(),
+            fetching: FetchingFunction(Arc::new(NoFunction)),
             clock,
         };
         Self { http, store, handlers, telemetry }
+    }
+
+    /// The same with the function that tries sources.
+    #[must_use]
+    pub fn with_fetching(mut self, fetching: Arc<dyn InvokeFunction>) -> Self {
+        self.handlers.fetching = FetchingFunction(fetching);
+        self
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again. Marks the search index as complete

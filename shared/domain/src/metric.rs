@@ -43,6 +43,12 @@ pub(super) fn has_form_of_name(text: &str) -> bool {
 }
 
 impl MetricName {
+    /// Whether it is a price: `price`, or a name that begins with `price_`.
+    pub fn is_price(&self) -> bool {
+        let name = self.as_str();
+        name == "price" || name.starts_with("price_")
+    }
+
     /// The kind and the unit of a metric of this name. A metric that is not well known is a gauge without
     /// a unit.
     pub fn well_known(&self) -> (MetricKind, Option<Unit>) {

@@ -1,6 +1,8 @@
 //! What a server answered, and what follows from it. Sends nothing.
 
-use chrono::{DateTime, NaiveDateTime, TimeDelta};
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use domain::{Timestamp, excerpt};
 use serde_json::Value;
 
@@ -15,6 +17,53 @@ pub struct Answer {
     pub retry_after: Option<String>,
     /// The beginning of the body, if the status is no success.
     pub text: String,
+}
+
+/// The answer to a question, whole.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The status.
+    pub status: u16,
+    /// The headers that say when to ask again, by their names in small letters.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// The headers of an answer that say what time it is and when to ask again.
+pub const HEADERS_OF_LIMITS: [&str; 6] = [
+    "date",
+    "retry-after",
+    "x-rate-limit-reset",
+    "x-rate-limit-remaining",
+    "ratelimit-reset",
+    "ratelimit-remaining",
+];
+
+impl Fetched {
+    /// A header, by its name in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// When it was answered, by the server's own clock.
+    pub fn date(&self) -> Option<Timestamp> {
+        let date = http_date(self.header("date")?)?;
+        Timestamp::from_millis(date.timestamp_millis()).ok()
+    }
+
+    /// The pause that the server asks for by `Retry-After`; `now` is the server's.
+    pub fn retry_after(&self, now: Timestamp) -> Option<TimeDelta> {
+        retry_after(self.header("retry-after")?, now)
+    }
+}
+
+/// It may have secrets, and what a person measures.
+impl fmt::Debug for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fetched({}, {} bytes)", self.status, self.body.len())
+    }
 }
 
 /// What follows from an attempt to deliver.
@@ -112,19 +161,23 @@ impl Answer {
     }
 }
 
-/// RFC 9110, 10.2.3: seconds or a date, in one of three forms.
+/// RFC 9110, 10.2.3: seconds or a date.
 fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok().and_then(seconds_of);
     }
+    seconds_of(http_date(text)?.timestamp() - now.as_millis().div_euclid(1_000))
+}
+
+/// RFC 9110, 5.6.7: a date in one of three forms.
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
     let utc = |format| NaiveDateTime::parse_from_str(text, format).ok().map(|at| at.and_utc());
-    let at = DateTime::parse_from_rfc2822(text)
+    DateTime::parse_from_rfc2822(text)
         .ok()
         .map(|at| at.to_utc())
         .or_else(|| utc("%A, %d-%b-%y %H:%M:%S GMT"))
-        .or_else(|| utc("%a %b %e %H:%M:%S %Y"))?;
-    seconds_of(at.timestamp() - now.as_millis().div_euclid(1_000))
+        .or_else(|| utc("%a %b %e %H:%M:%S %Y"))
 }
 
 fn seconds_of(seconds: i64) -> Option<TimeDelta> {

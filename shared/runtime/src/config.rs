@@ -94,6 +94,10 @@ pub struct Config {
     pub heartbeat_url: Option<String>,
     /// `ALERTING_FUNCTION`: the function that sends messages, for whoever tells it that there are some.
     pub alerting_function: Option<String>,
+    /// `INGEST_FUNCTION`: the function that stores readings, for whoever asks sources.
+    pub ingest_function: Option<String>,
+    /// `FETCHING_FUNCTION`: the function that asks sources, for whoever tries one.
+    pub fetching_function: Option<String>,
     /// Amazon SNS: the same region, credentials and certificates, with `AWS_ENDPOINT_URL_SNS` or `AWS_ENDPOINT_URL`.
     pub sns: ServiceConfig,
     /// Lambda: the same with `AWS_ENDPOINT_URL_LAMBDA`.
@@ -191,6 +195,8 @@ impl Config {
             page_url: variables.text("PAGE_URL"),
             heartbeat_url: variables.text("HEARTBEAT_URL"),
             alerting_function: variables.text("ALERTING_FUNCTION"),
+            ingest_function: variables.text("INGEST_FUNCTION"),
+            fetching_function: variables.text("FETCHING_FUNCTION"),
             sns: service("AWS_ENDPOINT_URL_SNS"),
             lambda: service("AWS_ENDPOINT_URL_LAMBDA"),
             earliest_timestamp: variables.earliest_timestamp()?,

@@ -10,6 +10,7 @@ pub mod config;
 pub mod dead_letters;
 pub mod hint;
 pub mod http;
+pub mod invoke;
 pub mod new_token;
 pub mod queue;
 pub mod registry;

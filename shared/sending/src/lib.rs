@@ -12,11 +12,12 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outgoing::{Answer, Reach, Request};
+use outgoing::{Answer, Fetched, HEADERS_OF_LIMITS, Reach, Request};
 use ureq::config::Config;
+use ureq::http::Response;
 use ureq::tls::TlsConfig;
 use ureq::unversioned::transport::DefaultConnector;
-use ureq::{Agent, SendBody};
+use ureq::{Agent, Body, SendBody};
 
 pub use resolver::{LookUpHost, SystemNames};
 pub use unanswered::{Cause, TIMEOUT, TlsFault, Unanswered};
@@ -25,6 +26,8 @@ use crate::resolver::CheckedNames;
 
 /// The most bytes of an answer's body that are read, for the reason that people see.
 const MAX_ANSWER: u64 = 4 * 1024;
+/// The most bytes of the body of an answer that is read whole.
+const MAX_FETCHED: u64 = 512 * 1024;
 /// The most bytes of an answer's headers.
 const MAX_HEADERS: usize = 16 * 1024;
 const USER_AGENT: &str = concat!("roomtide/", env!("CARGO_PKG_VERSION"));
@@ -33,6 +36,12 @@ const USER_AGENT: &str = concat!("roomtide/", env!("CARGO_PKG_VERSION"));
 pub trait SendRequest: Send + Sync {
     /// Sends a request once and waits for its answer, for [`TIMEOUT`] at most. It blocks its thread.
     fn send(&self, request: &Request) -> Result<Answer, Unanswered>;
+}
+
+/// Asks, and reads the whole answer; a test puts something else in place.
+pub trait FetchAnswer: Send + Sync {
+    /// Sends a request once and reads its answer, for [`TIMEOUT`] at most. It blocks its thread.
+    fn fetch(&self, request: &Request) -> Result<Fetched, Unanswered>;
 }
 
 /// Sends requests by HTTP.
@@ -72,8 +81,9 @@ impl HttpSender {
     }
 }
 
-impl SendRequest for HttpSender {
-    fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+impl HttpSender {
+    /// Sends a request. Returns the answer, whose body is still to be read.
+    fn run(&self, request: &Request) -> Result<Response<Body>, Unanswered> {
         let is_handed_over = Cell::new(false);
         let mut body = Watched { rest: request.body().as_bytes(), is_read: &is_handed_over };
         let mut parts = http::Request::builder().method(request.method()).uri(request.uri());
@@ -89,8 +99,13 @@ impl SendRequest for HttpSender {
             let body = SendBody::from_reader(&mut body);
             parts.body(body).map_err(ureq::Error::Http).and_then(|request| self.0.run(request))
         };
-        let mut response =
-            answered.map_err(|error| Unanswered::new(request, &error, is_handed_over.get()))?;
+        answered.map_err(|error| Unanswered::new(request, &error, is_handed_over.get()))
+    }
+}
+
+impl SendRequest for HttpSender {
+    fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+        let mut response = self.run(request)?;
         let status = response.status().as_u16();
         let retry_after =
             response.headers().get("retry-after").and_then(|value| value.to_str().ok());
@@ -103,6 +118,26 @@ impl SendRequest for HttpSender {
 
         let text = String::from_utf8_lossy(&text).into_owned();
         Ok(Answer { status, retry_after, text })
+    }
+}
+
+impl FetchAnswer for HttpSender {
+    fn fetch(&self, request: &Request) -> Result<Fetched, Unanswered> {
+        let mut response = self.run(request)?;
+        let status = response.status().as_u16();
+        let headers = HEADERS_OF_LIMITS.into_iter().filter_map(|name| {
+            Some((name, response.headers().get(name)?.to_str().ok()?.to_owned()))
+        });
+        let headers = headers.collect();
+
+        let mut body = Vec::new();
+        let rest = response.body_mut().as_reader().take(MAX_FETCHED + 1);
+        let read = { rest }.read_to_end(&mut body);
+        read.map_err(|error| Unanswered::new(request, &ureq::Error::Io(error), true))?;
+        if body.len() as u64 > MAX_FETCHED {
+            return Err(Unanswered::too_large(request));
+        }
+        Ok(Fetched { status, headers, body })
     }
 }
 

@@ -49,6 +49,9 @@ pub enum Cause {
     /// The server speaks something else.
     #[error("does not answer in HTTP")]
     NotHttp,
+    /// The answer is too long.
+    #[error("answers more than 512 KiB")]
+    TooLarge,
     /// The connection ended.
     #[error("closed the connection before it had answered")]
     Closed,
@@ -78,6 +81,11 @@ impl Unanswered {
     pub(crate) fn new(request: &Request, error: &ureq::Error, may_have_arrived: bool) -> Self {
         let (maker, field) = (request.maker(), request.field());
         Self { maker, field, cause: Cause::of(error), may_have_arrived }
+    }
+
+    pub(crate) const fn too_large(request: &Request) -> Self {
+        let (maker, field) = (request.maker(), request.field());
+        Self { maker, field, cause: Cause::TooLarge, may_have_arrived: true }
     }
 
     /// What follows: without an answer a repetition may help, but a person has to mend an address that is not

@@ -23,6 +23,7 @@ mod room;
 mod search_entry;
 mod seen;
 mod shards;
+mod source;
 mod stay;
 mod token;
 
@@ -35,7 +36,8 @@ pub(crate) use self::device::{Described, Labels};
 pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::form::mark;
-pub(crate) use self::form::{Form, List, Members, Said, Seconds, Text, listed, part};
+pub(crate) use self::form::{Form, List, Members, OrDefault, Said, Seconds, Text, listed, part};
+pub(crate) use self::json::JsonText;
 pub use self::reading::{Arrival, expires, expiry, from_about, from_arrival, from_reading};
 pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;

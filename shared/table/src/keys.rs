@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use crate::shards::{Shard, Shards};
 use crate::{AlertKey, Rechecked, ToldKey, WaitingKey};
 use domain::{
-    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, QuarterHour,
-    RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
+    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED,
+    PolledSourceId, QuarterHour, RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange,
+    Timestamp, TokenHash,
 };
 
 /// The partition key attribute.
@@ -105,6 +106,11 @@ pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
 /// The sort key of that mark.
 const RUNNING_MARK: &str = "mark";
 
+/// The partition of the sources that are asked.
+pub const SOURCES: &str = "POLL#SOURCES";
+/// The partition of what is secret of the sources.
+pub const SOURCE_SECRETS: &str = "POLL#SECRETS";
+
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -161,6 +167,10 @@ pub enum Key {
     AlertRecheck(Rechecked),
     /// The mark of when the system last ran.
     AlertRunning,
+    /// A source that is asked.
+    Source(PolledSourceId),
+    /// What is secret of a source.
+    SourceSecrets(PolledSourceId),
 }
 
 impl Key {
@@ -193,6 +203,8 @@ impl Key {
             Self::AlertWaiting(_) => ALERT_WAITING.to_owned(),
             Self::AlertRecheck(_) => ALERT_RECHECKS.to_owned(),
             Self::AlertRunning => ALERT_RUNNING.to_owned(),
+            Self::Source(_) => SOURCES.to_owned(),
+            Self::SourceSecrets(_) => SOURCE_SECRETS.to_owned(),
         }
     }
 
@@ -233,6 +245,7 @@ impl Key {
             }
             Self::AlertRecheck(Rechecked::Rule(rule)) => format!("{RECHECK_OF_RULE}{rule}"),
             Self::AlertRunning => RUNNING_MARK.to_owned(),
+            Self::Source(id) | Self::SourceSecrets(id) => id.to_string(),
         }
     }
 
@@ -253,6 +266,8 @@ impl Key {
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             LATE if sk == CHANGES => Some(Self::LateChanges),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
+            SOURCES => sk.parse().ok().map(Self::Source),
+            SOURCE_SECRETS => sk.parse().ok().map(Self::SourceSecrets),
             INTRODUCED => Some(Self::Introduced(sk.to_owned())),
             alerts if alerts.starts_with(ALERT_PREFIX) => Self::parse_of_alerts(alerts, sk),
             pk => {
@@ -596,6 +611,8 @@ mod tests {
             alert_id().prop_map(|id| Key::AlertRule(id.parse().expect("an id"))),
             alert_id().prop_map(|id| Key::AlertChannel(id.parse().expect("an id"))),
             alert_id().prop_map(|id| Key::AlertSecret(id.parse().expect("an id"))),
+            alert_id().prop_map(|id| Key::Source(id.parse().expect("an id"))),
+            alert_id().prop_map(|id| Key::SourceSecrets(id.parse().expect("an id"))),
             alert().prop_map(Key::AlertState),
             told().prop_map(Key::AlertTold),
             waiting().prop_map(Key::AlertWaiting),

@@ -42,6 +42,7 @@ mod rollup_ports;
 mod search;
 mod seen;
 mod session;
+mod source;
 mod stay_query;
 
 pub use alert::{
@@ -97,4 +98,7 @@ pub use rollup_ports::{
 pub use search::{SearchHit, SearchQuery};
 pub use seen::{NoteSeen, ReadSeen, RoomVisit};
 pub use session::Session;
+pub use source::{
+    EditSources, ReadSourceSecrets, ReadSources, RunSources, SourceSecrets, StoredSource,
+};
 pub use stay_query::{StayKey, StayQuery};

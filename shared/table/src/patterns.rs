@@ -25,6 +25,7 @@ mod rollup_state;
 mod rollups;
 mod search;
 mod shards;
+mod sources;
 mod stays;
 mod tokens;
 
@@ -161,7 +162,11 @@ impl<'a, D: Db> Patterns<'a, D> {
     /// Reads a whole partition. Items that cannot be read stand apart.
     async fn list<T: Decode + Send>(self, partition: &str) -> StoreResult<Listing<T>> {
         let keys = Keys::From(keys::behind(None));
-        let mut query = ItemQuery { keys, ..ItemQuery::of(partition) };
+        self.list_of(ItemQuery { keys, ..ItemQuery::of(partition) }).await
+    }
+
+    /// Reads all items of a query. Items that cannot be read stand apart.
+    async fn list_of<T: Decode + Send>(self, mut query: ItemQuery) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
         loop {
             let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);

@@ -65,6 +65,10 @@ pub enum Target {
     AlertRechecks,
     /// The mark of when the system last ran.
     AlertRunning,
+    /// The sources that are asked.
+    Sources,
+    /// What is secret of the sources.
+    SourceSecrets,
     /// The index by room.
     RoomIndex,
     /// The index by conditions.
@@ -89,6 +93,8 @@ impl Target {
             keys::ALERT_WAITING => Self::AlertWaiting,
             keys::ALERT_RECHECKS => Self::AlertRechecks,
             keys::ALERT_RUNNING => Self::AlertRunning,
+            keys::SOURCES => Self::Sources,
+            keys::SOURCE_SECRETS => Self::SourceSecrets,
             pk if Shard::parse(pk, keys::DEVICES).is_some() => Self::Devices,
             pk if pk.starts_with(keys::ATTRIBUTE_PREFIX) => Self::Attributes,
             pk if pk.starts_with(keys::ROLLUP_PREFIX) => Self::Rollups,

@@ -1,50 +1,34 @@
 //! The hint on Lambda: the function is invoked, and nobody waits for what it does. Knows no message.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use aws::{Call, Service, ServiceConfig};
-use chrono::DateTime;
+use aws::ServiceConfig;
 
 use super::Hint;
 use crate::clock::{Clock, Deadline};
+use crate::invoke::LambdaFunction;
 
 /// How long the invocation may take to be accepted.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Invokes the function `alerting`.
 #[derive(Debug)]
-pub struct LambdaHint<C> {
-    /// The service and the path of the function; `None` where there is no such function.
-    function: Option<(Service, String)>,
-    clock: C,
-}
+pub struct LambdaHint<C>(LambdaFunction<C>);
 
 impl<C: Clock> LambdaHint<C> {
     /// A client that invokes a function by its name; nothing is sent yet. Without a name nobody is asked.
     pub fn connect(config: &ServiceConfig, function: Option<&str>, clock: C) -> Self {
-        let function = function.map(|name| {
-            let path = format!("/2015-03-31/functions/{name}/invocations");
-            (Service::connect("lambda", config, TIMEOUT), path)
-        });
-        Self { function, clock }
+        Self(LambdaFunction::connect(config, function, TIMEOUT, clock))
     }
 }
 
 impl<C: Clock> Hint for LambdaHint<C> {
-    /// <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>: the type `Event` is answered with 202 once the
-    /// event is in Lambda's own queue.
+    /// The type `Event` is answered with 202 once the event is in Lambda's own queue.
     async fn ask(&self, deadline: Deadline) -> Result<(), String> {
-        let Some((service, path)) = &self.function else { return Ok(()) };
-        let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
-        let call = Call {
-            path,
-            headers: &[("content-type", "application/json"), ("x-amz-invocation-type", "Event")],
-            body: r#"{"source":"roomtide.hint"}"#,
-            now: SystemTime::from(now),
-        };
-        let asked = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
-        let reply = asked.map_err(|_| "the invocation's time is over".to_owned())?;
-        let reply = reply.map_err(|error| error.to_string())?;
+        if !self.0.is_there() {
+            return Ok(());
+        }
+        let reply = self.0.call("Event", r#"{"source":"roomtide.hint"}"#, deadline).await?;
         match reply.status {
             202 => Ok(()),
             status => Err(format!("Lambda answers {status}")),
@@ -137,9 +121,7 @@ mod tests {
     async fn a_refusal_says_its_status_and_a_server_that_is_gone_says_so() {
         let (hint, _received) = answering(403);
         assert_eq!(hint.ask(soon()).await, Err("Lambda answers 403".to_owned()));
-        let LambdaHint { function: Some((service, path)), clock } = hint else { panic!("one") };
-        assert!(!format!("{service:?}").contains("geheim"));
-        drop((path, clock));
+        assert!(!format!("{hint:?}").contains("geheim"));
         let gone = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
         let config = ServiceConfig {
             region: "us-east-1".to_owned(),

@@ -68,7 +68,7 @@ pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// The time until which an import found hourly means of a metric only.
 pub const HOURLY_UNTIL: &str = "hourly_until";
 /// Of a device, the number of its fold settings; of a rollup, the number of the settings of its fold; of a
-/// channel, its settings without the secret.
+/// channel or a source, its settings without the secret.
 pub const SETTINGS: &str = "settings";
 /// What the newest changes of a device's settings concern.
 pub const CHANGES: &str = "changes";
@@ -80,7 +80,7 @@ pub const FROZEN: &str = "frozen";
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
-/// The number of the run that puts every device into the index of attributes.
+/// The number of the run that puts every device into the index of attributes, or of a source's runs.
 pub const RUN: &str = "run";
 /// When such a run had done so.
 pub const DONE: &str = "done";
@@ -142,9 +142,9 @@ pub const RULE_CHANGED: &str = "changed";
 pub const QUIET_HOURS: &str = "quiet_hours";
 /// Since when a channel fails.
 pub const FAILING_SINCE: &str = "failing_since";
-/// When a channel that fails is tried next, or a message is to be sent.
+/// When a channel that fails is tried next, a message is to be sent, or a source is due.
 pub const NEXT: &str = "next";
-/// What is secret of a channel.
+/// What is secret of a channel or a source.
 pub const SECRET: &str = "secret";
 /// The state of a rule that tells when something begins and ends.
 pub const STATE: &str = "state";
@@ -157,8 +157,14 @@ pub const MESSAGE: &str = "message";
 pub const JUDGED_AT: &str = "judged_at";
 /// The attempts to send a message.
 pub const ATTEMPTS: &str = "attempts";
-/// Until when somebody is sending a message.
+/// Until when somebody is sending a message, or asking a source.
 pub const LEASE: &str = "lease";
+/// The number of the run that is asking a source.
+pub const CLAIM: &str = "claim";
+/// The requests that a source has made.
+pub const SPENT: &str = "spent";
+/// What is kept of a source between runs.
+pub const STATUS: &str = "status";
 /// The number of devices by which a message is told.
 pub const STORM: &str = "storm";
 /// The key of a message's link.

@@ -13,8 +13,8 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningMark, StoredAlertState, StoredChannel,
-    StoredRule, ToldMessage, WaitingMessage,
+    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningMark, SourceSecrets, StoredAlertState,
+    StoredChannel, StoredRule, StoredSource, ToldMessage, WaitingMessage,
 };
 
 /// By item its name, the item in `DynamoDB`'s JSON, and the value that is read from it.
@@ -103,6 +103,10 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::AlertWaiting(_) => read_and_written(item, WaitingMessage::item),
         Key::AlertRecheck(_) => read_and_written(item, Recheck::item),
         Key::AlertRunning => read_and_written(item, RunningMark::item),
+        Key::Source(_) => read_and_written(item, StoredSource::item),
+        Key::SourceSecrets(_) => {
+            read_and_written(item, |secrets: &SourceSecrets| with_key(&under, secrets.attributes()))
+        }
         // They are written and never read, or read only as what they are among.
         Key::Reading(..)
         | Key::SearchEntry(..)

@@ -52,6 +52,22 @@ impl<T: Serialize + DeserializeOwned> Form<T> for Json {
     }
 }
 
+/// What serializes as JSON, as its text: unlike a map it keeps what is null.
+pub(crate) struct JsonText;
+
+impl<T: Serialize + DeserializeOwned> Form<T> for JsonText {
+    fn attribute(value: &T) -> Option<Attribute> {
+        Some(Attribute::S(serde_json::to_string(value).expect("texts, numbers and flags")))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        match attribute {
+            Some(Attribute::S(text)) => serde_json::from_str(&text).map_err(Damage::of),
+            _ => Err(Damage::Missing),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

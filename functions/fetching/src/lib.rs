@@ -1,0 +1,105 @@
+//! Asks the sources that are due, each minute, and hands what they answer to the function ingest. Stores no reading.
+//!
+//! A minute is in `minute`; one source in `run`: it is claimed, asked, its answers are delivered, and what became of it is
+//! noted. A test of a source asks in the same way and stores nothing.
+
+mod ask;
+mod deliver;
+mod event;
+mod minute;
+mod report;
+mod run;
+mod test_source;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use outgoing::Reach;
+use runtime::clock::{Clock, Deadline};
+use runtime::invoke::InvokeFunction;
+use runtime::queue::Failure;
+use runtime::telemetry::{Telemetry, WideEvent};
+use sending::FetchAnswer;
+use table::panic::catching;
+use table::{Invocation, ReadSourceSecrets, ReadSources, RunSources, Session};
+use tokio::sync::Semaphore;
+
+pub use event::{Event, SourceTest};
+
+pub use test_source::TestReply;
+
+/// The most requests that are under way at once.
+const MAX_AT_ONCE: usize = 16;
+
+table::store! {
+    /// The ports of the table that the function uses.
+    pub trait Store: ReadSources + ReadSourceSecrets + RunSources
+}
+
+/// What leaves the function: requests to makers, and what they answer to ingest.
+#[derive(Clone)]
+pub struct Outside {
+    /// Asks makers.
+    pub http: Arc<dyn FetchAnswer>,
+    /// The function ingest.
+    pub ingest: Arc<dyn InvokeFunction>,
+    /// How far requests may go.
+    pub reach: Reach,
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct Fetching<S, C> {
+    store: S,
+    outside: Outside,
+    clock: C,
+    telemetry: Telemetry,
+    /// Each request under way has one.
+    permits: Semaphore,
+}
+
+impl<S: Store, C: Clock> Fetching<S, C> {
+    /// The function on a table.
+    pub fn new(store: S, outside: Outside, clock: C, telemetry: Telemetry) -> Self {
+        Self { store, outside, clock, telemetry, permits: Semaphore::new(MAX_AT_ONCE) }
+    }
+
+    /// Handles an event. An error means that sources are not asked; the next minute asks them.
+    pub async fn handle(
+        &self,
+        event: Event,
+        deadline: Deadline,
+    ) -> Result<Option<TestReply>, Failure> {
+        let invocation = Invocation::until(deadline);
+        let session = Session::new(&self.store, &invocation, self.clock.now());
+        let mut log = WideEvent::begin("fetching");
+
+        let result = catching(Box::pin(self.answer(session, event, &mut log))).await;
+        let result = result.map_err(Failure::from).and_then(|done| done.map_err(Failure::from));
+        if let Err(error) = &result {
+            log.error("fetching.error", error.as_ref());
+        }
+        log.emit(&invocation, &self.telemetry, &self.clock);
+        result
+    }
+
+    async fn answer(
+        &self,
+        session: Session<'_, S>,
+        event: Event,
+        log: &mut WideEvent,
+    ) -> table::StoreResult<Option<TestReply>> {
+        match event {
+            Event::Schedule => self.minute(session, log).await.map(|()| None),
+            Event::Test(test) => self.test(session, *test, log).await.map(Some),
+        }
+    }
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outside")
+    }
+}

@@ -1,0 +1,59 @@
+//! One minute: all sources that are due, at once. A source that hangs delays no other.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use polling::schedule::is_due;
+use runtime::clock::Clock;
+use runtime::telemetry::{WideEvent, chain};
+use table::panic::catching;
+use table::{Session, StoreResult};
+
+use crate::report::SourceRun;
+use crate::{Fetching, Store};
+
+/// With less time left no source is claimed.
+const LEAST_TIME: Duration = Duration::from_secs(15);
+
+impl<S: Store, C: Clock> Fetching<S, C> {
+    /// Asks the sources that are due.
+    pub(crate) async fn minute(
+        &self,
+        session: Session<'_, S>,
+        log: &mut WideEvent,
+    ) -> StoreResult<()> {
+        let listing = session.sources().await?;
+        log.warn_all("fetching.unreadable", listing.unreadable.iter().map(|item| chain(item)));
+
+        let now = session.now;
+        let due: Vec<_> = listing
+            .found
+            .into_iter()
+            .filter(|stored| {
+                stored.settings.get("on") != Some(&false.into())
+                    && is_due(stored.next, stored.lease, now)
+            })
+            .collect();
+        log.set("fetching.due", due.len());
+        if due.is_empty() || session.invocation.remaining() < LEAST_TIME {
+            return Ok(());
+        }
+
+        let runs = due.iter().map(|stored| catching(Box::pin(self.run(session, stored))));
+        let runs = join_all(runs).await;
+        let mut all = SourceRun::default();
+        for (stored, run) in due.iter().zip(runs) {
+            match run {
+                Ok(run) => all.add(run),
+                Err(panic) => all.failures.push(format!("{}: {}", stored.id, chain(&panic))),
+            }
+        }
+
+        log.set("fetching.asked", all.asked);
+        log.set("fetching.requests", all.requests);
+        log.set("fetching.accepted", all.accepted);
+        log.set("fetching.failing", all.failing);
+        log.warn_all("fetching.failures", all.failures);
+        Ok(())
+    }
+}

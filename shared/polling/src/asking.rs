@@ -1,0 +1,283 @@
+//! One request and how its answer is read, as people write it in JSON. Sends nothing.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::{MemberError, MetricName};
+use outgoing::{Reach, Request, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::placeholder::{NoValue, Template, Values, fill_json, texts_of};
+use crate::reader::{MetricPointer, Pointer, ReadWhole};
+use crate::secrets::SecretTexts;
+
+/// The most headers and the most metrics.
+const MAX_HEADERS: usize = 16;
+const MAX_METRICS: usize = 64;
+
+/// Parts of names behind which a secret stands: such a header or parameter must have a placeholder.
+const OF_SECRETS: [&str; 8] =
+    ["key", "token", "secret", "auth", "cookie", "password", "sign", "credential"];
+
+/// Headers that are the client's own.
+const OF_CLIENT: [&str; 8] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// One request with placeholders, and how its answer is read.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asking {
+    /// The member of a kind without which the request is not made.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub(crate) only_with: Option<String>,
+    #[serde(default, skip_serializing_if = "Method::is_get")]
+    method: Method,
+    url: Template,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, Template>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    basic: Option<Basic>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<Value>,
+    /// The format of a payload that ingest reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<String>,
+    /// Where the payload is in the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<Pointer>,
+    /// An array whose elements are rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) each: Option<Pointer>,
+    /// What a row must have to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) only: Option<Pointer>,
+    /// The time of a row, or the times of all rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time: Option<Pointer>,
+    /// The device of a row: a text, or where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) device: Option<Template>,
+    /// Each row is repeated so often within its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fill: Option<Fill>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) metrics: BTreeMap<MetricName, MetricPointer>,
+}
+
+/// The method of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Method {
+    #[default]
+    Get,
+    Post,
+}
+
+impl Method {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    const fn is_get(&self) -> bool {
+        matches!(self, Self::Get)
+    }
+}
+
+/// The time after which a row is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum Fill {
+    /// A quarter of an hour.
+    #[serde(rename = "15m")]
+    Quarter,
+}
+
+/// A user and a password for Basic authorization (RFC 7617).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Basic {
+    user: Template,
+    password: Template,
+}
+
+impl Asking {
+    /// Reads the request of a source of the kind `json`.
+    pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
+        let asking: Self =
+            serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
+                let why = error.inner().to_string();
+                let path = error.path().to_string();
+                MemberError::of(if path == "." { "source" } else { &path }, why)
+            })?;
+
+        asking.check_reader()?;
+        asking.check_url(reach)?;
+        asking.check_headers()?;
+        if asking.only_with.is_some() {
+            return Err(MemberError::of("if", "is not for this kind"));
+        }
+        if asking.device.as_ref().is_some_and(|device| device.names().next().is_some()) {
+            return Err(MemberError::of("device", "has a placeholder; write a text or a pointer"));
+        }
+        if asking.method.is_get() && asking.body.is_some() {
+            return Err(MemberError::of("body", "needs \"method\": \"POST\""));
+        }
+
+        Ok(asking)
+    }
+
+    /// An answer is a payload of a format, or a table of metrics.
+    fn check_reader(&self) -> Result<(), MemberError> {
+        let wrong = |member: &str, why: &str| Err(MemberError::of(member, why));
+        match (&self.format, self.metrics.len()) {
+            (None, 0) => wrong("metrics", "is missing; write metrics or format"),
+            (Some(_), 1..) => wrong("metrics", "is given beside format; write one of them"),
+            (None, ..=MAX_METRICS) if self.at.is_some() => {
+                wrong("at", "is for format; a table of metrics has each")
+            }
+            (None, ..=MAX_METRICS) => Ok(()),
+            (None, _) => wrong("metrics", "has more than 64 members"),
+            (Some(_), 0) => {
+                let of_metrics = [
+                    ("each", self.each.is_some()),
+                    ("time", self.time.is_some()),
+                    ("fill", self.fill.is_some()),
+                ];
+                let given = of_metrics.into_iter().find(|(_, is_given)| *is_given);
+                given.map_or(Ok(()), |(name, _)| wrong(name, "is for metrics, and format is given"))
+            }
+        }
+    }
+
+    /// Placeholders stand behind the host only: who may edit a value may not say where a secret goes.
+    fn check_url(&self, reach: Reach) -> Result<(), MemberError> {
+        let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
+        let text = self.url.as_str();
+        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
+        let host_end = text[behind..].find(['/', '?', '#']).map_or(text.len(), |end| behind + end);
+        if text[..host_end].contains('{') {
+            return Err(wrong(&"has a placeholder before its path"));
+        }
+
+        let names = self.url.names().map(|name| (name.to_owned(), "x".to_owned())).collect();
+        let filled = self.url.fill_url(&names).map_err(|why| wrong(&why))?;
+        let url = Url::parse(&filled, reach).map_err(|why| wrong(&why))?;
+
+        let query = text.split_once('?').map_or("", |(_, query)| query);
+        let bare = query.split('&').find(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            is_of_secret(name) && !has_placeholder(value)
+        });
+        match bare {
+            Some(pair) if url.uri().query().is_some() => {
+                let name = pair.split('=').next().unwrap_or_default();
+                let why = format!(
+                    "has a secret as the parameter {name}; write {name}={{key}} and give secrets.key"
+                );
+                Err(wrong(&why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_headers(&self) -> Result<(), MemberError> {
+        if self.headers.len() > MAX_HEADERS {
+            return Err(MemberError::of("headers", "has more than 16 members"));
+        }
+
+        for (name, value) in &self.headers {
+            let wrong = |why: &str| Err(MemberError::of(&format!("headers.{name}"), why));
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            if name.is_empty() || !name.bytes().all(is_token) {
+                return wrong("is no name of a header");
+            }
+            if OF_CLIENT.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                return wrong("is a header that cannot be set");
+            }
+            if !value.as_str().bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+                return wrong("has a character that is not printable ASCII");
+            }
+            if is_of_secret(name) && !has_placeholder(value.as_str()) {
+                return wrong(
+                    "is a secret; write a placeholder such as {key} and give secrets.key",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of all placeholders of the request.
+    pub(crate) fn placeholders(&self) -> Vec<String> {
+        let mut templates = vec![self.url.clone()];
+        templates.extend(self.headers.values().cloned());
+        templates.extend(self.body.iter().flat_map(texts_of));
+        templates.extend(
+            self.basic.iter().flat_map(|basic| [basic.user.clone(), basic.password.clone()]),
+        );
+        templates.iter().flat_map(Template::names).map(str::to_owned).collect()
+    }
+
+    /// What a secret is given for: the request without its reader, as a text.
+    pub(crate) fn destination(&self) -> String {
+        let Self { method, url, headers, basic, body, .. } = self;
+        serde_json::json!([method, url, headers, basic, body]).to_string()
+    }
+
+    /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
+    pub(crate) fn request(
+        &self,
+        maker: &'static str,
+        values: &Values,
+        secrets: &SecretTexts,
+        reach: Reach,
+    ) -> Result<Request, String> {
+        let filled = |why: NoValue| why.to_string();
+        let url = self.url.fill_url(values).map_err(filled)?;
+        let url = Url::parse(&url, reach).map_err(|why| format!("url {why}"))?;
+
+        let mut request = match self.method {
+            Method::Get => Request::get(maker, "url", url),
+            Method::Post => Request::post(maker, "url", url, self.body(values).map_err(filled)?),
+        };
+        for (name, value) in &self.headers {
+            request = request.with_headers([(name.clone(), value.fill(values).map_err(filled)?)]);
+        }
+        if let Some(Basic { user, password }) = &self.basic {
+            let user = user.fill(values).map_err(filled)?;
+            let credentials = format!("{user}:{}", password.fill(values).map_err(filled)?);
+            let value = format!("Basic {}", STANDARD.encode(credentials));
+            request = request.with_headers([("authorization", value)]);
+        }
+
+        Ok(request.with_secrets(secrets.texts()))
+    }
+
+    fn body(&self, values: &Values) -> Result<String, NoValue> {
+        match &self.body {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Template::of(text.clone()).fill(values),
+            Some(body) => Ok(fill_json(body, values)?.to_string()),
+        }
+    }
+
+    /// What reads a whole answer at once.
+    pub(crate) fn reads_whole(&self) -> Option<ReadWhole<'_>> {
+        let format = self.format.as_deref()?;
+        Some(ReadWhole { format, at: self.at.as_ref(), only: self.only.as_ref() })
+    }
+}
+
+fn is_of_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    OF_SECRETS.iter().any(|part| name.contains(part))
+}
+
+fn has_placeholder(text: &str) -> bool {
+    Template::of(text.to_owned()).names().next().is_some()
+}

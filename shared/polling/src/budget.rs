@@ -1,0 +1,93 @@
+//! How many requests a source may make in a time, and how many it has made. Reads no clock.
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The requests that may be made in each period of a time. Periods begin with the epoch, so those of a day with a day
+/// of UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The number of requests.
+    pub requests: u32,
+    /// The time.
+    pub per: TimeDelta,
+}
+
+/// The requests of the period that runs, and of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Spent {
+    /// The number of the period.
+    period: i64,
+    requests: u32,
+    day: i64,
+    today: u32,
+}
+
+const DAY: TimeDelta = TimeDelta::days(1);
+
+fn period(at: Timestamp, per: TimeDelta) -> i64 {
+    at.as_millis().div_euclid(per.num_milliseconds().max(1))
+}
+
+impl Spent {
+    /// What is spent at `now`: nothing in a period that is new. A period that lies ahead of the clock goes on: the clock
+    /// was put back.
+    fn at(self, per: TimeDelta, now: Timestamp) -> Self {
+        let mut spent = self;
+        if period(now, per) > self.period {
+            (spent.period, spent.requests) = (period(now, per), 0);
+        }
+        if period(now, DAY) > self.day {
+            (spent.day, spent.today) = (period(now, DAY), 0);
+        }
+        spent
+    }
+
+    /// What is spent with so many requests more; the end of the period if they are too many for it.
+    pub fn with(
+        self,
+        requests: u32,
+        budget: Option<Budget>,
+        now: Timestamp,
+    ) -> Result<Self, Timestamp> {
+        let per = budget.map_or(DAY, |budget| budget.per);
+        let mut spent = self.at(per, now);
+        spent.requests = spent.requests.saturating_add(requests);
+        spent.today = spent.today.saturating_add(requests);
+        match budget {
+            Some(Budget { requests: most, .. }) if spent.requests > most => {
+                let end = (spent.period.saturating_add(1)).saturating_mul(per.num_milliseconds());
+                Err(Timestamp::from_millis(end).unwrap_or(Timestamp::MAX))
+            }
+            _ => Ok(spent),
+        }
+    }
+
+    /// The requests of the day of UTC.
+    pub fn today(self, now: Timestamp) -> u32 {
+        self.at(DAY, now).today
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::given::at;
+
+    #[test]
+    fn a_period_has_no_more_requests_than_its_budget() {
+        let budget = Some(Budget { requests: 15, per: TimeDelta::minutes(5) });
+        let now = at("2026-03-10T12:01:00Z");
+        let spent = Spent::default().with(13, budget, now).expect("13 of 15");
+        assert_eq!(spent.with(3, budget, now), Err(at("2026-03-10T12:05:00Z")));
+        let spent = spent.with(2, budget, now).expect("15 of 15");
+        let later = at("2026-03-10T12:05:00Z");
+        let spent = spent.with(15, budget, later).expect("a new period");
+        assert_eq!(spent.today(later), 30);
+        assert_eq!(spent.today(at("2026-03-11T00:00:00Z")), 0);
+        assert!(spent.with(1, budget, now).is_err(), "the clock was put back");
+        assert!(spent.with(1_000, None, later).is_ok());
+    }
+}

@@ -1,0 +1,150 @@
+//! A maker whose API is asked, as one value. Knows none by name.
+
+use std::fmt;
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::asking::Asking;
+use crate::budget::Budget;
+use crate::outcome::Own;
+use crate::secrets::SecretTexts;
+use crate::time_window::HistoryWindow;
+
+/// A maker whose API is asked.
+pub struct SourceKind {
+    /// The name of the kind, as it is written.
+    pub name: &'static str,
+    /// Who answers, as a text names it.
+    pub title: &'static str,
+    /// Where a person finds the secret, and what it permits.
+    pub hint: &'static str,
+    /// What must be said where its values are shown.
+    pub credit: Option<&'static str>,
+    /// The members of a source of this kind, beside those that every source has.
+    pub members: &'static [SourceMember],
+    /// How often it is asked, unless a person says otherwise.
+    pub every: TimeDelta,
+    /// How often it may be asked.
+    pub least_every: TimeDelta,
+    /// The time that it can be asked for; `None` where it tells only what is now.
+    pub history: Option<HistoryWindow>,
+    /// The room of its devices, unless a person says otherwise; else the source's id.
+    pub(crate) room: Option<&'static str>,
+    /// How many requests it may have.
+    pub(crate) budget: Option<Budget>,
+    /// With fewer requests left in the maker's own count, other programs of the account have them.
+    pub(crate) reserve: Option<u32>,
+    /// Its requests, as people write that of the kind `json`.
+    pub(crate) recipe: &'static str,
+    /// The headers by which a request is signed.
+    pub(crate) sign: Option<fn(&SecretTexts, &Signing) -> Vec<(&'static str, String)>>,
+    /// The list of devices, each of which is asked for by itself.
+    pub directory: Option<Directory>,
+    /// What the maker means by an answer in a way of its own.
+    pub(crate) judge: fn(u16, &Value) -> Option<Own>,
+}
+
+/// A member of a source of one kind.
+pub struct SourceMember {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// How it is written.
+    pub form: SourceMemberForm,
+    /// Whether it may not be left out.
+    pub is_needed: bool,
+}
+
+/// How a member is written.
+pub enum SourceMemberForm {
+    /// A secret.
+    Secret,
+    /// A text that fits, and what is expected.
+    Text(fn(&str) -> bool, &'static str),
+    /// A number between two numbers.
+    Number(f64, f64),
+    /// Yes or no; without it yes.
+    Flag,
+}
+
+/// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
+pub struct Directory {
+    /// How long a list is good.
+    pub every: TimeDelta,
+    /// Reads the list.
+    pub(crate) read: fn(&Value) -> Vec<ListedDevice>,
+}
+
+/// A device of a maker's list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ListedDevice {
+    /// Its id in requests.
+    pub id: String,
+    /// The name that a person gave it.
+    pub name: String,
+    /// Whether its state had no number: it is not asked for again before the next list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_silent: bool,
+}
+
+/// What a signature is made of beside the secrets.
+pub(crate) struct Signing {
+    /// The time, by the maker's clock.
+    pub(crate) now: Timestamp,
+    /// A text that no other request has.
+    pub(crate) nonce: String,
+}
+
+impl SourceMember {
+    /// Whether it is a secret.
+    pub const fn is_secret(&self) -> bool {
+        matches!(self.form, SourceMemberForm::Secret)
+    }
+
+    /// Reads a value; the error says what is expected.
+    pub(crate) fn read(&self, value: &Value) -> Result<String, String> {
+        let text = match value {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            Value::Bool(flag) => flag.to_string(),
+            _ => return Err("must be a text, a number or true or false".to_owned()),
+        };
+        let (is_valid, expected) = match self.form {
+            SourceMemberForm::Secret => return Err("is a secret; write it into secrets".to_owned()),
+            SourceMemberForm::Text(is_valid, expected) => (is_valid(&text), expected.to_owned()),
+            SourceMemberForm::Number(from, to) => {
+                let is_within = |number: f64| (from..=to).contains(&number);
+                (text.parse().is_ok_and(is_within), format!("must be a number from {from} to {to}"))
+            }
+            SourceMemberForm::Flag => {
+                (matches!(text.as_str(), "true" | "false"), "must be true or false".to_owned())
+            }
+        };
+        is_valid.then_some(text).ok_or(expected)
+    }
+}
+
+impl SourceKind {
+    /// The requests of its recipe.
+    pub(crate) fn askings(&self) -> Vec<Asking> {
+        serde_json::from_str(self.recipe).expect("a recipe is a list of requests")
+    }
+}
+
+impl PartialEq for SourceKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for SourceKind {}
+
+impl fmt::Debug for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

@@ -1,0 +1,80 @@
+//! All kinds of sources: a file each. Asks none.
+
+mod json;
+mod octopus;
+mod price;
+mod remo;
+mod switchbot;
+mod weather;
+
+use chrono::TimeDelta;
+use domain::MemberError;
+
+use crate::kind::SourceKind;
+
+/// All kinds, in the order in which people see them.
+pub const SOURCE_KINDS: [&SourceKind; 6] = [
+    &remo::REMO,
+    &switchbot::SWITCHBOT,
+    &weather::WEATHER,
+    &price::PRICE,
+    &octopus::OCTOPUS,
+    &json::JSON,
+];
+
+/// What kinds have in common; each says what is different.
+pub(crate) const PLAIN: SourceKind = SourceKind {
+    name: "",
+    title: "",
+    hint: "",
+    credit: None,
+    members: &[],
+    every: TimeDelta::minutes(5),
+    least_every: TimeDelta::minutes(1),
+    history: None,
+    room: None,
+    budget: None,
+    reserve: None,
+    recipe: "[]",
+    sign: None,
+    directory: None,
+    judge: |_, _| None,
+};
+
+impl SourceKind {
+    /// The kind of a name.
+    pub fn named(name: &str) -> Result<&'static Self, MemberError> {
+        let found = SOURCE_KINDS.into_iter().find(|kind| kind.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = SOURCE_KINDS.iter().map(|kind| kind.name).collect();
+            MemberError::of("kind", format!("is {name:?}; expected one of {}", names.join(", ")))
+        })
+    }
+
+    /// Whether the source itself says what is asked.
+    pub(crate) fn is_json(&self) -> bool {
+        self.name == json::JSON.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_recipe_is_a_list_of_requests_with_values_for_their_placeholders() {
+        for kind in SOURCE_KINDS {
+            let own: Vec<_> = kind.members.iter().map(|member| member.name).collect();
+            for asking in kind.askings() {
+                for name in asking.placeholders() {
+                    let is_time = crate::time_window::TIME_NAMES.contains(&name.as_str());
+                    let is_listed = kind.directory.is_some() && name == "device";
+                    let is_own = own.contains(&name.as_str());
+                    assert!(is_time || is_listed || is_own, "{}: {name}", kind.name);
+                }
+            }
+            assert!(kind.is_json() || !kind.askings().is_empty(), "{}", kind.name);
+            assert!(kind.every >= kind.least_every, "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Any address that answers JSON: the source says what is asked, and how it is read.
+
+use crate::kind::SourceKind;
+use crate::kinds::PLAIN;
+
+pub(super) const JSON: SourceKind = SourceKind {
+    name: "json",
+    title: "The address",
+    hint: "The documentation of the API says which address answers JSON, and which header or parameter has the key.",
+    ..PLAIN
+};

@@ -1,0 +1,40 @@
+//! Nature Remo: its sensors, and the smart meter of a Remo E.
+//!
+//! Source: <https://developer.nature.global/>. 30 requests in 5 minutes are permitted, to all programs of an account
+//! together; the headers `X-Rate-Limit-*` tell how many are left.
+
+use chrono::TimeDelta;
+
+use crate::budget::Budget;
+use crate::kind::{SourceKind, SourceMember, SourceMemberForm};
+use crate::kinds::PLAIN;
+
+pub(super) const REMO: SourceKind = SourceKind {
+    name: "remo",
+    title: "Nature Remo",
+    hint: "home.nature.global makes a token. The token can also switch appliances.",
+    members: &[
+        SourceMember {
+            name: "token",
+            about: "the access token",
+            form: SourceMemberForm::Secret,
+            is_needed: true,
+        },
+        SourceMember {
+            name: "meter",
+            about: "whether there is a smart meter, which is a second request",
+            form: SourceMemberForm::Flag,
+            is_needed: false,
+        },
+    ],
+    every: TimeDelta::minutes(1),
+    // Any 5 minutes touch two periods at most, so they never see more than 30.
+    budget: Some(Budget { requests: 15, per: TimeDelta::minutes(5) }),
+    reserve: Some(6),
+    recipe: r#"[
+        {"url": "https://api.nature.global/1/devices", "headers": {"authorization": "Bearer {token}"}, "format": "remo"},
+        {"url": "https://api.nature.global/1/appliances", "headers": {"authorization": "Bearer {token}"},
+         "format": "remo", "only": "/smart_meter", "if": "meter"}
+    ]"#,
+    ..PLAIN
+};

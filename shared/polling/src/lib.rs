@@ -1,0 +1,34 @@
+//! Sources that are asked: what each maker wants to be asked, how its answers are read, and when it is asked again.
+//! Asks nobody, and reads no clock.
+//!
+//! A [`PolledSource`] is what people write. Each [`Asking`] of it makes a request and reads the answer into
+//! [`Portion`]s, which ingest takes. [`Outcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
+//! and [`schedule`] when the next run is due. A maker is a [`SourceKind`]: one value, whose requests are written as
+//! people write those of the kind `json`.
+
+mod asking;
+mod budget;
+mod kind;
+mod kinds;
+mod outcome;
+mod placeholder;
+mod portion;
+mod reader;
+pub mod schedule;
+mod secrets;
+mod source;
+mod status;
+mod time_window;
+
+pub use asking::Asking;
+pub use budget::{Budget, Spent};
+pub use kind::{Directory, ListedDevice, SourceKind, SourceMember};
+pub use kinds::SOURCE_KINDS;
+pub use outcome::{FailurePause, Outcome};
+pub use placeholder::Values;
+pub use portion::Portion;
+pub use reader::{ReadAnswer, ReadError};
+pub use secrets::SecretTexts;
+pub use source::{PolledSource, RequestContext, SourceRoom};
+pub use status::{Listed, RunReport, SourceState, SourceStatus};
+pub use time_window::{HistoryWindow, TimeWindow};

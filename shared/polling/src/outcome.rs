@@ -1,0 +1,170 @@
+//! What an answer means: it is read, or when and why the source is asked again. Reads no clock.
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+use outgoing::Fetched;
+use serde_json::Value;
+
+use crate::kind::SourceKind;
+
+/// The longest and the shortest pause that a limit makes.
+const LIMITS: [TimeDelta; 2] = [TimeDelta::minutes(1), TimeDelta::hours(24)];
+/// The pause of a limit that names none.
+const UNNAMED: TimeDelta = TimeDelta::hours(1);
+/// A clock that differs by more than this from the server's is wrong.
+const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(1);
+/// Numbers of `RateLimit-Reset` from here on are seconds since 1970, smaller ones seconds from now.
+const UNIX_SECONDS: i64 = 1_000_000_000;
+
+/// What follows from an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It can be read.
+    Read(Value),
+    /// There is nothing yet, and that is right.
+    Nothing,
+    /// The maker takes no further request until then.
+    Limited {
+        /// When it is asked again.
+        until: Timestamp,
+        /// Why, in words that people may see.
+        why: String,
+    },
+    /// It is an error.
+    Failing {
+        /// Why, in words that people may see.
+        why: String,
+        /// When it is asked again.
+        pause: FailurePause,
+    },
+}
+
+/// How long a source is left alone after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePause {
+    /// The maker refuses the secret: an hour, so that no account is locked.
+    Refused,
+    /// A person has to mend something: a quarter of an hour, then an hour.
+    Mend,
+    /// It may well work next time: 1, 2, 4 minutes and so on, an hour at most; the first time is told to nobody.
+    Transient,
+}
+
+impl FailurePause {
+    /// The pause after so many failures in a row, this one among them.
+    pub fn after(self, failures: u32) -> TimeDelta {
+        match (self, failures) {
+            (Self::Refused, _) | (Self::Mend, 2..) => TimeDelta::hours(1),
+            (Self::Mend, _) => TimeDelta::minutes(15),
+            (Self::Transient, 7..) => TimeDelta::hours(1),
+            (Self::Transient, failures) => {
+                TimeDelta::minutes(1 << failures.saturating_sub(1)).min(TimeDelta::hours(1))
+            }
+        }
+    }
+
+    /// Whether the source is failing after so many failures in a row.
+    pub const fn is_told(self, failures: u32) -> bool {
+        !matches!(self, Self::Transient) || failures >= 2
+    }
+}
+
+impl Outcome {
+    /// What an answer of a maker means that came at `now`.
+    pub(crate) fn of(kind: &'static SourceKind, answer: &Fetched, now: Timestamp) -> Self {
+        let title = kind.title;
+        let body = serde_json::from_slice::<Value>(&answer.body);
+        let own = body.as_ref().ok().and_then(|body| (kind.judge)(answer.status, body));
+        match (own, answer.status) {
+            (Some(Own::Limited(why)), _) => Self::limited(answer, format!("{title} {why}"), now),
+            (Some(Own::Failing(why)), _) => {
+                Self::Failing { why: format!("{title} {why}"), pause: FailurePause::Mend }
+            }
+            (Some(Own::Nothing), _) => Self::Nothing,
+            (None, 200..=299) => body.map_or_else(
+                |_| {
+                    let why = format!("{title} answers something that is not JSON");
+                    Self::Failing { why, pause: FailurePause::Mend }
+                },
+                Self::Read,
+            ),
+            (None, 429) => {
+                Self::limited(answer, format!("{title} takes no more requests now"), now)
+            }
+            (None, status) => Self::failing(title, status, answer, now),
+        }
+    }
+
+    fn failing(title: &str, status: u16, answer: &Fetched, now: Timestamp) -> Self {
+        let (why, pause) = match status {
+            401 | 403 => {
+                let clock = answer.date().map(|date| date.since(now).abs());
+                let why = match clock.filter(|differs| *differs > WRONG_CLOCK) {
+                    Some(differs) => format!(
+                        "{title} answers {status}, and its clock differs from the one here by {} s: set the clock",
+                        differs.num_seconds()
+                    ),
+                    None => format!("{title} answers {status}: it does not take the secret"),
+                };
+                (why, FailurePause::Refused)
+            }
+            300..=399 => {
+                let why = format!(
+                    "{title} answers {status}; redirects are not followed, so write the address where it leads to"
+                );
+                (why, FailurePause::Mend)
+            }
+            408 | 425 | 500..=599 => (format!("{title} answers {status}"), FailurePause::Transient),
+            _ => (format!("{title} answers {status}"), FailurePause::Mend),
+        };
+        Self::Failing { why, pause }
+    }
+
+    /// A limit: until the maker says, counted from its own clock, so that a wrong clock here does not matter.
+    fn limited(answer: &Fetched, why: String, now: Timestamp) -> Self {
+        let pause = pause(answer, now).unwrap_or(UNNAMED).clamp(LIMITS[0], LIMITS[1]);
+        Self::Limited { until: now.saturating_add(pause), why }
+    }
+
+    /// When to ask again so that other programs of the same account have room, if few requests are left.
+    pub(crate) fn reserve(answer: &Fetched, least: u32, now: Timestamp) -> Option<Timestamp> {
+        let left = answer
+            .header("x-rate-limit-remaining")
+            .or_else(|| answer.header("ratelimit-remaining"))?
+            .trim()
+            .parse::<u32>()
+            .ok()?;
+        let until = || now.saturating_add(pause(answer, now).unwrap_or(LIMITS[0]).min(LIMITS[1]));
+        (left < least).then(until)
+    }
+}
+
+/// The pause that an answer asks for.
+fn pause(answer: &Fetched, now: Timestamp) -> Option<TimeDelta> {
+    let server = answer.date().unwrap_or(now);
+    let seconds = |name| answer.header(name)?.trim().parse::<i64>().ok();
+    let until = |reset: i64| {
+        let seconds = if reset >= UNIX_SECONDS {
+            // The date has whole seconds, so a second more is never too early.
+            reset.checked_sub(server.as_millis().div_euclid(1_000))?
+        } else {
+            reset
+        };
+        TimeDelta::try_seconds(seconds.max(0))
+    };
+    answer
+        .retry_after(server)
+        .or_else(|| until(seconds("x-rate-limit-reset")?))
+        .or_else(|| until(seconds("ratelimit-reset")?))
+}
+
+/// What a maker means by an answer in a way of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// A limit, in words behind the maker's name.
+    Limited(String),
+    /// An error, in the same way.
+    Failing(String),
+    /// There is nothing yet, and that is right.
+    Nothing,
+}

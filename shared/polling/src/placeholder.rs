@@ -1,0 +1,162 @@
+//! Texts with placeholders, such as `Bearer {token}`. Knows no value.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is put into a URL as it is: the unreserved characters of RFC 3986, 2.3.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The values of placeholders by their names.
+pub type Values = BTreeMap<String, String>;
+
+/// A text with placeholders: `{`, a name of small letters, digits and `_`, and `}`. Other braces stand for themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Template(String);
+
+/// A placeholder for which there is no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{{{0}}} has no value")]
+pub(crate) struct NoValue(pub(crate) String);
+
+impl Template {
+    pub(crate) const fn of(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The names of its placeholders.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        pieces(&self.0).filter_map(|piece| piece.name)
+    }
+
+    /// The text with values in the place of placeholders.
+    pub(crate) fn fill(&self, values: &Values) -> Result<String, NoValue> {
+        self.fill_as(values, str::to_owned)
+    }
+
+    /// The same as a part of a URL: values are percent-encoded.
+    pub(crate) fn fill_url(&self, values: &Values) -> Result<String, NoValue> {
+        self.fill_as(values, |value| utf8_percent_encode(value, UNRESERVED).to_string())
+    }
+
+    /// The same with values in small letters.
+    pub(crate) fn fill_lowercase(&self, values: &Values) -> Result<String, NoValue> {
+        self.fill_as(values, str::to_lowercase)
+    }
+
+    fn fill_as(&self, values: &Values, encode: impl Fn(&str) -> String) -> Result<String, NoValue> {
+        let mut filled = String::with_capacity(self.0.len());
+        for Piece { text, name } in pieces(&self.0) {
+            filled.push_str(text);
+            if let Some(name) = name {
+                let value = values.get(name).ok_or_else(|| NoValue(name.to_owned()))?;
+                filled.push_str(&encode(value));
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// A part of a text, and the name of the placeholder behind it.
+struct Piece<'a> {
+    text: &'a str,
+    name: Option<&'a str>,
+}
+
+fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+
+        let found = rest.match_indices('{').find_map(|(start, _)| {
+            let name = &rest[start + 1..];
+            let name = &name[..name.find('}')?];
+            is_name(name).then_some((start, name))
+        });
+        let piece = match found {
+            Some((start, name)) => Piece { text: &rest[..start], name: Some(name) },
+            None => Piece { text: rest, name: None },
+        };
+        let length = piece.text.len() + piece.name.map_or(0, |name| name.len() + 2);
+        rest = &rest[length..];
+        Some(piece)
+    })
+}
+
+/// Whether a text may be the name of a placeholder.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    !text.is_empty() && text.bytes().all(is_of_name)
+}
+
+/// The texts of a JSON value, in their order.
+pub(crate) fn texts_of(value: &Value) -> Vec<Template> {
+    match value {
+        Value::String(text) => vec![Template(text.clone())],
+        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => members.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A JSON value whose texts have values in the place of placeholders.
+pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue> {
+    Ok(match value {
+        Value::String(text) => Value::String(Template(text.clone()).fill(values)?),
+        Value::Array(elements) => {
+            let filled = elements.iter().map(|element| fill_json(element, values));
+            Value::Array(filled.collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => {
+            let filled =
+                members.iter().map(|(name, member)| Ok((name.clone(), fill_json(member, values)?)));
+            Value::Object(filled.collect::<Result<_, _>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Values {
+        [("token", "a b/ü\"{from}"), ("x_1", "1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    #[test]
+    fn placeholders_are_filled_and_other_braces_stay() {
+        for (text, filled) in [
+            ("", Ok("")),
+            ("Bearer {token}", Ok("Bearer a b/ü\"{from}")),
+            ("{x_1}{x_1}!", Ok("11!")),
+            ("{\"a\": {x_1}}", Ok("{\"a\": 1}")),
+            ("{} {X} {a b} }{ {", Ok("{} {X} {a b} }{ {")),
+            ("{{x_1}", Ok("{1")),
+            ("{nobody}", Err("{nobody} has no value")),
+        ] {
+            let found = Template(text.to_owned()).fill(&values()).map_err(|why| why.to_string());
+            assert_eq!(found, filled.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_in_a_url_is_percent_encoded_and_in_json_it_is_a_text() {
+        let url = Template("https://e.org/{token}?a={x_1}".to_owned());
+        let filled = "https://e.org/a%20b%2F%C3%BC%22%7Bfrom%7D?a=1";
+        assert_eq!(url.fill_url(&values()), Ok(filled.to_owned()));
+        let body = serde_json::json!({"query": ["{token}"], "{token}": 5});
+        let filled = fill_json(&body, &values()).expect("values");
+        assert_eq!(filled, serde_json::json!({"query": ["a b/ü\"{from}"], "{token}": 5}));
+    }
+}

@@ -1,0 +1,482 @@
+//! Reads an answer of JSON: a payload for ingest, or rows of metrics by JSON pointers. Knows no maker and no clock.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::text_id::id_of;
+use domain::{AboutMetric, Decimal, DeviceId, MetricKind, MetricName, Timestamp, Unit, duration};
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::asking::{Asking, Fill};
+use crate::placeholder::Values;
+use crate::portion::{Portion, READINGS};
+
+/// The most rows of an answer.
+const MAX_ROWS: usize = 10_000;
+/// How far ahead of the clock a row may be that is no price: a forecast is no reading.
+const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
+/// The length of a row that is repeated, where the rows beside it are farther away.
+const LONGEST_ROW: TimeDelta = TimeDelta::hours(1);
+/// The most refusals that are told.
+const MAX_REFUSED: usize = 20;
+/// The formats whose values have their own times. Others may be stored at the time of asking.
+const TIMED_FORMATS: [&str; 1] = ["remo"];
+
+/// A place in JSON (RFC 6901).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Pointer(String);
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "" => Ok(Self(text)),
+            place if place.starts_with('/') && place.len() <= 512 => Ok(Self(text)),
+            _ => Err("is no JSON pointer; write one like /data/temperature".to_owned()),
+        }
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.0
+    }
+}
+
+impl Pointer {
+    fn of<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        value.pointer(&self.0).filter(|found| !found.is_null())
+    }
+
+    fn needed<'a>(&self, value: &'a Value) -> Result<&'a Value, ReadError> {
+        self.of(value).ok_or_else(|| ReadError::Nothing(self.0.clone()))
+    }
+}
+
+/// Where the values of a metric are, and what they mean.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(from = "WrittenPointer", into = "WrittenPointer")]
+pub(crate) struct MetricPointer {
+    at: Pointer,
+    times: Option<Decimal>,
+    about: AboutMetric,
+}
+
+/// A pointer as people write it: a text, or an object with what the values mean.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "must be a pointer such as \"/a\" or {\"at\": \"/a\", \"times\": 0.001, \"unit\": \"kWh\", \"kind\": \"counter\"}"
+)]
+enum WrittenPointer {
+    Text(Pointer),
+    #[serde(rename_all = "snake_case")]
+    Object(PointerObject),
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct PointerObject {
+    at: Pointer,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    times: Option<Factor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unit: Option<Unit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<MetricKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hold: Option<Hold>,
+}
+
+/// What values are multiplied by.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(try_from = "Number", into = "Number")]
+struct Factor(Decimal);
+
+impl TryFrom<Number> for Factor {
+    type Error = String;
+
+    fn try_from(number: Number) -> Result<Self, String> {
+        Decimal::parse(&number.to_string()).map(Self).map_err(|why| why.to_string())
+    }
+}
+
+impl From<Factor> for Number {
+    fn from(factor: Factor) -> Self {
+        serde_json::from_str(factor.0.as_str()).expect("a number")
+    }
+}
+
+/// For how long a power holds, in texts such as `30m`.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+struct Hold(TimeDelta);
+
+impl TryFrom<String> for Hold {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        duration::hold::parse(&text).map(Self).ok_or("is no time such as 30m, of a day at most")
+    }
+}
+
+impl From<Hold> for String {
+    fn from(hold: Hold) -> Self {
+        duration::hold::text(hold.0)
+    }
+}
+
+impl From<WrittenPointer> for MetricPointer {
+    fn from(written: WrittenPointer) -> Self {
+        match written {
+            WrittenPointer::Text(at) => Self { at, times: None, about: AboutMetric::default() },
+            WrittenPointer::Object(PointerObject { at, times, unit, kind, hold }) => {
+                let (times, hold) = (times.map(|times| times.0), hold.map(|hold| hold.0));
+                Self {
+                    at,
+                    times,
+                    about: AboutMetric { unit, kind, hold, ..AboutMetric::default() },
+                }
+            }
+        }
+    }
+}
+
+impl From<MetricPointer> for WrittenPointer {
+    fn from(MetricPointer { at, times, about }: MetricPointer) -> Self {
+        if times.is_none() && about == AboutMetric::default() {
+            return Self::Text(at);
+        }
+        let (unit, kind, hold) = (about.unit, about.kind, about.hold.map(Hold));
+        let times = times.map(Factor);
+        Self::Object(PointerObject { at, times, unit, kind, hold })
+    }
+}
+
+/// Why an answer cannot be read. It shows pointers and no text of the answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// A place that must be there is not.
+    #[error("nothing is at {0:?} of the answer")]
+    Nothing(String),
+    /// A place is no array.
+    #[error("{0:?} of the answer is no array")]
+    NoArray(String),
+    /// Arrays of one table differ in length.
+    #[error("{0:?} of the answer has {1} elements and the times have {2}")]
+    Lengths(String, usize, usize),
+    /// No metric has a value in any row.
+    #[error("no metric has a number in the answer; the first is looked for at {0:?}")]
+    NoNumber(String),
+    /// The answer is too long.
+    #[error("the answer has {0} rows; at most {MAX_ROWS} are taken")]
+    TooManyRows(usize),
+}
+
+/// What was read of an answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReadAnswer {
+    /// What ingest takes.
+    pub portions: Vec<Portion>,
+    /// The rows and values that cannot be taken, and why.
+    pub refused: Vec<String>,
+}
+
+/// What reads an answer as a payload.
+pub(crate) struct ReadWhole<'a> {
+    pub(crate) format: &'a str,
+    pub(crate) at: Option<&'a Pointer>,
+    pub(crate) only: Option<&'a Pointer>,
+}
+
+/// A row of an answer.
+struct Row {
+    device: Option<DeviceId>,
+    at: Option<Timestamp>,
+    metrics: BTreeMap<MetricName, Decimal>,
+}
+
+/// What an answer is read for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadContext<'a> {
+    /// The position of the request among those of its source.
+    pub(crate) request: usize,
+    /// The device of rows and payloads that name none.
+    pub(crate) device: &'a DeviceId,
+    /// The values of placeholders of a device.
+    pub(crate) members: &'a Values,
+    pub(crate) now: Timestamp,
+}
+
+impl Asking {
+    /// Reads an answer.
+    pub(crate) fn read_answer(
+        &self,
+        answer: &Value,
+        context: ReadContext<'_>,
+    ) -> Result<ReadAnswer, ReadError> {
+        match self.reads_whole() {
+            Some(whole) => whole.read(answer, context),
+            None => RowReader { asking: self, context, refused: Vec::new() }.read(answer),
+        }
+    }
+}
+
+/// What reads the rows of an answer.
+struct RowReader<'a> {
+    asking: &'a Asking,
+    context: ReadContext<'a>,
+    /// What cannot be taken, and why.
+    refused: Vec<String>,
+}
+
+impl RowReader<'_> {
+    fn read(mut self, answer: &Value) -> Result<ReadAnswer, ReadError> {
+        let Asking { time, each, metrics, fill, .. } = self.asking;
+        let mut rows = match time {
+            Some(time) if each.is_none() && time.of(answer).is_some_and(Value::is_array) => {
+                self.columns(answer, time)?
+            }
+            _ => self.elements(answer)?,
+        };
+        if rows.len() > MAX_ROWS {
+            return Err(ReadError::TooManyRows(rows.len()));
+        }
+
+        let has_number = rows.iter().any(|row| !row.metrics.is_empty());
+        if !has_number && !rows.is_empty() && self.refused.is_empty() {
+            let first = metrics.values().next().map_or("", |pointer| &pointer.at.0);
+            return Err(ReadError::NoNumber(first.to_owned()));
+        }
+
+        if *fill == Some(Fill::Quarter) {
+            rows = repeated(rows);
+        }
+        let latest = self.context.now.saturating_add(MAX_AHEAD);
+        rows.retain(|row| {
+            let is_price = row.metrics.keys().all(MetricName::is_price);
+            !row.metrics.is_empty() && (is_price || row.at.is_none_or(|at| at <= latest))
+        });
+        Ok(ReadAnswer { portions: self.portions(rows), refused: self.refused })
+    }
+
+    /// The rows of an array, or the answer as the only row.
+    fn elements(&mut self, answer: &Value) -> Result<Vec<Row>, ReadError> {
+        let Asking { each, only, time, .. } = self.asking;
+        let rows = match each {
+            Some(each) => {
+                let found = each.needed(answer)?;
+                found.as_array().ok_or_else(|| ReadError::NoArray(each.0.clone()))?.as_slice()
+            }
+            None => std::slice::from_ref(answer),
+        };
+
+        let mut read = Vec::new();
+        for (position, row) in rows.iter().enumerate() {
+            if only.as_ref().is_some_and(|only| only.of(row).is_none()) {
+                continue;
+            }
+            let time = time.as_ref().map(|time| time.needed(row)).transpose()?;
+            read.extend(self.row(position, row, time, &|pointer| pointer.of(row)));
+        }
+        Ok(read)
+    }
+
+    /// The rows of a table whose columns are arrays.
+    fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<Row>, ReadError> {
+        let times = time.of(answer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for MetricPointer { at, .. } in self.asking.metrics.values() {
+            let Some(column) = at.of(answer) else { continue };
+            let column = column.as_array().ok_or_else(|| ReadError::NoArray(at.0.clone()))?;
+            if column.len() != times.len() {
+                return Err(ReadError::Lengths(at.0.clone(), column.len(), times.len()));
+            }
+        }
+
+        let mut read = Vec::new();
+        for (position, time) in times.iter().enumerate() {
+            let value = |pointer: &Pointer| {
+                pointer.of(answer)?.get(position).filter(|found| !found.is_null())
+            };
+            read.extend(self.row(position, answer, Some(time), &value));
+        }
+        Ok(read)
+    }
+
+    /// One row, whose values `value` finds; `None` if its time or its device cannot be read.
+    fn row<'v>(
+        &mut self,
+        position: usize,
+        row: &Value,
+        time: Option<&Value>,
+        value: &dyn Fn(&Pointer) -> Option<&'v Value>,
+    ) -> Option<Row> {
+        let at = time.map(time_of).transpose();
+        let place = self.asking.time.as_ref().map_or("", |time| &time.0);
+        let at = at.map_err(|why| self.refuse(position, place, &why)).ok()?;
+        let device =
+            self.device_of(row).map_err(|why| self.refuse(position, "device", &why)).ok()?;
+
+        let mut metrics = BTreeMap::new();
+        for (name, MetricPointer { at, times, .. }) in &self.asking.metrics {
+            match value(at).map(|value| number(value, times.as_ref())) {
+                Some(Ok(number)) => drop(metrics.insert(name.clone(), number)),
+                Some(Err(why)) => self.refuse(position, &at.0, &why),
+                None => {}
+            }
+        }
+        Some(Row { device, at, metrics })
+    }
+
+    fn refuse(&mut self, position: usize, place: &str, why: &str) {
+        if self.refused.len() < MAX_REFUSED {
+            self.refused.push(format!("row {position}: {place:?} {why}"));
+        }
+    }
+
+    /// The device that a row names; `None` where the source is the device.
+    fn device_of(&self, row: &Value) -> Result<Option<DeviceId>, String> {
+        let Some(device) = &self.asking.device else { return Ok(None) };
+        let name = if device.as_str().starts_with('/') {
+            match row.pointer(device.as_str()) {
+                Some(Value::String(name)) => name.clone(),
+                Some(Value::Number(number)) => number.to_string(),
+                _ => return Err("is not at its place".to_owned()),
+            }
+        } else {
+            device.fill_lowercase(self.context.members).map_err(|why| why.to_string())?
+        };
+        id_of(&name).map(|(id, _)| Some(id)).map_err(|why| why.to_string())
+    }
+
+    /// Rows with times by their days, so that an unchanged day is known; rows without times together.
+    fn portions(&self, rows: Vec<Row>) -> Vec<Portion> {
+        let ReadContext { request, device, .. } = self.context;
+        let mut by_key: BTreeMap<String, (bool, Vec<String>)> = BTreeMap::new();
+        for row in rows {
+            let day = row.at.map(|at| at.to_string()[..10].to_owned());
+            let key = day.as_ref().map_or(request.to_string(), |day| format!("{request}/{day}"));
+            let (is_timed, texts) = by_key.entry(key).or_default();
+            *is_timed = day.is_some();
+            texts.push(row.text(device));
+        }
+
+        let described = self.asking.metrics.iter().map(|(name, pointer)| (name, &pointer.about));
+        let described = described.filter(|(_, about)| **about != AboutMetric::default());
+        let about: BTreeMap<_, _> =
+            described.map(|(name, about)| (name.clone(), about.clone())).collect();
+        let portions = by_key.into_iter().map(|(key, (is_timed, rows))| Portion {
+            key,
+            format: READINGS.to_owned(),
+            device: None,
+            names: BTreeMap::new(),
+            about: about.clone(),
+            rows,
+            is_timed,
+        });
+        portions.collect()
+    }
+}
+
+impl ReadWhole<'_> {
+    fn read(
+        &self,
+        answer: &Value,
+        ReadContext { request, device, .. }: ReadContext<'_>,
+    ) -> Result<ReadAnswer, ReadError> {
+        let mut part = match self.at {
+            Some(at) => at.needed(answer)?.clone(),
+            None => answer.clone(),
+        };
+        if let Some(only) = self.only {
+            let rows = part.as_array_mut();
+            let place = || ReadError::NoArray(self.at.map_or("", |at| &at.0).to_owned());
+            let rows = rows.ok_or_else(place)?;
+            rows.retain(|row| only.of(row).is_some());
+            if rows.is_empty() {
+                return Ok(ReadAnswer::default());
+            }
+        }
+
+        let portion = Portion {
+            key: request.to_string(),
+            format: self.format.to_owned(),
+            device: Some(device.clone()),
+            names: BTreeMap::new(),
+            about: BTreeMap::new(),
+            rows: vec![part.to_string()],
+            is_timed: TIMED_FORMATS.contains(&self.format),
+        };
+        Ok(ReadAnswer { portions: vec![portion], refused: Vec::new() })
+    }
+}
+
+impl Row {
+    /// The row as `POST /readings` takes it.
+    fn text(&self, source: &DeviceId) -> String {
+        #[derive(Serialize)]
+        struct Reading<'a> {
+            device_id: &'a DeviceId,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            timestamp: Option<Timestamp>,
+            #[serde(flatten)]
+            metrics: &'a BTreeMap<MetricName, Decimal>,
+        }
+        let device_id = self.device.as_ref().unwrap_or(source);
+        let reading = Reading { device_id, timestamp: self.at, metrics: &self.metrics };
+        serde_json::to_string(&reading).expect("texts and numbers")
+    }
+}
+
+/// Each row once for each quarter of an hour until the next one. A gap stays a gap: a row is not longer than the time
+/// to either of its neighbours.
+fn repeated(rows: Vec<Row>) -> Vec<Row> {
+    const QUARTER: TimeDelta = TimeDelta::minutes(15);
+    let times: Vec<_> = rows.iter().map(|row| row.at).collect();
+    let between = |from: usize, to: usize| {
+        let (from, to) = ((*times.get(from)?)?, (*times.get(to)?)?);
+        Some(to.since(from)).filter(|length| *length >= QUARTER)
+    };
+
+    let mut all = Vec::new();
+    for (position, row) in rows.into_iter().enumerate() {
+        let before = position.checked_sub(1).and_then(|before| between(before, position));
+        let lengths = [before, between(position, position + 1)];
+        let length = lengths.into_iter().flatten().min().unwrap_or(QUARTER).min(LONGEST_ROW);
+        let repeats = length.num_minutes() / QUARTER.num_minutes();
+        for quarter in 0..repeats {
+            let shift = QUARTER * i32::try_from(quarter).unwrap_or_default();
+            all.push(Row {
+                device: row.device.clone(),
+                at: row.at.map(|at| at.saturating_add(shift)),
+                metrics: row.metrics.clone(),
+            });
+        }
+    }
+    all
+}
+
+fn time_of(value: &Value) -> Result<Timestamp, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err("is no timestamp".to_owned()),
+    };
+    Timestamp::parse_absolute(&text).map_err(|why| why.to_string())
+}
+
+fn number(value: &Value, times: Option<&Decimal>) -> Result<Decimal, String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err("is not a number".to_owned()),
+    };
+    let number = Decimal::parse(&text).map_err(|_| "is not a number".to_owned())?;
+    match times {
+        Some(factor) => number.checked_mul(factor).map_err(|why| why.to_string()),
+        None => Ok(number),
+    }
+}

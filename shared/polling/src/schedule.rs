@@ -1,0 +1,67 @@
+//! When a source is due: its slots, which are spread over time, and the claim of a run. Reads no clock.
+
+use chrono::TimeDelta;
+use domain::{PolledSourceId, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+/// How far ahead a slot may be that is claimed now; it is asked when its time has come.
+pub const CLAIM_AHEAD: TimeDelta = TimeDelta::seconds(20);
+/// How long a claim holds: it is over before the next minute.
+pub const LEASE: TimeDelta = TimeDelta::seconds(45);
+/// The longest claim that is believed: a longer one is of a clock that was wrong.
+const LONGEST_LEASE: TimeDelta = TimeDelta::minutes(5);
+
+/// The first slot after `after` of a source that is asked each `every`. Slots of sources differ, so that not all ask
+/// at the full hour.
+pub fn next_slot(id: &PolledSourceId, every: TimeDelta, after: Timestamp) -> Timestamp {
+    let every = every.num_milliseconds().max(1_000);
+    let digest = Sha256::digest(id.as_str());
+    let spread = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    let shift = i64::from(spread) % every / 1_000 * 1_000;
+
+    let since = after.as_millis() - shift;
+    let next =
+        since.div_euclid(every).saturating_add(1).saturating_mul(every).saturating_add(shift);
+    Timestamp::from_millis(next).unwrap_or(Timestamp::MAX)
+}
+
+/// Whether a source is due at `now`, and nobody has claimed it.
+pub fn is_due(next: Timestamp, lease: Option<Timestamp>, now: Timestamp) -> bool {
+    let is_claimed =
+        lease.is_some_and(|until| until > now && until <= now.saturating_add(LONGEST_LEASE));
+    next <= now.saturating_add(CLAIM_AHEAD) && !is_claimed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::given::at;
+
+    #[test]
+    fn slots_follow_one_another_and_differ_by_source() {
+        let now = at("2026-03-10T12:00:00Z");
+        let id = |text: &str| text.parse::<PolledSourceId>().expect("an id");
+        for every in [TimeDelta::minutes(1), TimeDelta::minutes(7), TimeDelta::hours(3)] {
+            let first = next_slot(&id("remo"), every, now);
+            assert!(first > now && first <= now.saturating_add(every));
+            assert_eq!(next_slot(&id("remo"), every, first), first.saturating_add(every));
+        }
+        let hour = TimeDelta::hours(1);
+        assert_ne!(next_slot(&id("remo"), hour, now), next_slot(&id("flat"), hour, now));
+        assert_eq!(next_slot(&id("remo"), hour, Timestamp::MAX), Timestamp::MAX);
+    }
+
+    #[test]
+    fn a_source_is_due_unless_somebody_asks_it() {
+        let now = at("2026-03-10T12:00:00Z");
+        for (next, lease, expected) in [
+            ("2026-03-10T12:00:20Z", None, true),
+            ("2026-03-10T12:00:21Z", None, false),
+            ("2026-03-10T11:00:00Z", Some("2026-03-10T12:00:01Z"), false),
+            ("2026-03-10T11:00:00Z", Some("2026-03-10T12:00:00Z"), true),
+            ("2026-03-10T11:00:00Z", Some("2026-03-10T12:05:01Z"), true),
+        ] {
+            assert_eq!(is_due(at(next), lease.map(at), now), expected, "{next} {lease:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The secrets of a source, by their names: tokens and keys. Shows none of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use domain::MemberError;
+use serde_json::Value;
+
+use crate::placeholder::{Values, is_name};
+
+/// The most characters of a secret.
+const MAX_LENGTH: usize = 1_024;
+
+/// The secrets of a source, by their names. `Debug` shows the names alone.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct SecretTexts(BTreeMap<String, String>);
+
+impl SecretTexts {
+    /// Reads the member `secrets` of a source: names and texts. A list of names, as answers have it, says nothing.
+    pub fn read(value: Option<Value>) -> Result<Option<Self>, MemberError> {
+        let members = match value {
+            None | Some(Value::Null | Value::Array(_)) => return Ok(None),
+            Some(Value::Object(members)) => members,
+            Some(_) => {
+                let why = "must be an object such as {\"token\": \"...\"}";
+                return Err(MemberError::of("secrets", why));
+            }
+        };
+
+        let mut texts = BTreeMap::new();
+        for (name, value) in members {
+            let wrong = |why: &str| MemberError::of(&format!("secrets.{name}"), why);
+            if !is_name(&name) {
+                return Err(wrong("is no name; write small letters, digits and _"));
+            }
+            let Value::String(text) = value else { return Err(wrong("must be a text")) };
+            if text.is_empty() || text.len() > MAX_LENGTH {
+                return Err(wrong("must have 1 to 1024 characters"));
+            }
+            // It may stand in a header.
+            if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+                return Err(wrong("has a character that is not printable ASCII"));
+            }
+            texts.insert(name, text);
+        }
+
+        Ok((!texts.is_empty()).then_some(Self(texts)))
+    }
+
+    /// The secrets that are stored.
+    pub const fn of(texts: BTreeMap<String, String>) -> Self {
+        Self(texts)
+    }
+
+    /// The texts by their names, to be stored where nobody but the asker reads them.
+    pub const fn to_stored(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// A secret.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Their texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// Whether a text repeats one of them.
+    pub fn are_in(&self, text: &str) -> bool {
+        self.texts().any(|secret| text.contains(secret))
+    }
+
+    /// The secrets as values of placeholders.
+    pub(crate) fn values(&self) -> Values {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for SecretTexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_read_or_refused_without_their_texts() {
+        let read = |value: Value| {
+            let read = SecretTexts::read(Some(value));
+            read.map(|texts| format!("{texts:?}")).map_err(|why| why.to_string())
+        };
+        let long = "x".repeat(1_025);
+        for (value, expected) in [
+            (json!({"token": "geheim", "key": "k"}), r#"Some({"key", "token"})"#),
+            (json!(["token"]), "None"),
+            (json!({}), "None"),
+            (json!(null), "None"),
+            (json!("geheim"), r#"secrets: must be an object such as {"token": "..."}"#),
+            (
+                json!({"Token": "geheim"}),
+                "secrets.Token: is no name; write small letters, digits and _",
+            ),
+            (json!({"token": 5}), "secrets.token: must be a text"),
+            (json!({"token": ""}), "secrets.token: must have 1 to 1024 characters"),
+            (json!({"token": long}), "secrets.token: must have 1 to 1024 characters"),
+            (
+                json!({"token": "geheim\n"}),
+                "secrets.token: has a character that is not printable ASCII",
+            ),
+        ] {
+            let found = read(value).unwrap_or_else(|why| why);
+            assert_eq!(found, expected);
+        }
+    }
+}

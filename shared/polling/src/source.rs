@@ -1,0 +1,374 @@
+//! A source as people write it: the members of `PUT /sources/{id}`. Asks nothing; its secrets are in a type of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+use domain::{DeviceId, Label, MemberError, PolledSourceId, RoomId, Timestamp, duration};
+use outgoing::{Fetched, Reach, Request};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::asking::Asking;
+use crate::budget::Budget;
+use crate::kind::{ListedDevice, Signing, SourceKind};
+use crate::outcome::Outcome;
+use crate::placeholder::Values;
+use crate::reader::{ReadAnswer, ReadContext, ReadError};
+use crate::secrets::SecretTexts;
+use crate::status::Listed;
+use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
+
+/// The members that every source may have.
+const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
+/// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
+const OF_ANSWERS: [&str; 5] = ["id", "state", "host", "devices", "credit"];
+/// The most devices of a source.
+const MAX_DEVICES: usize = 64;
+/// The longest time between two runs.
+const MAX_EVERY: TimeDelta = TimeDelta::days(7);
+/// The requests a day of a kind that asks for each of its devices, unless a person says otherwise.
+const CALLS: u32 = 9_000;
+/// What a source of the kind `json` with a history is asked for again.
+const HISTORY: HistoryWindow = HistoryWindow { back: TimeDelta::days(1), ahead: TimeDelta::zero() };
+
+/// A source that is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolledSource {
+    /// The maker.
+    pub kind: &'static SourceKind,
+    /// The members of its kind, without secrets.
+    members: Values,
+    /// The request of the kind `json`.
+    asking: Option<Asking>,
+    every: Option<TimeDelta>,
+    /// Whether it is asked.
+    pub is_on: bool,
+    /// From when on a source with a history is asked for the past.
+    pub since: Option<Timestamp>,
+    room: Option<RoomId>,
+    /// The rooms of devices; `None` for a device that is left out.
+    pub rooms: BTreeMap<DeviceId, Option<SourceRoom>>,
+}
+
+/// The room of a device of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceRoom {
+    /// The id of the room.
+    pub room: RoomId,
+    /// The name of the room, where it has none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Label>,
+}
+
+/// What a request is made with.
+#[derive(Debug)]
+pub struct RequestContext<'a> {
+    /// The secrets of its source.
+    pub secrets: &'a SecretTexts,
+    /// The time that it asks for.
+    pub window: TimeWindow,
+    /// The time by the maker's clock.
+    pub maker_now: Timestamp,
+    /// A text that no other request has.
+    pub nonce: String,
+    /// How far it may go.
+    pub reach: Reach,
+}
+
+impl PolledSource {
+    /// Reads a source as people write it, without its secrets.
+    pub fn read(mut members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
+        members.retain(|name, value| !value.is_null() && !OF_ANSWERS.contains(&name.as_str()));
+        let mut common: Map<String, Value> = Map::new();
+        for name in COMMON {
+            common.extend(members.remove(name).map(|value| (name.to_owned(), value)));
+        }
+
+        let kind = text(&common, "kind")?.ok_or_else(|| MemberError::of("kind", "is missing"))?;
+        let kind = SourceKind::named(kind)?;
+        let (asking, members) = if kind.is_json() {
+            (Some(Asking::read(members, reach)?), Values::new())
+        } else {
+            (None, members_of(kind, members)?)
+        };
+        let source = Self {
+            kind,
+            members,
+            asking,
+            every: every(&common, kind)?,
+            is_on: flag(&common, "on")?,
+            since: since(&common)?,
+            room: parsed(&common, "room")?,
+            rooms: rooms(&common)?,
+        };
+
+        if source.since.is_some() && source.history().is_none() {
+            let why = "is for a source that can be asked for the past: {from} stands in its url";
+            return Err(MemberError::of("since", why));
+        }
+        Ok(source)
+    }
+
+    /// Reads a source that is stored. Where it leads to is checked when it is asked.
+    pub fn from_stored(settings: &Map<String, Value>) -> Result<Self, MemberError> {
+        Self::read(settings.clone(), Reach::Local)
+    }
+
+    /// The source as [`read`](Self::read) reads it.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut all = match json!(self.asking) {
+            Value::Object(members) => members,
+            _ => self.members.iter().map(|(name, value)| (name.clone(), json!(value))).collect(),
+        };
+        let every = self.every.map(|every| duration::text(every, "dhms"));
+        let common = json!({
+            "kind": self.kind.name, "room": self.room, "every": every, "since": self.since,
+            "on": self.is_on, "rooms": self.rooms,
+        });
+        all.extend(common.as_object().cloned().unwrap_or_default());
+        all.retain(|_, value| !value.is_null());
+        all
+    }
+
+    /// The names of the secrets that it needs.
+    pub fn needed_secrets(&self) -> BTreeSet<String> {
+        let of_kind = self.kind.members.iter().filter(|member| member.is_secret());
+        let of_kind = of_kind.map(|member| member.name.to_owned());
+        let placeholders = self.asking.iter().flat_map(Asking::placeholders);
+        let of_request = placeholders.filter(|name| !TIME_NAMES.contains(&name.as_str()));
+        of_kind.chain(of_request).collect()
+    }
+
+    /// Refuses secrets of which one is missing or of no use.
+    pub fn check_secrets(&self, secrets: &SecretTexts) -> Result<(), MemberError> {
+        let needed = self.needed_secrets();
+        let wrong = |name: &str, why: &str| MemberError::of(&format!("secrets.{name}"), why);
+        if let Some(missing) = needed.iter().find(|name| secrets.get(name).is_none()) {
+            return Err(wrong(missing, "is missing"));
+        }
+        match secrets.names().find(|name| !needed.contains(*name)) {
+            Some(unknown) => Err(wrong(unknown, "is in no placeholder of the request")),
+            None => Ok(()),
+        }
+    }
+
+    /// What its secrets are given for. Where it differs, they have to be given again: else whoever edits a source could
+    /// send them to an address of their own.
+    pub fn destination(&self) -> String {
+        self.asking.as_ref().map_or_else(|| self.kind.name.to_owned(), Asking::destination)
+    }
+
+    /// A digest of what is asked and how it is read. Where it differs, nothing is known of what was answered.
+    pub fn question(&self) -> String {
+        let asked = json!([self.kind.name, self.askings(), self.members, self.since]);
+        Sha256::digest(asked.to_string())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The requests of a run, in their order. Of a kind with a directory the second one is made for each device.
+    pub fn askings(&self) -> Vec<Asking> {
+        if let Some(asking) = &self.asking {
+            return vec![asking.clone()];
+        }
+        let is_made = |asking: &Asking| {
+            let flag = asking.only_with.as_ref().and_then(|name| self.members.get(name));
+            flag.is_none_or(|flag| flag != "false")
+        };
+        self.kind.askings().into_iter().filter(is_made).collect()
+    }
+
+    /// The time that it can be asked for, if it has a history.
+    pub fn history(&self) -> Option<HistoryWindow> {
+        let of_request = self
+            .asking
+            .as_ref()
+            .filter(|asking| asking.placeholders().iter().any(|name| name.starts_with("from")));
+        self.kind.history.or_else(|| of_request.map(|_| HISTORY))
+    }
+
+    /// How often it is asked, with so many devices of its directory.
+    pub fn every(&self, devices: usize) -> TimeDelta {
+        if let Some(every) = self.every {
+            return every;
+        }
+        if self.kind.directory.is_none() {
+            return self.kind.every;
+        }
+
+        // So many requests for lists a day, and the others spread evenly.
+        let (lists, devices) = (24, i64::try_from(devices).unwrap_or(i64::MAX));
+        let fits = |minutes: &i64| {
+            let runs = (1_440 + minutes - 1) / minutes;
+            runs.saturating_mul(devices).saturating_add(lists) <= i64::from(self.calls())
+        };
+        let minutes = (1..1_440).find(fits).unwrap_or(1_440);
+        TimeDelta::minutes(minutes).max(self.kind.every)
+    }
+
+    fn calls(&self) -> u32 {
+        self.members.get("calls").and_then(|calls| calls.parse().ok()).unwrap_or(CALLS)
+    }
+
+    /// How many requests it may have.
+    pub fn budget(&self) -> Option<Budget> {
+        let of_calls = Budget { requests: self.calls(), per: TimeDelta::days(1) };
+        self.kind.budget.or_else(|| self.kind.directory.is_some().then_some(of_calls))
+    }
+
+    /// The room of a device that has none of its own here.
+    pub fn room(&self, id: &PolledSourceId) -> Option<RoomId> {
+        let by_default = || self.kind.room.unwrap_or(id.as_str()).parse().ok();
+        self.room.clone().or_else(by_default)
+    }
+
+    /// A request, of a listed device or of none.
+    pub fn request(
+        &self,
+        asking: &Asking,
+        device: Option<&ListedDevice>,
+        context: &RequestContext<'_>,
+    ) -> Result<Request, String> {
+        let mut values = context.secrets.values();
+        values.extend(self.members.clone());
+        values.extend(context.window.values());
+        values.extend(device.map(|device| ("device".to_owned(), device.id.clone())));
+
+        let request = asking.request(self.kind.title, &values, context.secrets, context.reach)?;
+        let signing = Signing { now: context.maker_now, nonce: context.nonce.clone() };
+        let signed = self.kind.sign.map(|sign| sign(context.secrets, &signing));
+        Ok(request.with_headers(signed.unwrap_or_default()))
+    }
+
+    /// The devices of an answer to the first request, of a kind with a directory.
+    pub fn listed(&self, answer: &Value, now: Timestamp) -> Option<Listed> {
+        let directory = self.kind.directory.as_ref()?;
+        Some(Listed { at: now, devices: (directory.read)(answer), last: None })
+    }
+
+    /// What an answer means that came at `now`.
+    pub fn outcome(&self, answer: &Fetched, now: Timestamp) -> Outcome {
+        Outcome::of(self.kind, answer, now)
+    }
+
+    /// Until when other programs of the account shall have the few requests that the maker still permits.
+    pub fn reserved_until(&self, answer: &Fetched, now: Timestamp) -> Option<Timestamp> {
+        Outcome::reserve(answer, self.kind.reserve?, now)
+    }
+
+    /// Reads the answer to the request at a position, of a listed device or of none.
+    pub fn read_answer(
+        &self,
+        id: &PolledSourceId,
+        position: usize,
+        device: Option<&ListedDevice>,
+        answer: &Value,
+        now: Timestamp,
+    ) -> Result<ReadAnswer, ReadError> {
+        let own = id.as_str().parse::<DeviceId>().expect("an id of a source is one of a device");
+        let askings = self.askings();
+        let Some(asking) = askings.get(position) else { return Ok(ReadAnswer::default()) };
+        let context = ReadContext { request: position, device: &own, members: &self.members, now };
+
+        let mut read = asking.read_answer(answer, context)?;
+        if let Some(ListedDevice { id, name, .. }) = device {
+            for portion in &mut read.portions {
+                portion.key = format!("{}/{id}", portion.key);
+                portion.names.extend(id.parse().ok().map(|id| (id, name.clone())));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The members of a kind that are no secrets.
+fn members_of(kind: &SourceKind, mut members: Map<String, Value>) -> Result<Values, MemberError> {
+    let mut values = Values::new();
+    for member in kind.members {
+        match members.remove(member.name) {
+            Some(value) => {
+                let value = member.read(&value).map_err(|why| MemberError::of(member.name, why))?;
+                values.insert(member.name.to_owned(), value);
+            }
+            None if member.is_needed && !member.is_secret() => {
+                let why = format!("is missing: {}", member.about);
+                return Err(MemberError::of(member.name, why));
+            }
+            None => {}
+        }
+    }
+
+    match members.keys().next() {
+        Some(unknown) => {
+            let own = kind.members.iter().filter(|member| !member.is_secret());
+            let known: Vec<_> = COMMON.into_iter().chain(own.map(|member| member.name)).collect();
+            let why =
+                format!("is not known for the kind {}; known are {}", kind.name, known.join(", "));
+            Err(MemberError::of(unknown, why))
+        }
+        None => Ok(values),
+    }
+}
+
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, MemberError> {
+    let value = members.get(name).map(|value| value.as_str().ok_or("must be a text"));
+    value.transpose().map_err(|why| MemberError::of(name, why))
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    members: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<T>, MemberError> {
+    let parsed = text(members, name)?.map(str::parse).transpose();
+    parsed.map_err(|why| MemberError::of(name, why))
+}
+
+fn flag(members: &Map<String, Value>, name: &str) -> Result<bool, MemberError> {
+    match members.get(name) {
+        None | Some(Value::Bool(true)) => Ok(true),
+        Some(Value::Bool(false)) => Ok(false),
+        Some(_) => Err(MemberError::of(name, "must be true or false")),
+    }
+}
+
+fn every(
+    members: &Map<String, Value>,
+    kind: &SourceKind,
+) -> Result<Option<TimeDelta>, MemberError> {
+    let Some(text) = text(members, "every")? else { return Ok(None) };
+    let every = duration::parse(text, "smhd");
+    let every = every.filter(|every| (kind.least_every..=MAX_EVERY).contains(every));
+    let least = duration::text(kind.least_every, "hms");
+    let why =
+        || format!("must be a time such as 5m, from {least} to 7d for the kind {}", kind.name);
+    every.map(Some).ok_or_else(|| MemberError::of("every", why()))
+}
+
+fn since(members: &Map<String, Value>) -> Result<Option<Timestamp>, MemberError> {
+    let Some(text) = text(members, "since")? else { return Ok(None) };
+    let midnight = || Timestamp::parse_absolute(&format!("{text}T00:00:00Z"));
+    let since = Timestamp::parse_absolute(text).or_else(|why| midnight().map_err(|_| why));
+    since.map(Some).map_err(|why| MemberError::of("since", why))
+}
+
+fn rooms(
+    members: &Map<String, Value>,
+) -> Result<BTreeMap<DeviceId, Option<SourceRoom>>, MemberError> {
+    let Some(rooms) = members.get("rooms") else { return Ok(BTreeMap::new()) };
+    let Value::Object(rooms) = rooms else {
+        let why = "must be an object such as {\"a1\": {\"room\": \"living\"}, \"b2\": null}";
+        return Err(MemberError::of("rooms", why));
+    };
+    if rooms.len() > MAX_DEVICES {
+        let why = format!("has {} devices; at most {MAX_DEVICES} are taken", rooms.len());
+        return Err(MemberError::of("rooms", why));
+    }
+
+    let read = rooms.iter().map(|(id, room)| {
+        let wrong = |why: String| MemberError::of(&format!("rooms.{id}"), why);
+        let device = id.parse().map_err(|why| wrong(format!("{why}")))?;
+        let room = serde_json::from_value(room.clone()).map_err(|why| wrong(why.to_string()))?;
+        Ok((device, room))
+    });
+    read.collect()
+}

@@ -1,0 +1,99 @@
+//! The sources that are asked, with what is secret of them. Asks none.
+
+use domain::{PolledSourceId, Timestamp};
+use polling::{SourceStatus, Spent};
+
+use super::expected;
+use crate::db::{Db, ItemQuery, Keys, delete, is, put, remove, set, set_as, still, update, upsert};
+use crate::item::attribute::{CLAIM, LEASE, NEXT, RUN, SETTINGS, SPENT, STATUS, VERSION};
+use crate::item::{Attribute, Attributes as _, JsonText, OrDefault, with_key};
+use crate::keys::{self, Key, SOURCES};
+use crate::{
+    Listing, Patterns, SourceSecrets, StoreError, StoreResult, StoredSource, UpdateOutcome,
+};
+
+impl<D: Db> Patterns<'_, D> {
+    /// All sources, perhaps without what was saved a moment ago: a claim finds out.
+    pub async fn sources(self) -> StoreResult<Listing<StoredSource>> {
+        let keys = Keys::From(keys::behind(None));
+        self.list_of(ItemQuery { keys, consistent: false, ..ItemQuery::of(SOURCES) }).await
+    }
+
+    /// All sources as they are this moment.
+    pub async fn current_sources(self) -> StoreResult<Listing<StoredSource>> {
+        self.list(SOURCES).await
+    }
+
+    /// Saves a source in the place of the version before it, with its secrets if some are given.
+    pub async fn save_source(
+        self,
+        source: &StoredSource,
+        secrets: Option<&SourceSecrets>,
+    ) -> StoreResult<bool> {
+        let saved =
+            upsert(&Key::Source(source.id.clone())).when([expected(source.expected())]).with([
+                set(VERSION, Attribute::number(source.version)),
+                set_as::<JsonText, _>(SETTINGS, &source.settings),
+                set(NEXT, Attribute::text(&source.next)),
+                remove(LEASE),
+                remove(CLAIM),
+            ]);
+        let Some(secrets) = secrets else { return self.is_written(saved).await };
+        let key = Key::SourceSecrets(source.id.clone());
+        let secrets = put(with_key(&key, secrets.attributes()));
+        Ok(self.transact(vec![saved, secrets]).await?.is_ok())
+    }
+
+    /// Deletes a source and its secrets.
+    pub async fn delete_source(self, id: &PolledSourceId) -> StoreResult<()> {
+        let keys = [Key::Source(id.clone()), Key::SourceSecrets(id.clone())];
+        let deleted = self.transact(keys.iter().map(delete).collect()).await?;
+        deleted.map_err(|_| StoreError::Contended(format!("the source {id}")))
+    }
+
+    /// The secrets of a source.
+    pub async fn source_secrets(self, id: &PolledSourceId) -> StoreResult<Option<SourceSecrets>> {
+        self.find(&Key::SourceSecrets(id.clone())).await
+    }
+
+    /// Begins a run, unless the source has changed since the read. A test has no lease and leaves that of a run.
+    pub async fn begin_source_run(
+        self,
+        known: &StoredSource,
+        spent: Spent,
+        lease: Option<Timestamp>,
+    ) -> StoreResult<Option<StoredSource>> {
+        let run = Attribute::number(known.run + 1);
+        let known_run = (known.run > 0).then(|| Attribute::number(known.run));
+        let mut begun = update(&Key::Source(known.id.clone()))
+            .when([is(VERSION, Attribute::number(known.version)), still(RUN, known_run)])
+            .with([set(RUN, run.clone()), set_as::<OrDefault<JsonText>, _>(SPENT, &spent)]);
+        if let Some(lease) = lease {
+            begun = begun.with([set(LEASE, Attribute::text(&lease)), set(CLAIM, run)]);
+        }
+
+        Ok(match self.update_and_read(begun).await? {
+            UpdateOutcome::Updated(begun) => Some(begun),
+            UpdateOutcome::ConditionFailed(_) => None,
+        })
+    }
+
+    /// Ends a run, if it still has the claim.
+    pub async fn end_source_run(
+        self,
+        claimed: &StoredSource,
+        next: Timestamp,
+        status: &SourceStatus,
+    ) -> StoreResult<bool> {
+        let Some(claim) = claimed.claim else { return Ok(false) };
+        let ended = update(&Key::Source(claimed.id.clone()))
+            .when([is(CLAIM, Attribute::number(claim))])
+            .with([
+                set(NEXT, Attribute::text(&next)),
+                set_as::<OrDefault<JsonText>, _>(STATUS, status),
+                remove(LEASE),
+                remove(CLAIM),
+            ]);
+        self.is_written(ended).await
+    }
+}
