@@ -38,7 +38,6 @@ pub(crate) struct Delivered {
     pub(crate) accepted_before: usize,
     pub(crate) rejected: Vec<Value>,
     pub(crate) ignored: Vec<String>,
-    pub(crate) left_out: Vec<DeviceId>,
     pub(crate) devices: BTreeSet<DeviceId>,
     pub(crate) readings: Vec<Value>,
 }
@@ -75,7 +74,6 @@ impl Delivered {
         self.accepted_before += other.accepted_before;
         self.rejected.extend(other.rejected);
         self.ignored.extend(other.ignored);
-        self.left_out.extend(other.left_out);
         self.devices.extend(other.devices);
         self.readings.extend(other.readings);
     }

@@ -77,7 +77,9 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let devices = report.listed.as_ref().or(status.listed.as_ref());
         let every = source.every(devices.map_or(0, |listed| listed.devices.len()));
         let ended = self.clock.now();
-        let next = status.note(report, &claimed.id, every, ended);
+        // Behind the slot that was served, though the clock was put back meanwhile.
+        let slot = schedule::next_slot(&claimed.id, every, ended.max(claimed.next));
+        let next = status.note(report, slot, every, ended);
         self.tell_failing(session, &claimed, &source, &mut status).await;
         if status.error.is_some() && status.state(ended) != polling::SourceState::Ok {
             run.failing.push(claimed.id.to_string());

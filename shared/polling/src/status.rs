@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use domain::{DeviceId, PolledSourceId, Timestamp};
+use domain::{DeviceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::kind::ListedDevice;
 use crate::outcome::FailurePause;
-use crate::schedule::next_slot;
 
 /// The most digests of portions that are kept.
 const MAX_SEEN: usize = 128;
@@ -144,16 +143,16 @@ impl SourceStatus {
         }
     }
 
-    /// Notes what became of a run, which ended at `now`. Returns when the source is due again.
+    /// Notes what became of a run, which ended at `now`; `slot` is the next one of the source, which is asked each `every`.
+    /// Returns when the source is due again.
     pub fn note(
         &mut self,
         report: RunReport,
-        id: &PolledSourceId,
+        slot: Timestamp,
         every: TimeDelta,
         now: Timestamp,
     ) -> Timestamp {
         self.note_answers(&report, now);
-        let slot = next_slot(id, every, now);
 
         if let Some((until, why)) = report.limited {
             self.limited_until = Some(until);

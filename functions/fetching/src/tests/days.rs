@@ -1,0 +1,265 @@
+//! Days in fast motion: each maker's limit, its clock, and values that come late.
+
+use super::*;
+
+/// Nature Remo with a meter: its own count of requests, also of another program of the account.
+#[tokio::test(start_paused = true)]
+async fn remo_never_gets_more_than_30_requests_in_5_minutes() {
+    let world = World::new();
+    let window = TimeDelta::minutes(5);
+    let others: Arc<Mutex<Vec<Timestamp>>> = Arc::default();
+    let (counted, start) = (Arc::clone(&others), at(START));
+    let mut own: Vec<Timestamp> = Vec::new();
+    world.play("api.nature.global", move |asked| {
+        own.push(asked.at);
+        // The maker's windows are fixed.
+        let begins = start.saturating_add(window * i32::try_from(asked.at.since(start).num_minutes() / 5).expect("few"));
+        let in_window = |all: &[Timestamp]| all.iter().filter(|at| **at >= begins).count();
+        let used = in_window(&own) + in_window(&counted.lock().expect("no panic"));
+        let reset = begins.saturating_add(window).as_millis() / 1_000;
+        let status = if used > 30 { 429 } else { 200 };
+        let minute = asked.at.since(start).num_minutes() / 10;
+        let created = start.saturating_add(TimeDelta::minutes(minute * 10)).to_string();
+        let body = if asked.path == "/1/devices" {
+            json!([{"id": "a1", "name": "Living", "newest_events": {"te": {"val": minute, "created_at": created}}}])
+        } else {
+            json!([{"id": "i1"}, {"id": "b2", "smart_meter": {"echonetlite_properties": [{"epc": 231, "val": "500", "updated_at": created}]}}])
+        };
+        let left = 30_usize.saturating_sub(used).to_string();
+        let headers = vec![
+            ("date", http_date(asked.at)),
+            ("x-rate-limit-remaining", left),
+            ("x-rate-limit-reset", reset.to_string()),
+        ];
+        Fetched { status, headers, body: body.to_string().into_bytes() }
+    });
+    world.save("remo", json!({"kind": "remo"}), &[("token", SECRET)]).await;
+
+    for minute in 0..1_440 {
+        // Another program takes 15 of a window, at its beginning.
+        if minute % 5 == 0 && minute % 60 < 30 {
+            let now = world.clock.now();
+            others.lock().expect("no panic").extend([now; 15]);
+        }
+        world.minutes(1).await;
+        if minute % 7 == 0 {
+            world.try_source("remo", json!({"kind": "remo"}), None).await;
+        }
+    }
+
+    let times: Vec<_> = world.asked().iter().map(|(_, at, _)| *at).collect();
+    assert!(most_within(&times, window) <= 30, "{}", most_within(&times, window));
+    let mut all = times.clone();
+    all.extend(others.lock().expect("no panic").iter());
+    all.sort_unstable();
+    assert!(times.len() > 2_000, "{}", times.len());
+    assert_eq!(world.state("remo").await, SourceState::Ok);
+    // An answer is delivered when it has changed: each ten minutes, of both requests.
+    let delivered = world
+        .events()
+        .iter()
+        .filter(|event| event.contains("\"dry\":false,\"") && event.contains("\"format\":\"remo\""))
+        .count();
+    assert!((2 * 140..=2 * 150).contains(&delivered), "{delivered}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn switchbot_never_gets_more_requests_than_its_calls_in_a_day() {
+    for (devices, calls) in [(6, None), (13, None), (40, None), (13, Some(2_000))] {
+        let world = World::new();
+        let list: Vec<_> = (0..devices)
+            .map(|n| json!({"deviceId": format!("C0FFEE{n:06}"), "deviceName": format!("D{n}"), "enableCloudService": true}))
+            .collect();
+        world.play("api.switch-bot.com", move |asked| {
+            assert!(asked.headers.contains_key("sign") && asked.headers["authorization"] == SECRET);
+            let body = match asked.path.strip_prefix("/v1.1/devices/") {
+                None => json!({"statusCode": 100, "body": {"deviceList": list}}),
+                Some(rest) => {
+                    let id = rest.trim_end_matches("/status");
+                    let kind = if id.ends_with("000000") { "Hub Mini" } else { "MeterPlus" };
+                    json!({"statusCode": 100, "body": {"deviceId": id, "deviceType": kind, "temperature": 21.4}})
+                }
+            };
+            answer(asked.at, 200, &body)
+        });
+        let settings = json!({"kind": "switchbot", "calls": calls});
+        let secrets = [("token", SECRET), ("secret", "geheim-key")];
+        world.save("bot", settings.clone(), &secrets).await;
+        for hour in 0..26 {
+            world.minutes(60).await;
+            // Two tests an hour: 50 in a day, and three edits.
+            for _ in 0..2 {
+                world.try_source("bot", settings.clone(), None).await;
+            }
+            if hour % 8 == 0 {
+                world.save("bot", settings.clone(), &secrets).await;
+            }
+        }
+
+        let times: Vec<_> = world.asked().iter().map(|(_, at, _)| *at).collect();
+        let most = most_within(&times, TimeDelta::hours(24));
+        assert!(most <= calls.unwrap_or(9_000), "{devices} devices: {most}");
+        assert!(most * 10 > calls.unwrap_or(6_000) * 5, "{devices} devices: {most}");
+        let states = times.len();
+        assert!(states > 0 && world.state("bot").await == SourceState::Ok, "{devices}");
+        let hub = world.asked().iter().filter(|(.., path)| path.contains("000000/status")).count();
+        assert!(hub <= 26 + 60, "a hub has no number: {hub}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daily_limit_inside_a_good_answer_is_a_limit() {
+    let world = World::new();
+    world.play("api.switch-bot.com", |asked| {
+        let body =
+            json!({"statusCode": 190, "body": {}, "message": "Requests reached the daily limit"});
+        answer(asked.at, 200, &body)
+    });
+    let secrets = [("token", SECRET), ("secret", "geheim-key")];
+    world.save("bot", json!({"kind": "switchbot"}), &secrets).await;
+    world.minutes(2).await;
+    let stored = world.stored("bot").await;
+    let error = stored.status.error.unwrap_or_default();
+    assert!(
+        error.starts_with(
+            "SwitchBot has answered as often today as it does in a day; asked again at"
+        ),
+        "{error}"
+    );
+    assert_eq!(world.state("bot").await, SourceState::Limited);
+}
+
+/// Half hours that come a day late, some of them up to nine days late, over both changes of the clock.
+#[tokio::test(start_paused = true)]
+async fn octopus_half_hours_are_each_there_once_however_late_they_come() {
+    for begin in ["2026-03-20T00:00:00Z", "2026-10-16T00:00:00Z"] {
+        let world = World::new();
+        world.clock.set(at(begin));
+        let first = at(begin).saturating_add(-TimeDelta::days(30));
+        let half = TimeDelta::minutes(30);
+        // The half hour n is there a day after its end, each eleventh some days later.
+        let comes = move |n: i64| {
+            let late = if n % 11 == 0 { TimeDelta::days(n % 8 + 1) } else { TimeDelta::zero() };
+            first
+                .saturating_add(half * i32::try_from(n + 1).expect("few"))
+                .saturating_add(TimeDelta::days(1) + late)
+        };
+        world.play("api.octopus.energy", move |asked| {
+            let query: BTreeMap<_, _> = asked.path.split_once('?').expect("a query").1
+                .split('&').filter_map(|pair| pair.split_once('=')).collect();
+            let time = |name: &str| at(&query[name].replace("%3A", ":"));
+            let rows: Vec<_> = (0..48 * 60)
+                .filter(|n| comes(*n) <= asked.at)
+                .filter_map(|n| {
+                    let start = first.saturating_add(half * i32::try_from(n).expect("few"));
+                    (start >= time("period_from") && start < time("period_to")).then(|| {
+                        json!({"consumption": f64::from(u16::try_from(n % 500).expect("few")) / 1000.0,
+                            "interval_start": start.to_string().replace("Z", "+00:00")})
+                    })
+                })
+                .collect();
+            assert!(rows.len() <= 1_500);
+            answer(asked.at, 200, &json!({"count": rows.len(), "next": null, "results": rows}))
+        });
+        let settings = json!({
+            "kind": "octopus", "mpan": "1000000000000", "serial": "11L1111111",
+            "since": first.to_string(),
+        });
+        world.save("flat", settings, &[("key", SECRET)]).await;
+        for _ in 0..20 * 48 {
+            world.clock.advance(Duration::from_secs(1_800));
+            world.minute().await;
+        }
+
+        let now = world.clock.now();
+        let whole = now.saturating_add(-TimeDelta::hours(4));
+        let values = world.values();
+        for n in 0..48 * 60 {
+            let start = first.saturating_add(half * i32::try_from(n).expect("few"));
+            let key = ("flat".to_owned(), start.to_string(), "current_w".to_owned());
+            let expected = (comes(n) <= whole).then(|| (n % 500 * 2).to_string());
+            if comes(n) <= whole || comes(n) > now {
+                assert_eq!(values.get(&key), expected.as_ref(), "{begin} {n}");
+            }
+        }
+        assert!(values.keys().all(|(device, _, metric)| device == "flat" && metric == "current_w"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn prices_are_there_for_each_quarter_two_days_ahead_and_gaps_stay() {
+    let world = World::new();
+    world.play("api.energy-charts.info", |asked| {
+        let midnight = at("2026-03-10T00:00:00Z").as_millis() / 1_000;
+        // Hours of today and tomorrow; one hour is null, and one is not there.
+        let hours: Vec<i64> = (0..48).filter(|hour| *hour != 20).collect();
+        let times: Vec<_> = hours.iter().map(|hour| midnight + hour * 3_600).collect();
+        let prices: Vec<_> = hours
+            .iter()
+            .map(|hour| {
+                if *hour == 30 { Value::Null } else { json!(-4.2 + hour.to_string().len() as f64) }
+            })
+            .collect();
+        answer(asked.at, 200, &json!({"unix_seconds": times, "price": prices, "unit": "EUR / MWh"}))
+    });
+    world.save("price", json!({"kind": "price", "zone": "DE-LU"}), &[]).await;
+    world.minutes(90).await;
+    let values = world.values();
+    assert_eq!(values.len(), 46 * 4, "{values:?}");
+    let price = |time: &str| {
+        let key = ("price-de-lu".to_owned(), time.to_owned(), "price".to_owned());
+        values.get(&key).cloned()
+    };
+    assert_eq!(price("2026-03-10T09:45:00.000Z").as_deref(), Some("-0.0032"));
+    assert_eq!(price("2026-03-11T23:45:00.000Z").as_deref(), Some("-0.0022"));
+    assert_eq!(price("2026-03-10T20:00:00.000Z"), None, "a gap stays one");
+    assert_eq!(price("2026-03-11T06:15:00.000Z"), None, "null is no price");
+    assert!((2..=3).contains(&world.asked().len()), "each hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn weather_ahead_of_now_is_no_reading_and_what_was_missed_is_asked_for() {
+    let world = World::new();
+    world.play("api.open-meteo.com", |asked| {
+        let query: BTreeMap<_, _> = asked
+            .path
+            .split_once('?')
+            .expect("a query")
+            .1
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .collect();
+        let time = |name: &str| {
+            let text = query[name].replace("%3A", ":");
+            at(&format!("{text}:00Z")).as_millis() / 1_000
+        };
+        let quarter = 900;
+        let from = time("start_minutely_15").div_euclid(quarter) * quarter;
+        let times: Vec<_> = (from..=time("end_minutely_15") + 3_600).step_by(900).collect();
+        let temperatures: Vec<_> = times.iter().map(|time| time % 10_000 / 100).collect();
+        let mut body = json!({"time": times, "temperature_2m": temperatures});
+        for name in [
+            "relative_humidity_2m",
+            "dew_point_2m",
+            "pressure_msl",
+            "wind_speed_10m",
+            "precipitation",
+            "shortwave_radiation",
+        ] {
+            body[name] = vec![Value::Null; times.len()].into();
+        }
+        answer(asked.at, 200, &json!({"minutely_15": body}))
+    });
+    world
+        .save("weather", json!({"kind": "weather", "latitude": 52.5, "longitude": "13.4"}), &[])
+        .await;
+    world.minutes(120).await;
+    // The machine slept for two days.
+    world.clock.advance(Duration::from_secs(48 * 3_600));
+    world.minutes(120).await;
+    let now = world.clock.now();
+    let times: BTreeSet<_> = world.values().into_keys().map(|(_, time, _)| at(&time)).collect();
+    assert!(times.iter().all(|time| *time <= now));
+    let quarters = (now.since(at(START)).num_minutes() - 120) / 15;
+    assert!(times.len() as i64 >= quarters, "{} of {quarters}", times.len());
+}

@@ -1,0 +1,99 @@
+//! A person tries a source before it is saved.
+
+use super::*;
+
+fn pump() -> Value {
+    json!({
+        "kind": "json", "url": "https://api.example.org/v1/pump", "headers": {"x-api-key": "{key}"},
+        "device": "pump", "metrics": {"temperature": "/data/temp"},
+    })
+}
+
+fn playing() -> World {
+    let world = World::new();
+    let body = json!({"data": {"temp": 21.4, "text": "12.5", "name": SECRET, "a/b": [1]}, "secret": SECRET});
+    world.play("api.example.org", move |asked| answer(asked.at, 200, &body));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_shows_devices_values_and_numbers_and_stores_nothing() {
+    let world = playing();
+    let reply = world.try_source("pump", pump(), Some(&[("key", SECRET)])).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!(reply["error"], Value::Null);
+    assert_eq!(reply["devices"], json!(["pump"]));
+    assert_eq!(reply["readings"][0]["temperature"], 21.4);
+    assert_eq!(
+        reply["numbers"],
+        json!({"/data/temp": 21.4, "/data/text": "12.5", "/data/a~1b/0": 1})
+    );
+    assert_eq!(reply["requests"][0]["host"], "api.example.org");
+    assert!(!reply.to_string().contains(SECRET));
+    assert!(world.values().is_empty() && world.find("pump").await.is_none());
+}
+
+/// Whoever edits a source cannot send its secret to an address of their own.
+#[tokio::test(start_paused = true)]
+async fn a_stored_secret_goes_to_the_request_that_it_was_given_for_and_to_no_other() {
+    let world = playing();
+    world.save("pump", pump(), &[("key", SECRET)]).await;
+    let reply = world.try_source("pump", pump(), None).await;
+    assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], Value::Null);
+
+    for (member, value) in [
+        ("url", json!("https://evil.example.org/v1/pump")),
+        ("url", json!("https://api.example.org/other?a={key}")),
+        ("headers", json!({"x-other": "{key}"})),
+        ("method", json!("POST")),
+        ("basic", json!({"user": "{key}", "password": ""})),
+    ] {
+        let mut changed = pump();
+        changed[member] = value;
+        let asked = world.asked().len();
+        let reply = world.try_source("pump", changed, None).await;
+        let reply = serde_json::to_value(&reply).expect("JSON");
+        assert_eq!(reply["error"], "secrets.key: is missing", "{member}");
+        assert_eq!(world.asked().len(), asked, "{member}");
+    }
+
+    // How an answer is read may change.
+    let mut changed = pump();
+    changed["metrics"] = json!({"humidity": "/data/temp"});
+    let reply = world.try_source("pump", changed, None).await;
+    assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_counts_among_the_requests_of_its_source() {
+    let world = World::new();
+    world.play("api.nature.global", |asked| answer(asked.at, 200, &json!([])));
+    world.save("remo", json!({"kind": "remo"}), &[("token", SECRET)]).await;
+    for _ in 0..20 {
+        world.try_source("remo", json!({"kind": "remo"}), None).await;
+    }
+    assert_eq!(world.asked().len(), 14, "7 tests of 2 requests fit into 15");
+    let reply = world.try_source("remo", json!({"kind": "remo"}), None).await;
+    let why = serde_json::to_value(&reply).expect("JSON")["error"].to_string();
+    assert!(
+        why.contains(
+            "Nature Remo was asked as often as it may be; try again after 2026-03-10T12:05"
+        ),
+        "{why}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_that_fails_says_why_in_words() {
+    let world = playing();
+    let secrets: &[(&str, &str)] = &[("key", SECRET)];
+    world.play("api.example.org", |asked| answer(asked.at, 403, &json!({"message": SECRET})));
+    let reply = world.try_source("pump", pump(), Some(secrets)).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!(reply["error"], "The address answers 403: it does not take the secret");
+    let mut wrong = pump();
+    wrong["metrics"] = json!({});
+    let reply = world.try_source("pump", wrong, Some(secrets)).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!(reply["error"], "metrics: is missing; write metrics or format");
+}
