@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Event {
             topic: Option<IgnoredAny>,
         }
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        // Without a context no HTTP event can be read, so that most events are read once.
+        // HTTP first: most events are that, and are read once. Without a context this fails.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
             match serde_json::from_str(text.get())? {
                 Probe { context: Some(_), .. } => Err(error),

@@ -132,6 +132,7 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
             _ if call.endpoint.function == Function::Ingest => {
                 Box::pin(self.post_readings(call)).await
             }
+            // The query function's endpoints that clients of InfluxDB ask before they write.
             _ => first_questions::answer(&call, self.clock.now()),
         }
     }

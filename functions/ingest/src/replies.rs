@@ -99,7 +99,7 @@ pub(crate) enum ReadingOutcome {
     Stored,
     /// Only an earlier attempt of the same request has stored it.
     StoredBefore,
-    /// It is perhaps not stored.
+    /// The reading is perhaps not stored.
     NotStored,
 }
 

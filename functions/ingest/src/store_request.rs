@@ -13,14 +13,14 @@ use crate::replies::StoreReport;
 /// The readings of a request that are still to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRequest<'a> {
-    /// Readings with a timestamp, and lines without one.
+    /// Readings with a timestamp, and all points of line protocol.
     pub(crate) timed: PlacedReadings,
     /// Readings at the time of their arrival.
     pub(crate) arrivals: PlacedReadings,
     pub(crate) options: StoreOptions,
     /// Tells two arrivals of a device in one millisecond apart; a repeated event has the same one.
     pub(crate) arrival_id: &'a str,
-    /// Whose new devices are counted.
+    /// The sender whose new devices are counted.
     pub(crate) counted_sender: Option<&'a CountedSender>,
     /// What became of the readings that are no longer here.
     pub(crate) report: StoreReport,
@@ -44,7 +44,7 @@ impl StoreRequest<'_> {
         self.timed.readings.iter().chain(&self.arrivals.readings)
     }
 
-    /// The same, to be changed.
+    /// All readings, to be changed.
     pub(crate) fn readings_mut(&mut self) -> impl Iterator<Item = &mut Reading> {
         self.timed.readings.iter_mut().chain(&mut self.arrivals.readings)
     }

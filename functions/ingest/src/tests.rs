@@ -252,6 +252,16 @@ async fn without_the_registry_nothing_is_stored_and_all_is_named() {
 }
 
 #[tokio::test]
+async fn what_the_table_refuses_for_good_is_not_asked_for_again_at_once() {
+    let bench = Bench::new();
+    bench.store.fail_with([StoreError::Refused("no permission".into())]);
+    let (status, answer) = bench.post(ONE).await;
+    assert_eq!((status, &answer["not_stored"]), (500, &json!([0])));
+    let advice = "send those of not_stored again once the server's error is mended.";
+    assert!(answer["detail"].as_str().expect("text").contains(advice), "{answer}");
+}
+
+#[tokio::test]
 async fn a_failed_registration_is_left_to_the_stream() {
     let bench = Bench::new();
     bench.ingest.load().await;

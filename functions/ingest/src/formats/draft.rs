@@ -92,12 +92,12 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The whole entry is at fault.
+    /// The refusal of a whole entry.
     pub(crate) fn whole(fault: impl Into<Fault>) -> Self {
         Self { field: None, fault: fault.into() }
     }
 
-    /// A member is at fault.
+    /// The refusal of one member.
     pub(crate) fn of(field: &str, fault: impl Into<Fault>) -> Self {
         Self { field: Some(excerpt(field)), fault: fault.into() }
     }

@@ -44,8 +44,8 @@ pub(crate) struct AddressHints {
 /// How the readings of a request are written.
 #[derive(Debug, Clone, Copy, Default, Hash)]
 pub(crate) struct StoreOptions {
-    /// Whether a reading with a timestamp sets its metrics and leaves the stored ones of the same device and
-    /// timestamp.
+    /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp, and does not
+    /// replace it.
     pub(crate) merge: bool,
     /// Whether rooms stay as they are sent: they are history that the registry does not know.
     pub(crate) keeps_rooms: bool,

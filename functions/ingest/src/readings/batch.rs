@@ -25,7 +25,7 @@ pub(crate) struct EntryReading {
 /// What the entries of a request became.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
-    /// Readings with a timestamp, at most one of each device and timestamp.
+    /// Readings with a timestamp and all points of line protocol, at most one of each device and timestamp.
     pub(crate) timed: PlacedReadings,
     /// Readings without a timestamp, dated at their arrival, at most one of each device.
     pub(crate) arrivals: PlacedReadings,

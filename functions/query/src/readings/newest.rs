@@ -157,7 +157,7 @@ struct ReadValues {
     as_of: Timestamp,
 }
 
-/// Readings of a range behind a reading, from the newest on.
+/// Readings of a range after a reading, from the newest on.
 fn newest_first(range: TimeRange, after: Option<&Reading>, limit: usize) -> RangeQuery {
     let after = after.map(ReadingKey::of);
     RangeQuery { range, order: Order::Descending, after, limit, consistent: false }
