@@ -52,7 +52,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// Reduces what each reading says of its device and room to what is new to the registry and to the request.
 /// `introduced` are the devices that the sender introduces.
 ///
-/// Nothing is attached to a device of which only the place is remembered: what the registry has of it is not known.
+/// Nothing is attached where only the place of a device is remembered: what else the registry has is not known.
 pub(crate) fn attach_about(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,

@@ -193,7 +193,7 @@ pub struct DeviceRollups {
 }
 
 impl DeviceRollups {
-    /// Drops the values, of which rows are made by now, so that hundreds of devices have no second copy. Keeps the stays.
+    /// Drops the values and keeps the stays: rows are made by now, and hundreds of devices need no second copy.
     pub(crate) fn drop_values(&mut self) {
         self.of_readings = Vec::new();
         let mut stays: Vec<RollupPiece> = Vec::new();
