@@ -77,7 +77,7 @@ fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading
     let device = sender.device(draft.device)?;
     let Content { timestamp, room, metrics, about } = draft.content?;
     if let Some(at) = timestamp {
-        times.check(at)?;
+        times.check(at, &metrics)?;
     }
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
     let reading = reading.map_err(Refusal::whole)?.with_about(about);
@@ -186,6 +186,16 @@ mod tests {
         for case in cases(include_str!("refused.txt")) {
             let why = refused(case.given);
             assert!(why.contains(case.answer()), "{case}: {why}");
+        }
+    }
+
+    #[test]
+    fn prices_alone_may_be_three_days_ahead() {
+        for timestamp in ["2026-01-14T04:00:00Z", "2026-01-14T16:00:00Z"] {
+            let json = format!(
+                r#"{{"device_id": "d", "timestamp": "{timestamp}", "price": -0.02, "price_net": 0}}"#
+            );
+            assert_eq!(try_read(&json, None).expect("prices").at, at(timestamp));
         }
     }
 
