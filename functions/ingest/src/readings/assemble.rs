@@ -30,10 +30,11 @@ pub(crate) fn assemble(
     settings: &Settings,
     zone: Zone,
 ) -> Result<Assembled, Problem> {
-    let Submission { sender, format, body, arrived, hints: address, .. } = submission;
+    let Submission { sender, format, body, arrived, hints: address, fetched, .. } = submission;
     let Drafts { mut entries, wrong_clocks, ignored } = match format {
         Format::Payload(reader) => {
-            drafts(reader.read(body, *arrived)?, address, sender, *arrived, zone)?
+            let payloads = reader.read(body, submission.max_payload, *arrived)?;
+            drafts(payloads, address, sender, *arrived, zone)?
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
@@ -46,7 +47,11 @@ pub(crate) fn assemble(
 
     let times = Times::new(*arrived, settings);
     let ignored = ignored.into_iter().collect();
-    Ok(Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) })
+    let mut assembled = Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) };
+    if let Some(message) = fetched {
+        message.complete(&mut assembled);
+    }
+    Ok(assembled)
 }
 
 /// Makes readings of entries, in their order.
