@@ -51,6 +51,9 @@ impl<C: Clock> Pipeline<C> {
         if request.is_empty() {
             return request.report.finished(log);
         }
+        if request.is_dry {
+            return request.report_dry(log);
+        }
 
         // Under this hash the memory has what an earlier attempt of the same request stored.
         let retry = self.retries.request(&request.timed.readings, request.options);
@@ -71,6 +74,7 @@ impl<C: Clock> Pipeline<C> {
         let registry = &self.registry;
         registry.register_new(&stored, &prepared.found, session, log).await;
         registry.remember(&stored, &prepared.found);
+        request.report.stored = stored;
         request.report.finished(log)
     }
 

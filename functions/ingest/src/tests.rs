@@ -1,6 +1,7 @@
 //! The function on a table in memory that fails on demand.
 
 mod corpus;
+mod fetched;
 mod lines;
 mod meters;
 mod payloads;
@@ -108,6 +109,7 @@ impl Bench {
                 (answer.status_code, serde_json::from_str(&body).expect("JSON"))
             }
             Reply::Iot(receipt) => (0, json!(receipt)),
+            Reply::Fetched(receipt) => (0, json!(receipt)),
         })
     }
 

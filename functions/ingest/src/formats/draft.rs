@@ -66,6 +66,8 @@ pub(crate) enum Fault {
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
     #[error("is beyond the {0} readings that an MQTT message stores; send it in another one")]
     TooManyOfMessage(usize),
+    #[error("is beyond the {0} devices that one event of a source may have")]
+    TooManyFetchedDevices(usize),
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
     #[error("has {0}, and so has another component of the same number")]

@@ -101,6 +101,13 @@ impl Receipt {
     }
 }
 
+impl From<StoreReport> for Receipt {
+    fn from(report: StoreReport) -> Self {
+        let StoreReport { accepted, accepted_before, rejected, ignored, .. } = report;
+        Self::new(accepted, accepted_before.len(), rejected, ignored)
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands on a reference")]
 const fn is_zero(count: &usize) -> bool {
     *count == 0
