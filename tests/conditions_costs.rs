@@ -129,7 +129,7 @@ impl Year {
         invocation.write_units()
     }
 
-    /// What the index alone costs, without a budget.
+    /// What the index alone costs, without a bound.
     async fn by_index(&self, windows: &[(&str, String)], max_ranges: usize) -> f64 {
         let store = self.table.store();
         let named: Vec<(MetricName, Interval)> = windows

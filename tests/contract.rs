@@ -28,7 +28,7 @@ use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
     FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
-    MarkLateChanges, MarkRunning, MergeReadings, NoteChannels, NoteRechecks, NoteSeen,
+    MarkLateChanges, MergeReadings, NoteChannels, NoteRechecks, NoteRunning, NoteSeen,
     PageRegistry, PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages,
     QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
     ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges,
@@ -62,7 +62,7 @@ table::store! {
     trait AlertPorts: PutTestMessages + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
         + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
         + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
-        + NoteRechecks + ReadRechecks + FinishRechecks + ReadRunning + MarkRunning
+        + NoteRechecks + ReadRechecks + FinishRechecks + ReadRunning + NoteRunning
 }
 
 /// A table in memory.

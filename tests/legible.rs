@@ -18,7 +18,7 @@ const LIMITS: Figures = Figures {
     closures_called_it: 177,
     long_functions: 17,
     bodies_in_one_piece: 212,
-    heavy_sentences: 121,
+    heavy_sentences: 120,
     shared_type_names: 129,
 };
 

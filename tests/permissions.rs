@@ -17,15 +17,15 @@ use table::{
     ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry,
     FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry,
-    ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings,
-    NewJudgement, NoteChannels, NoteRechecks, NoteSeen, PageRegistry, Permission,
+    ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings, NewJudgement,
+    NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
     ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
     RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomVisit,
-    RunningMark, SearchDevices, SearchQuery, SendWaitingMessages, SetConditionsReady, StayQuery,
+    RunningNote, SearchDevices, SearchQuery, SendWaitingMessages, SetConditionsReady, StayQuery,
     Target, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
@@ -394,7 +394,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     check!(FinishRechecks:
         store.move_recheck(&recheck, &d, invocation),
         store.remove_recheck(&recheck, invocation));
-    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    check!(MarkRunning: store.put_running_mark(&mark, Expected::Absent, invocation));
-    check!(ReadRunning: store.running_mark(invocation));
+    let mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
+    check!(NoteRunning: store.put_running_note(&mark, Expected::Absent, invocation));
+    check!(ReadRunning: store.running_note(invocation));
 }

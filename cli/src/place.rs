@@ -67,7 +67,6 @@ pub(crate) struct ProgressFile {
 }
 
 impl Place {
-    /// Opens the table.
     pub(crate) async fn open(self) -> anyhow::Result<OpenTable> {
         if let Some(config) = self.deployed()? {
             let name = format!("the table {} in {}", config.table, config.region);

@@ -40,9 +40,9 @@ enum Action {
     /// fold of its rollups of 15 minutes. What differs may be a change that is being folded, so it is
     /// looked at again later. Rollups whose readings have begun to expire are counted, not compared.
     ///
-    /// A mark of what is complete that lies ahead of the clock is told: it hides what was stored since.
+    /// A watermark (up to which rollups are complete) ahead of the clock is named: it hides what was stored since.
     ///
-    /// The exit code is 0 if no rollup differs, 1 if one does or a mark lies ahead, and 3 if only rollups with
+    /// The exit code is 0 if no rollup differs, 1 if one does or a watermark lies ahead, and 3 if only rollups with
     /// older settings of their devices differ: the rollup function folds these again within minutes.
     Verify(verify::Verify),
     /// Fold all rollups again from the readings

@@ -113,8 +113,8 @@ pub(crate) async fn invoke(
 pub(crate) fn http_answer(reply: ingest::Reply) -> anyhow::Result<ApiGatewayV2httpResponse> {
     match reply {
         ingest::Reply::Http(response) => Ok(*response),
-        ingest::Reply::Iot(_) => {
-            anyhow::bail!("ingest answered an HTTP request as an MQTT message")
+        ingest::Reply::Iot(_) | ingest::Reply::Fetched(_) => {
+            anyhow::bail!("ingest answered an HTTP request as another event")
         }
     }
 }

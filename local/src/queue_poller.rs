@@ -33,7 +33,6 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a poller works with.
 pub(crate) struct QueuePoller {
-    /// The queue.
     pub(crate) queue: Arc<Queue>,
     /// How its messages are delivered.
     pub(crate) source: QueueSource,

@@ -25,7 +25,6 @@ pub(crate) struct QueueSource {
 }
 
 impl QueueSource {
-    /// All of a template.
     pub(crate) fn from_template(template: &Template) -> anyhow::Result<Vec<Self>> {
         let resources = template.resources(&[])?;
         let events = template.function_events(&["SQS"])?.into_iter();

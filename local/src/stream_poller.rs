@@ -38,7 +38,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// What a poller works with.
 pub(crate) struct StreamPoller {
-    /// The stream.
     pub(crate) stream: Arc<Stream>,
     /// How the stream is delivered.
     pub(crate) mapping: EventSourceMapping,

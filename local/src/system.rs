@@ -80,7 +80,7 @@ pub(crate) async fn shards_of(
     Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
-/// Starts the engine, with the optional indexes that are told; the others stay as they are.
+/// Starts the engine, with the optional indexes that are named; the others stay as they are.
 async fn start_engine(
     options: &Options,
     template: &Template,

@@ -10,11 +10,11 @@ use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, NewJudgement,
-    Recheck, Rechecked, RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule,
+    Recheck, Rechecked, RunningNote, StoreError, StoredAlertState, StoredChannel, StoredRule,
     ToldMessage, ToldQuery, WaitingMessage,
 };
 use table::{
-    DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, MarkRunning as _,
+    DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, NoteRunning as _,
     ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadRechecks as _,
     ReadRunning as _, ReadToldMessages as _, ReadWaitingMessages as _, RemoveBelongings as _,
 };
@@ -325,7 +325,7 @@ pub(super) async fn what_was_told_once_is_a_state_too(store: &impl AlertPorts) {
     for n in 0..3 {
         once.told.insert(at(n), u64::MAX);
         (once.number, once.changed) = (u64::MAX, Some(at(n)));
-        let state = AlertState::Once(once.clone());
+        let state = AlertState::Figures(once.clone());
         let state = StoredAlertState::next(known.as_ref(), key.clone(), state, at(0));
         put_state(store, &state).await;
         assert_eq!(state_of(store, &key).await, Some(state.clone()));
@@ -691,25 +691,25 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
 }
 
 pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl AlertPorts) {
-    assert_eq!(answer!(store.running_mark()), None);
-    let mut mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    assert_eq!(answer!(store.running_note()), None);
+    let mut mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
     let first = mark.clone();
-    assert!(!answer!(store.put_running_mark(&first, Expected::Present)), "no mark to replace");
+    assert!(!answer!(store.put_running_note(&first, Expected::Present)), "no mark to replace");
     for n in 1..4 {
         let marks: Vec<_> =
-            (0..4).map(|it| RunningMark { at: at(n * 10 + it), ..mark.clone() }).collect();
+            (0..4).map(|it| RunningNote { at: at(n * 10 + it), ..mark.clone() }).collect();
         let expected = Expected::before(mark.version);
-        let put = async |mark| answer!(store.put_running_mark(mark, expected));
+        let put = async |mark| answer!(store.put_running_note(mark, expected));
         let stored = join_all(marks.iter().map(put)).await;
         assert_eq!(stored.iter().filter(|is_stored| **is_stored).count(), 1, "{stored:?}");
-        let found = answer!(store.running_mark()).expect("a mark");
+        let found = answer!(store.running_note()).expect("a mark");
         let expected = marks.iter().zip(stored).find(|it| it.1).map(|it| it.0);
         assert_eq!(Some(&found), expected);
-        mark = RunningMark { version: found.version + 1, ..found };
+        mark = RunningNote { version: found.version + 1, ..found };
         mark.pauses.push(TimeRange::new(at(n), at(n + 1)).expect("a range"));
     }
-    assert!(answer!(store.put_running_mark(&first, Expected::Present)));
-    assert_eq!(answer!(store.running_mark()), Some(first));
+    assert!(answer!(store.put_running_note(&first, Expected::Present)));
+    assert_eq!(answer!(store.running_note()), Some(first));
 }
 
 // ---- What is in the table ----------------------------------------------------------------------
@@ -722,8 +722,8 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
     let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
     touch(&store, &[(device("d").into(), at(0))]).await;
-    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    assert!(answer!(store.put_running_mark(&mark, Expected::Absent)));
+    let mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
+    assert!(answer!(store.put_running_note(&mark, Expected::Absent)));
     let number = "00000000000000000001";
     let seconds = |days: i64| (at(0).as_millis() / 1_000 + days * 86_400).to_string();
     for (pk, sk, names, expires) in [
@@ -802,12 +802,12 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     assert_eq!((waiting.found.len(), waiting.unreadable.len()), (1, 1));
     let rechecks = answer!(store.rechecks(None, 10)).listing;
     assert_eq!((rechecks.found.len(), rechecks.unreadable.len()), (1, 1));
-    let damaged = store.running_mark(&invocation()).await.expect_err("it is damaged");
+    let damaged = store.running_note(&invocation()).await.expect_err("it is damaged");
     assert!(matches!(damaged, StoreError::Unreadable(_)), "{damaged:?}");
     // What is damaged can be replaced, or deleted with the rest.
-    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    assert!(answer!(store.put_running_mark(&mark, Expected::Present)));
-    assert_eq!(answer!(store.running_mark()), Some(mark));
+    let mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
+    assert!(answer!(store.put_running_note(&mark, Expected::Present)));
+    assert_eq!(answer!(store.running_note()), Some(mark));
     touch(&store, &[(device("a").into(), at(0))]).await;
     assert_eq!(self::rechecks(&store).await.len(), 2);
     assert_eq!(answer!(store.delete_alert_states(&rule.id)), 2);

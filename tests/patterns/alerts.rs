@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
-    EditChannels as _, Expected, FinishRechecks as _, JudgementOutcome, MarkRunning as _,
-    NewJudgement, NoteRechecks as _, PutJudgements as _, PutTestMessages as _, ReadAlertRules as _,
-    ReadAlertStates as _, ReadChannels as _, ReadRechecks as _, ReadRunning as _,
-    ReadToldMessages as _, ReadWaitingMessages as _, RunningMark, SendWaitingMessages as _,
-    StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
+    EditChannels as _, Expected, FinishRechecks as _, JudgementOutcome, NewJudgement,
+    NoteRechecks as _, NoteRunning as _, PutJudgements as _, PutTestMessages as _,
+    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadRechecks as _,
+    ReadRunning as _, ReadToldMessages as _, ReadWaitingMessages as _, RunningNote,
+    SendWaitingMessages as _, StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
 };
 
 use super::{Row, cost, costs, row};
@@ -221,9 +221,9 @@ async fn recheck_rows(store: &DynamoStore) -> Vec<Row> {
         })
         .await,
         costs("21e", "note that the system runs", async |invocation| {
-            assert_eq!(store.running_mark(invocation).await.expect("read"), None);
-            let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-            let put = store.put_running_mark(&mark, Expected::Absent, invocation).await;
+            assert_eq!(store.running_note(invocation).await.expect("read"), None);
+            let mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
+            let put = store.put_running_note(&mark, Expected::Absent, invocation).await;
             assert!(put.expect("asked"));
         })
         .await,

@@ -114,7 +114,6 @@ pub(super) fn channels(answer: &Value) -> String {
     columns(&channels.iter().map(channel_row).collect::<Vec<_>>())
 }
 
-/// One channel.
 pub(super) fn channel(channel: &Value) -> String {
     columns(&[channel_row(channel)])
 }

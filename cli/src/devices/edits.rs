@@ -22,7 +22,6 @@ const REMOVED: &str = "null";
 pub(super) struct DeviceEdit {
     /// The line of the file, from 1.
     pub(super) line: u64,
-    /// The device.
     pub(super) device: DeviceId,
     /// The body of the PATCH.
     pub(super) body: String,

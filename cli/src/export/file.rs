@@ -280,7 +280,6 @@ mod tests {
         "[-'A-Za-z0-9_.:]{1,20}".prop_filter("an id", |text| text.parse::<DeviceId>().is_ok())
     }
 
-    /// A metric and its value.
     fn metric() -> impl Strategy<Value = (String, String)> {
         let name = "[a-z][a-z0-9_]{0,9}"
             .prop_filter("a name", |text: &String| text.parse::<MetricName>().is_ok());

@@ -12,7 +12,6 @@ use super::timestamp::{Interval, Zone};
 /// The meaning of the columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Columns {
-    /// The timestamps.
     pub(crate) timestamp: TimestampColumn,
     /// The devices, rooms and metrics.
     pub(crate) shape: Shape,
@@ -23,7 +22,6 @@ pub(crate) struct Columns {
 /// The column of the timestamps.
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampColumn {
-    /// Its name.
     pub(crate) name: String,
     /// Their format; if absent, as the API reads them.
     pub(crate) format: Option<String>,

@@ -55,7 +55,6 @@ impl Listed {
     }
 }
 
-/// A metric with its unit.
 pub(super) fn with_unit(name: &MetricName, unit: Option<&Unit>) -> String {
     unit.map_or_else(|| name.to_string(), |unit| format!("{name} ({})", unit.as_str()))
 }

@@ -17,7 +17,6 @@ pub(super) struct SentRound {
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,
-    /// One of its readings.
     pub(super) witness: Option<Reading>,
     /// The number of readings that were refused.
     pub(super) refused: u64,

@@ -213,7 +213,7 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
     Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
-/// The next rollup or stay of a file; `None` behind the last one.
+/// The next rollup or stay of a file; `None` after the last one.
 fn next(lines: &mut TextLines<impl BufRead>, path: &Path) -> anyhow::Result<Option<Saved>> {
     while let Some(read) = lines.read()? {
         let context = || format!("line {} of {}", lines.line, path.display());

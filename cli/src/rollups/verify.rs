@@ -12,7 +12,7 @@ use domain::{
     Timestamp, Zone,
 };
 use futures_util::future::try_join_all;
-use rollups::{GRACE, NamedRooms, is_closing, months_of, named_by_rollup, newest_possible_mark};
+use rollups::{GRACE, NamedRooms, is_closing, months_of, named_by_rollup, newest_watermark};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
@@ -144,7 +144,7 @@ pub(super) async fn run(
         let began = progress.began()?;
         print(format_args!("continuing the verification that began {began} (--again starts over)"));
     }
-    let was_ahead = mark_ahead(&state, clock.now()).is_some();
+    let was_ahead = watermark_ahead(&state, clock.now()).is_some();
     let due = due_changes(store, &walk.devices).await?;
     let mut comparison = Comparison { store, zone, state, due, clock };
     let add = |sum: &mut Found, visited: Visited| {
@@ -200,7 +200,7 @@ pub(super) async fn run(
             counted(older_settings, "rollup")
         ));
     }
-    let is_ahead = was_ahead && comparison.tell_mark_ahead().await?;
+    let is_ahead = was_ahead && comparison.say_watermark_ahead().await?;
     match (different.len() + unnoted.len(), older_settings) {
         (0, _) if is_ahead => {
             print("no rollup differs");
@@ -221,9 +221,9 @@ pub(super) async fn run(
     }
 }
 
-/// The newest mark up to which rollups are said to be complete, if that is ahead of the clock.
-fn mark_ahead(state: &RollupState, now: Timestamp) -> Option<Timestamp> {
-    state.sealed.iter().copied().max().filter(|mark| *mark > newest_possible_mark(now))
+/// The newest watermark up to which rollups are said to be complete, if that is ahead of the clock.
+fn watermark_ahead(state: &RollupState, now: Timestamp) -> Option<Timestamp> {
+    state.sealed.iter().copied().max().filter(|sealed| *sealed > newest_watermark(now))
 }
 
 /// By device, the range of time that the rollup function still has to fold again after a change of settings.
@@ -326,13 +326,13 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok((different, older_settings))
     }
 
-    /// Tells of a mark that is still ahead of the clock: the rollup function may have set it back meanwhile.
-    async fn tell_mark_ahead(&mut self) -> anyhow::Result<bool> {
+    /// Says which watermark is still ahead of the clock: the rollup function may have set it back meanwhile.
+    async fn say_watermark_ahead(&mut self) -> anyhow::Result<bool> {
         (self.state, _) = walk::state(self.store).await?;
-        let Some(mark) = mark_ahead(&self.state, self.clock.now()) else { return Ok(false) };
+        let Some(sealed) = watermark_ahead(&self.state, self.clock.now()) else { return Ok(false) };
         print(format_args!(
-            "the rollups are marked as complete up to {mark}, which is ahead of the clock: what was stored \
-             since may have none; the rollup function sets the mark back when it runs"
+            "the rollups are marked as complete up to {sealed}, which is ahead of the clock: what was stored \
+             since may have none; the rollup function sets that back when it runs"
         ));
         Ok(true)
     }

@@ -52,7 +52,6 @@ const SEARCHED: TimeDelta = TimeDelta::days(64);
 /// A local day, as far as it is visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day {
-    /// Its date.
     pub(super) date: LocalDate,
     /// Its timestamps.
     pub(super) range: TimeRange,

@@ -1,6 +1,6 @@
 //! What time alone changes, each minute: states that are due, rechecks, silence, sealed quarters. Sends nothing.
 //!
-//! It is bounded in time: what is not done is still due, or still there to be looked at, in the next minute.
+//! It is bounded in time: what is not done is still due, or still to be rechecked, in the next minute.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -44,6 +44,7 @@ impl Minute {
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
+        // The log says `looks` for rechecks.
         log.set("alerting.looks", self.rechecks);
         log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
         log.set("alerting.failed_judgements", failures.len());
@@ -80,8 +81,8 @@ fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     invocation.part_of(time.saturating_sub(share * following))
 }
 
-fn named(judged: &AlertKey) -> String {
-    format!("{} {}", judged.rule, judged.subject)
+fn named(key: &AlertKey) -> String {
+    format!("{} {}", key.rule, key.subject)
 }
 
 fn why(failure: &SeriesError) -> String {
@@ -130,7 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Rechecks devices and rules.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // With a fixed order some would wait for ever behind others that the table throttles.
+        // With a fixed order some would wait for ever after others that the table throttles.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {

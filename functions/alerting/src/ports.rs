@@ -1,10 +1,10 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    DeleteAlertStates, FindRegistry, FinishRechecks, ListDevices, MarkRunning, NoteChannels,
-    NoteRechecks, PutJudgements, QueryReadings, ReadAlertRules, ReadAlertStates,
-    ReadChannelSecrets, ReadChannels, ReadRechecks, ReadRollupState, ReadRollups, ReadRunning,
-    ReadToldMessages, ReadWaitingMessages, SendWaitingMessages,
+    DeleteAlertStates, FindRegistry, FinishRechecks, ListDevices, NoteChannels, NoteRechecks,
+    NoteRunning, PutJudgements, QueryReadings, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
+    ReadChannels, ReadRechecks, ReadRollupState, ReadRollups, ReadRunning, ReadToldMessages,
+    ReadWaitingMessages, SendWaitingMessages,
 };
 
 /// The function's name in its log events.
@@ -14,6 +14,6 @@ table::store! {
     /// The ports of the table that the function uses: those of sending, then those of judging.
     pub trait Store: ReadWaitingMessages + ReadToldMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
         + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + DeleteAlertStates + ReadRechecks
-        + NoteRechecks + FinishRechecks + ReadRunning + MarkRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups
+        + NoteRechecks + FinishRechecks + ReadRunning + NoteRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups
         + ReadRollupState
 }

@@ -1,4 +1,4 @@
-//! Makes of messages what has to be done to deliver them. Sends nothing.
+//! Makes requests of messages, as each channel takes them. Sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const MAX_FRAGMENT: usize = 1_000;
 
 /// What all messages of a system have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sender<'a> {
+pub(crate) struct Envelope<'a> {
     /// The address of the page; empty if there is no page.
     pub(crate) page_url: &'a str,
     /// The zone whose clock tells when.
@@ -23,8 +23,8 @@ pub(crate) struct Sender<'a> {
     pub(crate) storms: &'a BTreeMap<RuleId, usize>,
 }
 
-impl Sender<'_> {
-    /// One message of all, for one channel.
+impl Envelope<'_> {
+    /// The request of all messages, for one channel.
     pub(crate) fn outgoing(
         self,
         messages: &[WaitingMessage],

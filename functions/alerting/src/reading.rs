@@ -59,7 +59,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let read = self.waiting_places.read_on(session, &channel.id).await;
         let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
         let is_part = is_cut || has_begun_later;
-        // What is damaged is sent by nobody, so nobody waits for it.
+        // Damaged messages do not count: nobody can send them.
         let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(free.len());
         sent.is_cut |= is_part;

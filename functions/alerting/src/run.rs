@@ -20,7 +20,7 @@ use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
 /// The longest time for noting that the system runs.
-const MAX_MARKING: Duration = Duration::from_secs(5);
+const MAX_NOTING_RUN: Duration = Duration::from_secs(5);
 /// The time that is kept for noting that the last request of a round arrived.
 const NOTING: Duration = Duration::from_secs(3);
 /// The time that is kept for sending what the minute has judged.
@@ -58,9 +58,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
         // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
-        let marking = session.invocation.part_of(MAX_MARKING);
+        let noting = session.invocation.part_of(MAX_NOTING_RUN);
         let noted =
-            if is_minute { self.note_running(session.within(&marking), log).await } else { Ok(()) };
+            if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
 
         let read = self.read_rules(session, is_minute).await;
         let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
@@ -89,8 +89,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Reads the rules with a third of the time, so that messages can be sent by the last ones: for a minute as they are
-    /// now, for a hint at most a minute old.
+    /// Reads the rules with a third of the time, so that messages can be sent by the last ones: by the schedule as they are
+    /// now, by a hint at most 60 seconds old.
     async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
         let reading = session.invocation.part_of(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
-use table::{Expected, RunningMark, Session, StoreError, StoreResult};
+use table::{Expected, RunningNote, Session, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -19,7 +19,7 @@ const KEPT: TimeDelta = TimeDelta::days(8);
 const MAX_PAUSES: usize = 200;
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Notes that the system runs, if it is time to. A mark that cannot be read is replaced.
+    /// Notes that the system runs, if it is time to. A note that cannot be read is replaced.
     pub(crate) async fn note_running(
         &self,
         session: Session<'_, S>,
@@ -29,7 +29,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Ok(());
         }
 
-        let (known, damaged) = match session.running_mark().await {
+        let (known, damaged) = match session.running_note().await {
             Ok(known) => (known, None),
             Err(StoreError::Unreadable(damaged)) => (None, Some(damaged)),
             Err(error) => return Err(error),
@@ -41,8 +41,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         };
 
         // Somebody else has noted the same if this is refused.
-        let mark = next(known.as_ref(), session.now);
-        session.put_running_mark(&mark, expected).await?;
+        let note = next(known.as_ref(), session.now);
+        session.put_running_note(&note, expected).await?;
         self.running.keep((), session.now);
         if let Some(damaged) = &damaged {
             log.warn("alerting.damaged_mark", damaged);
@@ -51,14 +51,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// The mark in the place of the one that is known.
-fn next(known: Option<&RunningMark>, now: Timestamp) -> RunningMark {
+/// The note in the place of the one that is known.
+fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
     let Some(known) = known else {
-        return RunningMark { version: 1, at: now, pauses: Vec::new() };
+        return RunningNote { version: 1, at: now, pauses: Vec::new() };
     };
     let oldest = now.saturating_add(-KEPT);
     let mut pauses = known.pauses.clone();
-    // Those of a clock that was ahead are none.
+    // A pause from a clock that was ahead does not count.
     pauses.retain(|pause| pause.to() > oldest && pause.to() <= now);
     if now.since(known.at) > PAUSE {
         pauses.extend(TimeRange::new(known.at, now));
@@ -66,7 +66,7 @@ fn next(known: Option<&RunningMark>, now: Timestamp) -> RunningMark {
 
     let spare = pauses.len().saturating_sub(MAX_PAUSES);
     pauses.drain(..spare);
-    RunningMark { version: known.version + 1, at: now, pauses }
+    RunningNote { version: known.version + 1, at: now, pauses }
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_longer_time_without_a_note_is_a_pause() {
         let first = next(None, at(0));
-        assert_eq!(first, RunningMark { version: 1, at: at(0), pauses: Vec::new() });
+        assert_eq!(first, RunningNote { version: 1, at: at(0), pauses: Vec::new() });
         let second = next(Some(&first), at(7));
         assert_eq!((second.version, second.pauses.len()), (2, 0));
         let third = next(Some(&second), at(60));
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn the_newest_pauses_are_kept() {
-        let mut mark = next(None, at(0));
+        let mut note = next(None, at(0));
         for n in 1..=300 {
-            mark = next(Some(&mark), at(n * 10));
+            note = next(Some(&note), at(n * 10));
         }
-        assert_eq!(mark.pauses.len(), MAX_PAUSES);
-        assert_eq!(mark.pauses.last().map(|pause| pause.to()), Some(at(3_000)));
+        assert_eq!(note.pauses.len(), MAX_PAUSES);
+        assert_eq!(note.pauses.last().map(|pause| pause.to()), Some(at(3_000)));
     }
 }

@@ -20,15 +20,14 @@ use crate::Alerting;
 use crate::carrier::NotCarried;
 use crate::names::Registered;
 use crate::ports::Store;
-use crate::post::Sender;
+use crate::post::Envelope;
 use crate::reading::{EndedRules, ReadStates};
 use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::Storms;
 use crate::waiting::{
-    Chosen, MAX_MESSAGES, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave,
-    leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
-    take_repeated,
+    self, Chosen, MAX_MESSAGES, Waiting, first_attempt, is_test, leave, leave_following,
+    most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended, take_repeated,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -46,7 +45,7 @@ const CONCURRENCY: usize = 50;
 #[derive(Default)]
 struct Leased {
     messages: Vec<WaitingMessage>,
-    /// Those of them that may have arrived by an earlier attempt.
+    /// The messages that may have arrived by an earlier attempt.
     repeated: BTreeSet<WaitingKey>,
     /// Messages that somebody else sends, and what follows them.
     of_others: Vec<WaitingMessage>,
@@ -143,13 +142,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let ended = self.ended_rules(&waiting, sent, round).await;
         let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
-        let mut due = due(waiting, channel, round.rules, now);
+        let mut due = waiting::due(waiting, channel, round.rules, now);
 
         sent.is_cut |= put_off_stubborn(&mut due, now);
         let repeated = take_repeated(&mut due);
         let again = self.choose_repeated(&repeated, &due, &ended, sent, round).await;
         let (mut chosen, storms) = if again.send.is_empty() {
-            leave_behind(&mut due, &repeated);
+            leave_following(&mut due, &repeated);
             self.choose_new(channel, due, &ended, sent, round).await
         } else {
             sent.is_cut |= !due.is_empty();
@@ -188,7 +187,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let now = self.clock.now();
         let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
         due.retain(|message| is_known(message, &states, ended));
-        (choose(due, &storms.counted, &states.found, now), storms)
+        (waiting::choose(due, &storms.counted, &states.found, now), storms)
     }
 
     /// Chooses among messages that may have arrived. They stay together: without one the others would have another id. None
@@ -207,7 +206,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             sent.is_cut = true;
             return Chosen::default();
         }
-        choose_repeated(repeated.to_vec(), later, &states.found)
+        waiting::choose_repeated(repeated.to_vec(), later, &states.found)
     }
 
     /// Deletes messages that nobody needs any more. Where one stays, later messages of the state are left to the next round:
@@ -327,9 +326,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let registered = Registered::of(session, messages).await;
 
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
-        let sender = Sender { page_url, zone, storms: &storms.counted };
+        let envelope = Envelope { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
-        let outgoing = sender.outgoing(messages, &registered, &secret, is_repeated, now);
+        let outgoing = envelope.outgoing(messages, &registered, &secret, is_repeated, now);
         self.carrier.carry(outgoing, &self.clock).await
     }
 

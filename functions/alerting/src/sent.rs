@@ -45,8 +45,8 @@ pub(crate) struct AllSent {
     pub(crate) undeleted: Vec<WaitingMessage>,
     dropped: usize,
     cut: usize,
-    failing_since: Option<Timestamp>,
-    /// Whether older messages may be due, which were not read.
+    undelivered_since: Option<Timestamp>,
+    /// Whether an unread message may be due for longer.
     is_unread: bool,
     failures: Vec<String>,
     error: Option<StoreError>,
@@ -64,8 +64,8 @@ impl AllSent {
 
             let is_left = sent.is_cut || sent.error.is_some();
             let left_since = sent.due_since.filter(|_| is_left);
-            let since = [all.failing_since, sent.failing_since, left_since];
-            all.failing_since = since.into_iter().flatten().min();
+            let since = [all.undelivered_since, sent.failing_since, left_since];
+            all.undelivered_since = since.into_iter().flatten().min();
             all.is_unread |= sent.is_unread;
 
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
@@ -100,7 +100,7 @@ impl AllSent {
         if later.channels.is_some() {
             self.channels = later.channels;
             self.cut = later.cut;
-            self.failing_since = later.failing_since;
+            self.undelivered_since = later.undelivered_since;
             self.is_unread = later.is_unread;
         }
     }
@@ -109,8 +109,9 @@ impl AllSent {
     pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
         if let Some(channels) = self.channels {
             // Nothing is logged where nobody knows: the alarm counts that as undelivered.
-            if self.failing_since.is_some() || !self.is_unread {
-                let seconds = self.failing_since.map_or(0, |since| now.since(since).num_seconds());
+            if self.undelivered_since.is_some() || !self.is_unread {
+                let seconds =
+                    self.undelivered_since.map_or(0, |since| now.since(since).num_seconds());
                 log.seconds(UNDELIVERED, seconds.max(0));
             }
             log.set("alerting.channels", channels);

@@ -29,9 +29,9 @@ const MAX_RECENT: usize = 2 * MAX_READ;
 /// The rules that storm.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Storms {
-    /// Those that are told by their count now, each with the number of devices.
+    /// The rules that are told by a count now, each with the number of devices.
     pub(crate) counted: BTreeMap<RuleId, usize>,
-    /// Those whose count was told in the last ten minutes: their messages wait.
+    /// The rules whose count was told in the last ten minutes: their messages wait.
     pub(crate) held: BTreeSet<RuleId>,
     /// How many messages of those that are told by their count are due.
     due: BTreeMap<RuleId, usize>,
@@ -41,14 +41,14 @@ pub(crate) struct Storms {
 #[derive(Debug, Default)]
 pub(crate) struct RecentMessages {
     pub(crate) messages: Vec<ToldMessage>,
-    /// Whether all of them were read.
+    /// Whether all messages of that time were read.
     pub(crate) is_whole: bool,
 }
 
-/// The storms of channels that were sent in part a moment ago, each with the number of devices that was told.
+/// By channel and rule, the device count that a partly sent storm told; `None` once it is sent in full.
 pub(crate) type BegunStorms = BoundedMemory<(ChannelId, RuleId), Option<usize>>;
 
-/// The storms that are remembered; beyond, all are forgotten.
+/// The most storms that are remembered; beyond, all are forgotten.
 const MAX_BEGUN: usize = 10_000;
 
 /// A memory without storms.
@@ -73,8 +73,8 @@ impl Storms {
         }
     }
 
-    /// The rules that storm, by due messages, those of the last ten minutes, and storms that were sent in part.
-    /// Only a rule on each of several devices can.
+    /// The storms of rules, found by due messages, messages of the last ten minutes, and storms that were sent in part.
+    /// Only a rule on each of several devices can storm.
     pub(crate) fn of(
         due: &[WaitingMessage],
         recent: &RecentMessages,
@@ -95,7 +95,7 @@ impl Storms {
                 sent.map(|message| &message.alert.subject).collect();
 
             let all = sent.union(&waiting).count();
-            // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
+            // Of a history that was read in part only the devices that are due are counted.
             let known = if recent.is_whole { all } else { waiting.len() };
             if let Some(devices) = begun(rule) {
                 storms.counted.insert(rule.clone(), known.max(devices));
@@ -108,8 +108,8 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are told again, each with the number that was told. A storm does not hold these
-    /// messages. During a dead sender's lease they did not wait, so the sent count already has their devices.
+    /// The storms of messages that are sent again, each with the number that was sent before. A storm does not hold these
+    /// messages. During a dead sender's lease they were not due, so the sent count already has their devices.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();

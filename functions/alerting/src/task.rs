@@ -38,9 +38,9 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
     const NAME: &'static str;
     /// The most that are read at once.
     const MAX: usize;
-    /// Whose tasks they are. Each owner has a place of its own.
+    /// The owner of tasks. Each owner has a place of its own.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
-    /// Behind which one the next page begins.
+    /// The item after which the next page begins.
     type Place: Clone + Debug + Send + Sync;
 
     fn page(
@@ -49,7 +49,7 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
         after: Option<&Self::Place>,
     ) -> impl Future<Output = StoreResult<TaskPage<Self>>> + Send;
 
-    /// Whether it is taken together with what stands at a place.
+    /// Whether it is handled together with the item at a place.
     fn belongs_to(&self, _: &Self::Place) -> bool {
         false
     }
@@ -63,7 +63,7 @@ pub(crate) struct TaskPage<T: Task> {
 }
 
 impl<T: Task> TaskPage<T> {
-    /// The tasks of a page; further ones begin behind the place of its last.
+    /// The tasks of a page; further ones begin after the place of its last.
     fn of(page: ListPage<T>, place: impl Fn(&T) -> T::Place) -> Self {
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
@@ -74,11 +74,11 @@ impl<T: Task> TaskPage<T> {
 /// The tasks that were read, in their order.
 pub(crate) struct ReadTasks<T> {
     pub(crate) tasks: Vec<T>,
-    /// Damaged ones: nobody knows what is to be done.
+    /// Damaged tasks: nobody knows what is to be done.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Whether some stand before the place at which reading began.
+    /// Whether some come before the place at which reading began.
     pub(crate) has_begun_later: bool,
-    /// Whether some stand behind the place that is kept.
+    /// Whether some come after the place that is kept.
     pub(crate) is_cut: bool,
     /// Why further ones could not be read.
     pub(crate) failure: Option<StoreError>,
@@ -140,7 +140,7 @@ impl Task for WaitingMessage {
     }
 }
 
-/// Where reading goes on next, by the owner of what is read.
+/// The place where reading goes on next, by the owner of what is read.
 #[derive(Debug)]
 pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
 
@@ -158,7 +158,7 @@ impl<T: Task> Default for KeptPlace<T> {
 }
 
 impl<T: Task> KeptPlace<T> {
-    /// The tasks behind the place. Those before it are read after the end was reached.
+    /// The tasks after the place. Those before it are read after the end was reached.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

@@ -374,7 +374,7 @@ impl World {
         let mut message = given::message(number, News::Fired);
         (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
         let told = [(self.now(), number)].into();
-        let once = AlertState::Once(FigureState {
+        let once = AlertState::Figures(FigureState {
             told,
             number,
             changed: Some(rule.rule.changed),

@@ -34,10 +34,10 @@ pub(crate) struct Waiting {
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
-    /// Those to send in one message, in their order.
+    /// The messages to send in one request, in their order.
     pub(crate) send: Vec<WaitingMessage>,
-    /// Those to delete: their rule is deleted or off, their channel was deleted, a later one says more, or they are no
-    /// longer true.
+    /// The messages to delete: their rule is deleted or off, their channel was deleted, a later one says more, or they are
+    /// no longer true.
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
@@ -64,10 +64,10 @@ pub(crate) fn take_ended(
     messages.extract_if(.., has_ended).collect()
 }
 
-/// Takes out what a sender has sent that died or had no answer, the first of several. The receiver recognizes a
+/// Takes out the messages of the oldest lease that ended: its sender died or had no answer. The receiver recognizes a
 /// repetition by the id of the request, which depends on its messages only.
 ///
-/// Not after ten minutes: then it is news no more. Nor a message behind an older one of the same state, unless both
+/// Not after ten minutes: then it is news no more. Nor a message that follows an older one of the same state, unless both
 /// were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
     let mut oldest_leases = BTreeMap::new();
@@ -84,8 +84,8 @@ pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMe
     messages.extract_if(.., is_repeated).collect()
 }
 
-/// Takes out messages that wait on, and what follows them: of a state the older message goes first. A test says nothing of
-/// a state.
+/// Discards messages that still wait, and what follows them: of a state the older message goes first. A test says nothing
+/// of a state.
 pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
     let mut left = BTreeSet::new();
     messages.retain(|message| {
@@ -107,7 +107,7 @@ pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) ->
     };
     let stubborn: Vec<WaitingMessage> = due.iter().filter(is_stubborn).cloned().collect();
     let mut others = due.clone();
-    leave_behind(&mut others, &stubborn);
+    leave_following(&mut others, &stubborn);
     let is_left = !stubborn.is_empty() && !others.is_empty();
     if is_left {
         *due = others;
@@ -122,8 +122,8 @@ pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
     MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)
 }
 
-/// Takes out what follows messages that are left to the next round.
-pub(crate) fn leave_behind(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
+/// Discards what follows messages that are left to the next round.
+pub(crate) fn leave_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
     let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.told.alert).collect();
     messages.retain(|message| is_test(message) || !left.contains(&message.told.alert));
 }
@@ -226,7 +226,7 @@ pub(crate) fn choose(
         let state = states.get(&key).copied();
         let is_any_counted = messages.iter().any(|message| is_counted(message, counted));
         // No later message says what one of a period or a step says.
-        let is_told_once = matches!(state, Some(AlertState::Once(_)));
+        let is_told_once = matches!(state, Some(AlertState::Figures(_)));
         let has_waited = messages.iter().any(|message| has_waited(message, now));
         if !is_told_once && (is_any_counted || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
@@ -295,7 +295,7 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,
-        Some(AlertState::Once(_)) => false,
+        Some(AlertState::Figures(_)) => false,
         None => true,
     };
     newest_due.lease.is_some() && is_followed && !is_true(newest_due, state)
@@ -305,7 +305,7 @@ fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool
 fn is_true(message: &WaitingMessage, state: Option<&AlertState>) -> bool {
     match state {
         Some(AlertState::Episodes(state)) => message.told.message.is_still_true(state),
-        Some(AlertState::Once(_)) => true,
+        Some(AlertState::Figures(_)) => true,
         None => !message.told.message.news.is_firing(),
     }
 }

@@ -43,6 +43,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
             && of == id
             && !has_moved(id, *at, reading.at)
         {
+            // Not named_room: only a room that the sender named moves the device.
             reading.room = Some(room.clone());
         }
     }
@@ -51,7 +52,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// Reduces what each reading says of its device and room to what is new to the registry and to the request.
 /// `introduced` are the devices that the sender introduces.
 ///
-/// Of a device whose place alone is remembered nothing is attached: what the registry has of it is not known.
+/// Nothing is attached where only the place of a device is remembered: what else the registry has is not known.
 pub(crate) fn attach_about(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,

@@ -1,14 +1,22 @@
-//! The events that invoke the function, and its replies: HTTP requests and IoT Core messages. Parses no payload.
+//! The events that invoke the function, and its replies: HTTP requests, IoT Core messages, and what was fetched. Parses
+//! no payload.
+
+use std::collections::BTreeMap;
 
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use domain::{AboutMetric, DeviceId, Label, MetricName, RoomId};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use table::StoreError;
 
+use crate::replies::fetched::FetchedReceipt;
 use crate::replies::native::Receipt;
+
+/// The `source` of an event of the function fetching, as JSON.
+const FETCHING: &str = r#""roomtide.fetching""#;
 
 /// An event that AWS sends to the function.
 #[derive(Debug, Clone)]
@@ -19,6 +27,9 @@ pub enum Event {
     Iot(Message),
     /// An MQTT message with a device's own payload, by way of another rule.
     Payload(TopicMessage),
+    /// What the function fetching has fetched. No request and no message can be
+    /// taken for it: an HTTP event has a `requestContext`, and a message has a `topic` or a `device_id`.
+    Fetched(Box<FetchedMessage>),
 }
 
 /// An MQTT message as the rule of `template.yaml` hands it on.
@@ -49,6 +60,47 @@ pub struct TopicMessage {
     pub payload: Vec<u8>,
 }
 
+/// What the address of a source has answered, as the function fetching hands it on.
+#[derive(Debug, Clone, Deserialize)]
+pub struct FetchedMessage {
+    /// The id of the source.
+    pub of: String,
+    /// Tells the events of a source apart. A repeated invocation has the same one.
+    pub run: String,
+    /// When it was fetched, in milliseconds since 1970. A reading without a timestamp gets this time.
+    pub timestamp: i64,
+    /// The format of the body: `readings`, as `POST /readings` takes them, or `NAME`, as `POST /readings/NAME` does.
+    pub format: String,
+    /// The device of readings that name none.
+    pub device: Option<DeviceId>,
+    /// The room of readings that name none and whose device is not in `rooms`.
+    pub room: Option<RoomId>,
+    /// The rooms of devices and their parts. Readings of a device without a room are left out.
+    #[serde(default)]
+    pub rooms: BTreeMap<DeviceId, Option<FetchedRoom>>,
+    /// The names of devices, where the body tells none.
+    #[serde(default)]
+    pub names: BTreeMap<DeviceId, Label>,
+    /// The meaning of metrics, where the body tells nothing of them.
+    #[serde(default)]
+    pub about: BTreeMap<MetricName, AboutMetric>,
+    /// Whether nothing is stored: the reply shows what would be.
+    #[serde(default)]
+    pub dry: bool,
+    /// The body.
+    #[serde(rename = "data", deserialize_with = "from_base64")]
+    pub payload: Vec<u8>,
+}
+
+/// The room that a source gives a device.
+#[derive(Debug, Clone, Deserialize)]
+pub struct FetchedRoom {
+    /// The room.
+    pub room: RoomId,
+    /// The name of the room.
+    pub name: Option<Label>,
+}
+
 fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
@@ -56,17 +108,24 @@ fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Probe {
+        struct Probe<'a> {
             #[serde(rename = "requestContext")]
             context: Option<IgnoredAny>,
             topic: Option<IgnoredAny>,
+            device_id: Option<IgnoredAny>,
+            #[serde(borrow)]
+            source: Option<&'a RawValue>,
         }
+
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        // Without a context no HTTP event can be read, so that most events are read once.
+        // HTTP first: most events are that, and are read once. Without a context this fails.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
             match serde_json::from_str(text.get())? {
                 Probe { context: Some(_), .. } => Err(error),
                 Probe { topic: Some(_), .. } => serde_json::from_str(text.get()).map(Self::Payload),
+                Probe { device_id: None, source: Some(source), .. } if source.get() == FETCHING => {
+                    serde_json::from_str(text.get()).map(Self::Fetched)
+                }
                 Probe { .. } => serde_json::from_str(text.get()).map(Self::Iot),
             }
         });
@@ -82,6 +141,8 @@ pub enum Reply {
     Http(Box<ApiGatewayV2httpResponse>),
     /// To an IoT Core rule, which nobody reads but the log.
     Iot(Receipt),
+    /// To the function fetching.
+    Fetched(FetchedReceipt),
 }
 
 /// Not everything is stored, and nobody waits for an answer: the invocation should be repeated.

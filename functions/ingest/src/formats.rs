@@ -83,13 +83,29 @@ impl Read {
     }
 }
 
-/// The largest payload of a device: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
-const MAX_PAYLOAD: usize = 128 << 10;
+/// The largest payload that a device sends: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
+pub(crate) const MAX_PAYLOAD: usize = 128 << 10;
+/// The name of the API's own JSON among the formats of what is fetched.
+const READINGS: &str = "readings";
 
 impl Format {
     /// The format of a body with that `Content-Type`.
     pub(crate) fn of(content_type: &str) -> Self {
         if is_ndjson(content_type) { Self::Ndjson } else { Self::Json }
+    }
+
+    /// The format of a body that was fetched; names other than [`READINGS`] are those of the endpoints of payloads.
+    pub(crate) fn of_fetched(name: &str) -> Result<Self, Problem> {
+        if name == READINGS {
+            return Ok(Self::Json);
+        }
+
+        let of_bodies = || PayloadReader::all().filter(|reader| !reader.is_address());
+        let found = of_bodies().find(|reader| reader.name() == name).map(Self::Payload);
+        found.ok_or_else(|| {
+            let known = [READINGS].into_iter().chain(of_bodies().map(|reader| reader.name()));
+            Problem::field("format", unknown_format(name, known))
+        })
     }
 
     /// The entries of a body. A bad entry does not take the others down; a body that cannot be taken
@@ -128,6 +144,11 @@ impl PayloadReader {
         Self::all().filter_map(|reader| reader.format.topic)
     }
 
+    /// The last part of its endpoint's path.
+    fn name(&self) -> &'static str {
+        self.endpoint.path.rsplit_once('/').map_or(self.endpoint.path, |(_, name)| name)
+    }
+
     /// The device that a topic names behind the format; `None` if its messages have no readings.
     pub(crate) fn device_of<'a>(&self, rest: &'a str) -> Option<&'a str> {
         match self.read {
@@ -141,13 +162,19 @@ impl PayloadReader {
         self.endpoint.takes_values()
     }
 
-    /// The payloads of a body or of the query of an address; there are none if it has no numbers.
-    pub(crate) fn read(&self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
+    /// The payloads of a body of at most `max_payload` bytes or of the query of an address; there are none if it has
+    /// no numbers.
+    pub(crate) fn read(
+        &self,
+        body: &[u8],
+        max_payload: usize,
+        arrived: Timestamp,
+    ) -> Result<Vec<Payload>, Problem> {
         let format = match self.read {
             Read::Address(read) => return read(body),
             Read::Tree(format) => format,
         };
-        (format.read)(&tree(body)?, arrived).ok_or_else(|| {
+        (format.read)(&tree(body, max_payload)?, arrived).ok_or_else(|| {
             let (owner, expected) = (self.format.owner, format.expected);
             let detail = format!("The payload is not {owner}; looked for {expected}.");
             Problem::new(ProblemKind::BadRequest, detail)
@@ -155,11 +182,18 @@ impl PayloadReader {
     }
 }
 
+/// Refuses the name of a format, and says the `known` names.
+pub(crate) fn unknown_format(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let known: Vec<_> = known.collect();
+    let (last, others) = known.split_last().expect("there are formats");
+    format!("{:?} is no format; expected {} or {last}", domain::excerpt(name), others.join(", "))
+}
+
 /// The tree of a device's payload.
-fn tree(body: &[u8]) -> Result<Value, Problem> {
-    if body.len() > MAX_PAYLOAD {
+fn tree(body: &[u8], max_payload: usize) -> Result<Value, Problem> {
+    if body.len() > max_payload {
         let detail = format!(
-            "The payload is {} bytes long; at most {MAX_PAYLOAD} are taken of a device.",
+            "The payload is {} bytes long; at most {max_payload} are taken of a device.",
             body.len()
         );
         return Err(Problem::new(ProblemKind::TooLarge, detail));

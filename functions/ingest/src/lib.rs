@@ -1,4 +1,4 @@
-//! Stores readings: `POST /readings`, line protocol and IoT Core rule messages. Queries no reading.
+//! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and what was fetched. Queries no reading.
 //!
 //! The way of a reading: `intake` says who sends it and in which format. `formats` reads drafts. `readings` makes readings
 //! of the good drafts and names the bad ones. `store` looks up their devices, refuses what exceeds the `limits`, completes
@@ -31,6 +31,7 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, Session, StoreResult};
 
 use formats::Format;
+use intake::sender::Sender;
 use intake::submission::Submission;
 use limits::counted_sender::CountedSender;
 use limits::counted_sender::ReplyDialect;
@@ -39,9 +40,10 @@ use readings::{Assembled, assemble};
 use replies::{StoreReport, native};
 use store_request::StoreRequest;
 
-pub use event::{Event, Failure, Message, Reply, TopicMessage};
+pub use event::{Event, Failure, FetchedMessage, FetchedRoom, Message, Reply, TopicMessage};
 pub use pipeline::Store;
 pub use readings::{LineTextError, LineTexts, PointsRead, read_line, read_points, read_reading};
+pub use replies::fetched::{FetchedReading, FetchedReceipt, FetchedValue};
 pub use replies::native::Receipt;
 pub use settings::Settings;
 
@@ -80,22 +82,32 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 let response = http.handle(*event, deadline, store, pipeline).await;
                 Ok(Reply::Http(Box::new(response)))
             }
+
             Event::Iot(message) => {
                 let submission = Submission::of_message(&message).map(Some);
-                self.take(submission, deadline).await
+                let report = self.take(submission, deadline).await?;
+                Ok(Reply::Iot(report.into()))
             }
             Event::Payload(message) => {
-                self.take(Submission::of_topic_message(&message), deadline).await
+                let report = self.take(Submission::of_topic_message(&message), deadline).await?;
+                Ok(Reply::Iot(report.into()))
+            }
+
+            Event::Fetched(message) => {
+                let submission = Submission::of_fetched(&message).map(Some);
+                let report = self.take(submission, deadline).await?;
+                Ok(Reply::Fetched(FetchedReceipt::of(report, message.dry)))
             }
         }
     }
 
-    /// Takes an MQTT message. A message that can never be stored is rejected, so that IoT Core does not repeat it.
+    /// Takes an MQTT message or what was fetched. A message that can never be stored is rejected, so that nobody repeats
+    /// it.
     async fn take(
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
         deadline: Deadline,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<StoreReport, Failure> {
         let invocation = Invocation::until(deadline);
         let session = Session::new(&self.store, &invocation, self.pipeline.clock.now());
         let mut log = WideEvent::begin("ingest");
@@ -103,8 +115,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let report = match submission {
             Ok(Some(submission)) => {
-                if let Some(device) = submission.sender.only_device() {
+                if let Sender::Topic(device) = &submission.sender {
                     log.set("mqtt.device", device.as_str());
+                }
+                if let Some(FetchedMessage { of, dry, .. }) = submission.fetched {
+                    log.set("fetched.source", of.as_str());
+                    log.set("fetched.is_dry", *dry);
                 }
                 Box::pin(self.pipeline.take(session, &submission, &mut log)).await
             }
@@ -115,11 +131,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match report.cause {
             Some(cause) => Err(Failure::new(&report.not_stored, cause)),
-            None => {
-                let StoreReport { accepted, accepted_before, rejected, ignored, .. } = report;
-                let before = accepted_before.len();
-                Ok(Reply::Iot(Receipt::new(accepted, before, rejected, ignored)))
-            }
+            None => Ok(StoreReport { cause: None, ..report }),
         }
     }
 }
@@ -132,6 +144,7 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
             _ if call.endpoint.function == Function::Ingest => {
                 Box::pin(self.post_readings(call)).await
             }
+            // The query function's endpoints that clients of InfluxDB ask before they write.
             _ => first_questions::answer(&call, self.clock.now()),
         }
     }
@@ -153,15 +166,11 @@ impl<C: Clock> Pipeline<C> {
             return Err(native::foreign(assembled.rejected));
         }
 
-        let request = StoreRequest {
-            arrival_id: &submission.arrival_id,
-            counted_sender: counted_sender.as_ref(),
-            ..StoreRequest::new(assembled, submission.options)
-        };
+        let request = StoreRequest::of(&submission, assembled, counted_sender.as_ref());
         Ok(native::respond(self.store(session, request, log).await))
     }
 
-    /// Stores the readings of an MQTT message.
+    /// Stores the readings of an MQTT message, or those that were fetched.
     async fn take(
         &self,
         session: Session<'_, impl Store>,
@@ -182,11 +191,7 @@ impl<C: Clock> Pipeline<C> {
         };
 
         let counted_sender = CountedSender::of_topic(&submission.sender, &self.settings);
-        let request = StoreRequest {
-            arrival_id: &submission.arrival_id,
-            counted_sender: counted_sender.as_ref(),
-            ..StoreRequest::new(assembled, submission.options)
-        };
+        let request = StoreRequest::of(submission, assembled, counted_sender.as_ref());
         self.store(session, request, log).await
     }
 

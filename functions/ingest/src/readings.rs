@@ -2,6 +2,7 @@
 
 mod assemble;
 mod batch;
+mod fetched;
 pub(crate) mod line_points;
 mod payloads;
 mod read_lines;

@@ -1,10 +1,13 @@
 //! What became of a request's readings. Each kind of client has a file that writes the reply.
 
+pub(crate) mod fetched;
 pub(crate) mod influxdb;
 pub(crate) mod native;
 
+use std::collections::BTreeMap;
+
 use api::{FieldError, Problem};
-use domain::Reading;
+use domain::{DeviceId, Reading};
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
@@ -14,6 +17,8 @@ use crate::readings::PlacedReadings;
 #[derive(Debug, Default)]
 pub(crate) struct StoreReport {
     pub(crate) accepted: usize,
+    /// The readings that are stored, also before. Of a dry request, those that would be.
+    pub(crate) stored: Vec<Reading>,
     /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
     /// The readings that are refused, in the order of the request.
@@ -24,6 +29,8 @@ pub(crate) struct StoreReport {
     pub(crate) refused_sender: Option<String>,
     /// The names of what devices sent and is not stored because it is no number.
     pub(crate) ignored: Vec<String>,
+    /// The devices that a source leaves out, with the number of their readings.
+    pub(crate) left_out: BTreeMap<DeviceId, usize>,
     /// The indices of the readings to send again, ascending. Some may be stored: the answer of the table was lost.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
@@ -99,7 +106,7 @@ pub(crate) enum ReadingOutcome {
     Stored,
     /// Only an earlier attempt of the same request has stored it.
     StoredBefore,
-    /// It is perhaps not stored.
+    /// The reading is perhaps not stored.
     NotStored,
 }
 

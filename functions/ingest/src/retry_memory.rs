@@ -33,7 +33,7 @@ pub(crate) struct RequestHash(u64);
 #[derive(Debug)]
 struct StoredKeys {
     keys: HashSet<u64>,
-    /// Until when they count.
+    /// The time until which the keys count.
     until: Timestamp,
 }
 

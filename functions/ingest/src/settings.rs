@@ -23,7 +23,7 @@ pub struct Settings {
     pub auth: Auth,
     /// How long a mark of late changes holds, before another one is written.
     pub late_ahead: TimeDelta,
-    /// The home's time zone until the rollups have begun; theirs rules from then on.
+    /// The home's time zone until the rollups have begun; from then on that of the rollups holds.
     pub time_zone: Zone,
     /// The table's largest numbers of units a second; none where nothing bounds them.
     pub max_units: Option<MaxUnits>,

@@ -47,18 +47,22 @@ impl<C: Clock> Pipeline<C> {
         mut request: StoreRequest<'_>,
         log: &mut WideEvent,
     ) -> StoreReport {
-        // All readings may have been refused or postponed.
+        // All readings may have been refused.
         if request.is_empty() {
             return request.report.finished(log);
         }
+        if request.is_dry {
+            return request.report_dry(log);
+        }
 
-        // Under this hash an earlier attempt of the same request has left what it stored.
+        // Under this hash the memory has what an earlier attempt of the same request stored.
         let retry = self.retries.request(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, retry, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
+        // All readings may have been refused or not looked up.
         if request.is_empty() {
             return request.report.finished(log);
         }
@@ -70,11 +74,12 @@ impl<C: Clock> Pipeline<C> {
         let registry = &self.registry;
         registry.register_new(&stored, &prepared.found, session, log).await;
         registry.remember(&stored, &prepared.found);
+        request.report.stored = stored;
         request.report.finished(log)
     }
 
     /// Prepares a request for writing: looks up its devices and rooms, takes out the readings that are
-    /// refused or postponed, fills in the rooms of the others, and writes the late mark. An error means that
+    /// refused or not looked up, fills in the rooms of the others, and writes the late mark. An error means that
     /// nothing may be stored: without the registry the room of a reading is not known, and nobody would
     /// correct a stored reading later.
     async fn prepare(
@@ -88,11 +93,11 @@ impl<C: Clock> Pipeline<C> {
         // A merging write may add metrics to a device, and their number is limited.
         let need = if options.merge { DeviceDetail::Items } else { DeviceDetail::Places };
         let found = self.registry.find(request.readings(), need, session, log).await?;
-        if found.lacks_some() {
+        if found.has_not_looked_up_some() {
             if options.all_or_nothing {
                 return Err(not_looked_up());
             }
-            self.postpone_not_looked_up(request, &found, retry);
+            self.take_out_not_looked_up(request, &found, retry);
         }
 
         refuse_deleted(request, &found);
@@ -120,19 +125,20 @@ impl<C: Clock> Pipeline<C> {
     }
 
     /// Takes out the readings of devices that the table was too busy to look up: their rooms are not known.
-    fn postpone_not_looked_up(
+    fn take_out_not_looked_up(
         &self,
         request: &mut StoreRequest<'_>,
         found: &FoundDevices,
         retry: RequestHash,
     ) {
-        let timed = request.timed.split_off(|reading| found.lacks(&reading.device));
+        let timed = request.timed.split_off(|reading| found.was_not_looked_up(&reading.device));
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
-        let postponed = PutOutcome { not_stored: left.clone(), cause: None };
-        let attempt = WriteAttempt::of(timed.readings.len(), &left, postponed);
+        let unwritten = PutOutcome { not_stored: left.clone(), cause: None };
+        let attempt = WriteAttempt::of(timed.readings.len(), &left, unwritten);
         request.report.add(timed, attempt);
 
-        let arrivals = request.arrivals.split_off(|reading| found.lacks(&reading.device));
+        let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
+        let arrivals = request.arrivals.split_off(is_unknown);
         request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
         if !request.report.not_stored.is_empty() {
             request.report.cause = Some(not_looked_up());

@@ -5,7 +5,7 @@ use domain::{DeviceId, Reading, Timestamp};
 use runtime::telemetry::WideEvent;
 use table::StoreError;
 
-use crate::intake::submission::StoreOptions;
+use crate::intake::submission::{StoreOptions, Submission};
 use crate::limits::counted_sender::CountedSender;
 use crate::readings::{Assembled, PlacedReadings};
 use crate::replies::StoreReport;
@@ -13,24 +13,37 @@ use crate::replies::StoreReport;
 /// The readings of a request that are still to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRequest<'a> {
-    /// Readings with a timestamp, and lines without one.
+    /// Readings with a timestamp, and all points of line protocol.
     pub(crate) timed: PlacedReadings,
     /// Readings at the time of their arrival.
     pub(crate) arrivals: PlacedReadings,
     pub(crate) options: StoreOptions,
     /// Tells two arrivals of a device in one millisecond apart; a repeated event has the same one.
     pub(crate) arrival_id: &'a str,
-    /// Whose new devices are counted.
+    /// Whether nothing is stored and no device is looked up: the report has what would be stored.
+    pub(crate) is_dry: bool,
+    /// The sender whose new devices are counted.
     pub(crate) counted_sender: Option<&'a CountedSender>,
     /// What became of the readings that are no longer here.
     pub(crate) report: StoreReport,
 }
 
-impl StoreRequest<'_> {
+impl<'a> StoreRequest<'a> {
+    /// The readings of a submission.
+    pub(crate) fn of(
+        submission: &'a Submission<'_>,
+        assembled: Assembled,
+        counted_sender: Option<&'a CountedSender>,
+    ) -> Self {
+        let arrival_id = &submission.arrival_id;
+        let is_dry = submission.fetched.is_some_and(|message| message.dry);
+        Self { arrival_id, is_dry, counted_sender, ..Self::new(assembled, submission.options) }
+    }
+
     /// The readings that a request has, to be stored by these options.
     pub(crate) fn new(assembled: Assembled, options: StoreOptions) -> Self {
-        let Assembled { timed, arrivals, rejected, ignored, .. } = assembled;
-        let report = StoreReport { rejected, ignored, ..StoreReport::default() };
+        let Assembled { timed, arrivals, rejected, ignored, left_out, .. } = assembled;
+        let report = StoreReport { rejected, ignored, left_out, ..StoreReport::default() };
         Self { timed, arrivals, options, report, ..Self::default() }
     }
 
@@ -44,7 +57,7 @@ impl StoreRequest<'_> {
         self.timed.readings.iter().chain(&self.arrivals.readings)
     }
 
-    /// The same, to be changed.
+    /// All readings, to be changed.
     pub(crate) fn readings_mut(&mut self) -> impl Iterator<Item = &mut Reading> {
         self.timed.readings.iter_mut().chain(&mut self.arrivals.readings)
     }
@@ -74,6 +87,16 @@ impl StoreRequest<'_> {
     pub(crate) fn store_nothing(&mut self) {
         self.timed = PlacedReadings::default();
         self.arrivals = PlacedReadings::default();
+    }
+
+    /// The report of a dry request, with the readings as they would be stored. The log counts none as accepted.
+    pub(crate) fn report_dry(self, log: &mut WideEvent) -> StoreReport {
+        let mut report = self.report.finished(log);
+        for placed in [self.timed, self.arrivals] {
+            report.accepted += placed.origins.iter().map(Vec::len).sum::<usize>();
+            report.stored.extend(placed.readings);
+        }
+        report
     }
 
     /// The report where the table failed before any of the readings was stored.

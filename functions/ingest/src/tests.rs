@@ -1,6 +1,7 @@
 //! The function on a table in memory that fails on demand.
 
 mod corpus;
+mod fetched;
 mod lines;
 mod meters;
 mod payloads;
@@ -108,6 +109,7 @@ impl Bench {
                 (answer.status_code, serde_json::from_str(&body).expect("JSON"))
             }
             Reply::Iot(receipt) => (0, json!(receipt)),
+            Reply::Fetched(receipt) => (0, json!(receipt)),
         })
     }
 
@@ -249,6 +251,16 @@ async fn without_the_registry_nothing_is_stored_and_all_is_named() {
     assert_eq!((status, &answer["not_stored"]), (503, &json!([0])));
     assert!(bench.store.readings().is_empty());
     assert_eq!(bench.post(ONE).await.0, 201, "the next request tries again");
+}
+
+#[tokio::test]
+async fn what_the_table_refuses_for_good_is_not_asked_for_again_at_once() {
+    let bench = Bench::new();
+    bench.store.fail_with([StoreError::Refused("no permission".into())]);
+    let (status, answer) = bench.post(ONE).await;
+    assert_eq!((status, &answer["not_stored"]), (500, &json!([0])));
+    let advice = "send those of not_stored again once the server's error is mended.";
+    assert!(answer["detail"].as_str().expect("text").contains(advice), "{answer}");
 }
 
 #[tokio::test]

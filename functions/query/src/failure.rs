@@ -3,7 +3,6 @@
 use api::{Problem, ProblemKind};
 use series::SeriesError;
 
-/// The problem of a failure.
 pub(crate) fn problem(failure: SeriesError) -> Problem {
     match failure {
         SeriesError::Store(error) => error.into(),

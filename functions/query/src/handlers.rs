@@ -1,9 +1,11 @@
 //! What the handlers of the endpoints share. Answers nothing.
 
-use ::series::{Densities, RollupStateCache};
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use ::series::{Densities, RollupStateCache};
+use api::{Problem, Response};
 use judging::Judging;
 use outgoing::Reach;
 use rollups::LateMarking;
@@ -13,6 +15,15 @@ use runtime::registry::CachedRegistry;
 
 use crate::readings::newest::NewestReader;
 use crate::web::Page;
+
+/// The operations of the API, each answered by its handler.
+pub(crate) trait Operations<S>: Send + Sync {
+    /// Answers a call. The type is written out because a handler calls it from within.
+    fn answer<'a>(
+        &'a self,
+        call: &'a mut Call<'_, S>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
+}
 
 /// The state that the handlers share.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! serves the web page. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. The table of endpoints names the handler of each
-//! operation; `mcp` asks the others.
+//! operation; `mcp` calls the same handlers.
 
 mod alerts;
 mod annotations;
@@ -43,7 +43,7 @@ use runtime::telemetry::Telemetry;
 
 use crate::series::QueryScope;
 use ::series::{Densities, RollupStateCache};
-use handlers::{FetchingFunction, Handlers};
+use handlers::{FetchingFunction, Handlers, Operations};
 use judging::Judging;
 
 pub use ports::Store;
@@ -154,8 +154,8 @@ impl<S: Store, C: Clock> Query<S, C> {
         self
     }
 
-    /// Reads the registry, at cold start. Where that fails the first request tries again. Marks the search index as complete
-    /// if no device lacks an entry.
+    /// Reads the registry, at cold start. Where that fails the first request tries again. Notes that the search index is
+    /// complete if no device lacks an entry.
     pub async fn load(&self) {
         let Self { store, handlers: Handlers { registry, clock, .. }, .. } = self;
         registry.load(store, "query.load", &self.telemetry).await;
@@ -174,7 +174,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler<S> for Handlers<C> {
     async fn answer(&self, mut call: Call<'_, S>) -> Result<Response, Problem> {
-        mcp::Api::answer(self, &mut call).await
+        Operations::answer(self, &mut call).await
     }
 }
 
@@ -198,7 +198,7 @@ impl<C: Clock> Handlers<C> {
 // Calls the handler that the table of endpoints (`api::endpoints`) names for the operation, for HTTP and MCP alike.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
-        impl<S: Store, C: Clock> mcp::Api<S> for Handlers<C> {
+        impl<S: Store, C: Clock> Operations<S> for Handlers<C> {
             fn answer<'a>(&'a self, call: &'a mut Call<'_, S>) -> Answer<'a> {
                 // On the heap: a debug build would keep the futures of all handlers on the stack at once.
                 match call.endpoint.operation {

@@ -17,7 +17,6 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
-pub(crate) use ask::Api;
 use message::{Code, Failure, Message};
 use protocol::{Era, SERVER_KEY, agreed, versions};
 use tools::{INSTRUCTIONS, TOOLS, Tool};

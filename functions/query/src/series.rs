@@ -74,9 +74,10 @@ pub(crate) async fn series(
     let mut answer = SeriesAnswer::new(&request, &plan, columns, asked.is_shared());
     for group in &groups {
         let columns = group.columns(&request, &names)?;
-        let spans = |rule: &MetricRule| columns.spans(rule);
-        let mut values =
-            Box::pin(group.read(&mut reader, &names, spans, &plan)).await.map_err(problem)?;
+        let needs_neighbours = |rule: &MetricRule| columns.needs_neighbours(rule);
+        let mut values = Box::pin(group.read(&mut reader, &names, needs_neighbours, &plan))
+            .await
+            .map_err(problem)?;
         answer.note_read(&values);
         if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
             answer.note_without_room(group, &rooms, &mut values);

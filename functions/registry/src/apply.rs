@@ -194,7 +194,7 @@ async fn apply_observation(
 }
 
 /// When a device came into a room that its reading at `at` names: with the first reading that names the room, as far as
-/// the batch tells, for a batch may hold days. A room in which the device is already is only confirmed.
+/// the batch tells, for a batch may hold days. If `newest_room` found no other room, the device's own is only confirmed.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,

@@ -46,24 +46,25 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         let part = invocation.part_of(MAX_JUDGING.min(invocation.remaining() / 2));
         let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
         let judging = Box::pin(session.judge_batch(&written));
-        let BatchReport { judged, rechecks, cause } = match catching(judging).await {
-            Ok(judged) => judged,
+        let BatchReport { report, rechecks, cause } = match catching(judging).await {
+            Ok(batch_report) => batch_report,
             Err(panic) => {
                 log.error("alerts.panic", &panic);
                 BatchReport { rechecks: first_written(&written), ..BatchReport::default() }
             }
         };
-        log_judged(log, &judged);
-        let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
+        log_report(log, &report);
+        let failed = report.failures.iter().map(|(_, failure)| failure).chain(&cause);
         failed.take(1).for_each(|failure| log_failure(log, failure));
-        judged.panics.first().into_iter().for_each(|(_, panic)| log.error("alerts.panic", panic));
+        report.panics.first().into_iter().for_each(|(_, panic)| log.error("alerts.panic", panic));
 
         if !rechecks.is_empty() {
+            // The log says `looks` for rechecks.
             log.set("alerts.looks", rechecks.len());
             self.note(&rechecks, &first_records, &mut result, invocation, log).await;
         }
 
-        if judged.messages > 0 {
+        if report.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
             if let Err(why) = self.hint.ask(deadline).await {
                 log.set("alerts.not_hinted", why);
@@ -132,14 +133,14 @@ fn first_written(written: &BTreeMap<DeviceId, Written>) -> BTreeMap<DeviceId, Ti
     written.iter().filter_map(first).collect()
 }
 
-fn log_judged(log: &mut WideEvent, judged: &JudgingReport) {
-    if judged.judged > 0 {
-        log.set("alerts.judged", judged.judged);
+fn log_report(log: &mut WideEvent, report: &JudgingReport) {
+    if report.judged > 0 {
+        log.set("alerts.judged", report.judged);
     }
-    if judged.messages > 0 {
-        log.set("alerts.messages", judged.messages);
+    if report.messages > 0 {
+        log.set("alerts.messages", report.messages);
     }
-    if let Some(left_out) = LostMessages::of(judged.left_out) {
+    if let Some(left_out) = LostMessages::of(report.left_out) {
         log.warn("alerts.left_out", &left_out);
     }
 }

@@ -57,7 +57,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
-    /// The same function, which asks by `hint` that messages are sent as soon as they wait.
+    /// The function with a `hint`, by which messages are sent as soon as they wait.
     pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
         let Self { stream, store, judging, clock, .. } = self;
         Registry { stream, store, judging, clock, hint }
@@ -90,8 +90,8 @@ pub async fn learn(
     Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
 }
 
-/// Both consumers of a batch, one after the other: a rule may be about a room into which the batch moves a device. Each
-/// has a result of its own.
+/// Registers a batch, then judges the rules of alerts by it: a rule may watch a room into which the batch moves a device.
+/// Each consumer has a result of its own.
 struct RegistryThenAlerts<'a, S, C, H> {
     writer: RegistryWriter<'a, S, C>,
     judge: AlertConsumer<'a, S, C, H>,
@@ -104,7 +104,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        // Half of the time is for judging, whatever the table throttles.
+        // Throttled requests are repeated for half of the time at most, so that some is left for judging.
         let mut result = self.writer.apply(readings, &invocation.part(), log).await;
         result.append(self.judge.apply(readings, invocation, log).await);
         result

@@ -22,7 +22,7 @@ pub(crate) struct NamedRoom {
 /// room could look newer. The readings tell. If no reading names a room, the device stays where it is, and the registry
 /// notes the time, so that the next late reading does not start the same search.
 ///
-/// The stream may be behind the table, by all of an import. Then no later batch says that the device has settled in the
+/// The stream may lag by all of an import. Then no later batch says that the device has settled in the
 /// room, so the readings are searched for that too.
 pub(crate) async fn newest_room(
     session: Session<'_, impl FindRegistry + QueryReadings>,

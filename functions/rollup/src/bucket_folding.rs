@@ -33,7 +33,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) has_state: AtomicBool,
     /// The number of the newest settings with which all of a device is folded. What is remembered stays true.
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
-    /// The last note of this process that it is behind.
+    /// The last note of a backlog by this process.
     pub(crate) backlog: Remembered<()>,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
@@ -75,9 +75,9 @@ pub(crate) struct LocalDay {
 /// Several quarters of a device that are folded with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
-    /// Those that begin in a range and have anything.
+    /// Buckets that begin in a range and have readings.
     Of(TimeRange, Assumed),
-    /// These, also those that have nothing.
+    /// The buckets of this list, also those without readings.
     These(&'a BTreeSet<QuarterHour>),
 }
 

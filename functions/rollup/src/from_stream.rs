@@ -26,8 +26,8 @@ use crate::state::ZonedRollupState;
 const NOTE_CONCURRENCY: usize = 8;
 /// The time that is kept for leaving to the queue what failed.
 const LEAVING: Duration = Duration::from_secs(10);
-/// The pause between two looks at whether a batch that is being folded is behind.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The pause between two checks for a backlog while a batch is folded.
+const BACKLOG_CHECK: Duration = Duration::from_secs(1);
 
 /// When the oldest change of a batch that is not folded yet was written, where the stream says so.
 type Oldest = Mutex<Option<Timestamp>>;
@@ -150,7 +150,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over, and notes before each of them if the function is behind. No further
+    /// Folds days until the time is over, and notes before each of them if there is a backlog. No further
     /// day of a device is tried after one has failed: a throttled device would take the time of all others.
     /// An error comes with the first record that is not done.
     async fn fold_days(
@@ -265,7 +265,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
-    /// Folds, and looks meanwhile whether the function is behind: one fold may take longer than a note holds.
+    /// Folds, and meanwhile checks for a backlog: one fold may take longer than a note holds.
     async fn while_noting_backlog<T>(
         &self,
         session: Session<'_, S>,
@@ -274,16 +274,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> T {
         let mut folding = pin!(folding);
         loop {
-            if let Ok(folded) = tokio::time::timeout(LOOK_INTERVAL, folding.as_mut()).await {
+            if let Ok(folded) = tokio::time::timeout(BACKLOG_CHECK, folding.as_mut()).await {
                 return folded;
             }
             let oldest = *oldest.lock().expect("nothing panics while it is held");
-            // What fails is tried again at the next look, and before the next day is folded.
+            // What fails is tried again at the next check, and before the next day is folded.
             drop(self.note_backlog(session, oldest).await);
         }
     }
 
-    /// Notes that the function is behind, if a change of that time is still to be folded: then answers say that
+    /// Notes a backlog, if a change of that time is still to be folded: then answers say that
     /// rollups lack some.
     async fn note_backlog(
         &self,
@@ -291,7 +291,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         oldest: Option<Timestamp>,
     ) -> StoreResult<()> {
         let (now, following) = (self.clock.now(), self.settings.following);
-        let Some(since) = oldest.filter(|since| following.is_behind(*since, now)) else {
+        let Some(since) = oldest.filter(|since| following.has_backlog(*since, now)) else {
             return Ok(());
         };
         if self.backlog.get(now, |()| following.note_interval()).is_some() {

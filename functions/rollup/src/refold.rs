@@ -37,7 +37,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             refolded < device.fold_settings.number
         });
         let mut changed: Vec<_> = changed.collect();
-        // In a fixed order some would wait for ever behind others that the table throttles.
+        // In a fixed order some would wait for ever after others that the table throttles.
         fastrand::shuffle(&mut changed);
 
         let mut refolded = Ok(());

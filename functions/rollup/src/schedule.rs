@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
-use rollups::{newest_possible_mark, newest_sealable_edge};
+use rollups::{newest_sealable_edge, newest_watermark};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::WorkQueue;
@@ -82,7 +82,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// The age, in seconds, of the oldest work that is left after a sweep; 0 where none is known.
     ///
-    /// Changes of the past that the stream may still bring count from the moment of their marks on, so that up to
+    /// Changes of the past that the stream may still bring count from when they were marked, so that up to
     /// two minutes are usual.
     pub(crate) async fn oldest_unfinished(
         &self,
@@ -130,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.and(refolded)
     }
 
-    /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters that
+    /// Sets watermarks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters that
     /// were not over. These quarters, and the day before, are swept again when they are over, because an older program
     /// may have left readings to a sweep that had passed.
     async fn set_back(
@@ -141,7 +141,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &Run<'_, S>,
         log: &mut WideEvent,
     ) -> Result<(), StoreError> {
-        let limit = newest_possible_mark(now);
+        let limit = newest_watermark(now);
         let ahead: BTreeSet<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] > limit).collect();
         if ahead.is_empty() {
@@ -158,7 +158,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// The groups to sweep in this invocation, each with the end of its sealed time. The group of this minute comes
-    /// first, then the group that is furthest behind. So a group that fails or is slow delays others once in a quarter
+    /// first, then the group that lags most. So a group that fails or is slow delays others once in a quarter
     /// of an hour.
     ///
     /// All groups of a home are swept together: one write in a quarter of an hour notes so, instead of one each minute.
@@ -171,27 +171,27 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         now: Timestamp,
         run: &Run<'_, S>,
     ) -> Result<Vec<(Timestamp, BTreeSet<usize>)>, StoreError> {
-        let mut behind: Vec<usize> =
+        let mut lagging: Vec<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] < target).collect();
-        if behind.is_empty() {
+        if lagging.is_empty() {
             return Ok(Vec::new());
         }
 
-        behind.sort_by_key(|group| sealed_until[*group]);
+        lagging.sort_by_key(|group| sealed_until[*group]);
         let due = due_group(now);
 
         let listed = self.listed_for(run.session, target).await?;
         if listed.devices.len() > MAX_HOME {
             let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
-            behind.retain(|group| *group == due || is_late(*group));
-            behind.sort_by_key(|group| *group != due);
-            return Ok(behind
+            lagging.retain(|group| *group == due || is_late(*group));
+            lagging.sort_by_key(|group| *group != due);
+            return Ok(lagging
                 .into_iter()
                 .map(|group| (sealed_until[group], [group].into()))
                 .collect());
         }
 
-        let together = behind.chunk_by(|one, other| sealed_until[*one] == sealed_until[*other]);
+        let together = lagging.chunk_by(|one, other| sealed_until[*one] == sealed_until[*other]);
         let of_chunk =
             |groups: &[usize]| (sealed_until[groups[0]], groups.iter().copied().collect());
         let mut together: Vec<(Timestamp, BTreeSet<usize>)> = together.map(of_chunk).collect();

@@ -38,7 +38,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the turn
     /// is over. Returns up to where all of them are sealed then.
     ///
-    /// Marks move by a window, so that a sweep that is far behind and stops continues there. The first window is a quarter
+    /// Watermarks move by a window, so that a sweep that is late by days and stops continues there. The first is a quarter
     /// and each next one twice as long: how much there is to read in a quarter is known once it is read, and a window that
     /// does not fit into an invocation would be begun again for ever.
     pub(crate) async fn sweep(
@@ -74,8 +74,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(sealed_until)
     }
 
-    /// Folds a window of one group after the other until the turn is over, and moves the marks of the groups that are done.
-    /// Returns whether all are. A group that fails holds up no other.
+    /// Folds a window of one group after the other until the turn is over, and moves the watermarks of the groups that are
+    /// done. Returns whether all are. A group that fails holds up no other.
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
@@ -84,7 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<bool, NotDone> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let mut order: Vec<usize> = groups.iter().copied().collect();
-        // In a fixed order some would wait for ever behind others that the table throttles.
+        // In a fixed order some would wait for ever after others that the table throttles.
         fastrand::shuffle(&mut order);
         let mut tried = Vec::new();
 
@@ -107,7 +107,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
         }
 
-        // Before the marks move: who comes after a crash leaves them again.
+        // Before the watermarks move: who comes after a crash leaves the rechecks again.
         self.note_rechecks(rechecks, run).await?;
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
@@ -128,7 +128,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
-        // In a fixed order some would wait for ever behind others that the table throttles.
+        // In a fixed order some would wait for ever after others that the table throttles.
         fastrand::shuffle(&mut devices);
 
         let mut failed = Vec::new();

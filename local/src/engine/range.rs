@@ -52,7 +52,7 @@ struct Wanted {
     pk: String,
     first: String,
     last: String,
-    /// The sort key behind which it begins.
+    /// The sort key after which it begins.
     after: Option<String>,
     is_ascending: bool,
     is_consistent: bool,
@@ -115,7 +115,7 @@ impl Ranges {
         );
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare_cached(&statement)?;
-        // The range begins behind the key, so that no row before it is read.
+        // The range begins after the key, so that no row before it is read.
         let (first, last) = match &wanted.after {
             Some(after) if wanted.is_ascending => (after, &wanted.last),
             Some(after) => (&wanted.first, after),

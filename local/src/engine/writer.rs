@@ -119,7 +119,6 @@ impl WriterConnection {
         Ok(Self { file, storage, in_group })
     }
 
-    /// The connection to `SQLite`.
     pub(super) fn sqlite(&self) -> &Connection {
         self.storage.conn()
     }

@@ -25,7 +25,7 @@ pub enum MemberForm {
     Address,
     /// A text that fits, and what is expected.
     Text(fn(&str) -> bool, &'static str),
-    /// The same, or a number.
+    /// A text or a number.
     TextOrNumber(fn(&str) -> bool, &'static str),
     /// A text by which alone something is permitted: nobody looks on while it is typed.
     Password(fn(&str) -> bool, &'static str),
@@ -34,11 +34,11 @@ pub enum MemberForm {
 /// Whether a member may be left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It may not.
+    /// The member has to be given.
     Always,
-    /// It may.
+    /// The member may be absent.
     Optional,
-    /// It may, and is this address then.
+    /// The member may be absent, and is this address then.
     Default(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Where the demand period that runs is heading: its mean power at its end. Reads no meter.
+//! The mean power that a running demand period will have at its end. Reads no meter.
 
 use chrono::TimeDelta;
 use domain::{Exact, TimeRange, Timestamp};
@@ -17,7 +17,7 @@ pub struct RunningPeriod {
     pub energy: Exact,
     /// The energy of the last three minutes, in kWh.
     pub recent: Exact,
-    /// One step of the counter by which the last three minutes were measured, in kWh; zero where a power was measured.
+    /// The step of the counter that measured the last three minutes, in kWh; zero where a power was measured.
     pub step: Exact,
 }
 

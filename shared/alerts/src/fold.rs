@@ -79,7 +79,7 @@ impl Phase {
 /// The fold up to an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fold {
-    /// Where it is.
+    /// The phase.
     #[serde(flatten)]
     pub phase: Phase,
     /// The newest value of the metric, also where it no longer holds.
@@ -109,16 +109,16 @@ impl EpisodeChange {
 
 /// When a device counts as silent.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience<'a> {
+pub struct SilenceLimit<'a> {
     /// After how long without a reading.
     pub limit: TimeDelta,
-    /// When nothing was taken in, in order: silence counts from the return.
+    /// The pauses of the system, in order: silence counts from the end of a pause.
     pub pauses: &'a [TimeRange],
 }
 
-impl Patience<'_> {
+impl SilenceLimit<'_> {
     /// When a device is silent whose newest reading is of `seen`.
-    pub fn ends(self, seen: Timestamp) -> Timestamp {
+    pub fn begins(self, seen: Timestamp) -> Timestamp {
         self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
             let is_touched = pause.from() <= end && pause.to() > seen;
             if is_touched { end.max(pause.to().saturating_add(self.limit)) } else { end }
@@ -157,11 +157,11 @@ impl Fold {
     pub(crate) fn advance(
         &mut self,
         rule: &Rule,
-        patience: Patience<'_>,
+        silence: SilenceLimit<'_>,
         to: Timestamp,
         changes: &mut Vec<EpisodeChange>,
     ) {
-        while let Some((at, due)) = self.next(rule, patience).filter(|(at, _)| *at <= to) {
+        while let Some((at, due)) = self.next(rule, silence).filter(|(at, _)| *at <= to) {
             match due {
                 Due::Phase => self.change(at, changes),
                 Due::Silence => self.fall_silent(rule, at),
@@ -170,21 +170,23 @@ impl Fold {
     }
 
     /// The instant at which time alone changes something next.
-    pub(crate) fn due(&self, rule: &Rule, patience: Patience<'_>) -> Option<Timestamp> {
-        self.next(rule, patience).map(|(at, _)| at)
+    pub(crate) fn due(&self, rule: &Rule, silence: SilenceLimit<'_>) -> Option<Timestamp> {
+        self.next(rule, silence).map(|(at, _)| at)
     }
 
-    fn next(&self, rule: &Rule, patience: Patience<'_>) -> Option<(Timestamp, Due)> {
+    fn next(&self, rule: &Rule, silence: SilenceLimit<'_>) -> Option<(Timestamp, Due)> {
         let phase = match self.phase {
             Phase::Pending { since } => Some(since.saturating_add(rule.hold)),
             Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_hold)),
             Phase::Normal { .. } | Phase::Firing { .. } => None,
         };
-        let silence = self.seen.filter(|_| !self.is_silent).map(|seen| patience.ends(seen));
-        match (phase, silence) {
-            (Some(phase), Some(silence)) if phase > silence => Some((silence, Due::Silence)),
+        let silent_from = self.seen.filter(|_| !self.is_silent).map(|seen| silence.begins(seen));
+        match (phase, silent_from) {
+            (Some(phase), Some(silent_from)) if phase > silent_from => {
+                Some((silent_from, Due::Silence))
+            }
             (Some(phase), _) => Some((phase, Due::Phase)),
-            (None, silence) => silence.map(|at| (at, Due::Silence)),
+            (None, silent_from) => silent_from.map(|at| (at, Due::Silence)),
         }
     }
 

@@ -4,21 +4,21 @@
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
-use crate::fold::{EpisodeChange, Fired, Fold, Observation, Patience, Phase};
+use crate::fold::{EpisodeChange, Fired, Fold, Observation, Phase, SilenceLimit};
 use crate::message::{Message, News, next_number};
 use crate::rule::Rule;
 use crate::start::Start;
-use crate::state::{Anchor, EpisodeState, SentAlert};
+use crate::state::{Anchor, EpisodeState, ToldAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
 /// The readings of a device or a room, by which a rule is judged.
 #[derive(Debug, Clone)]
 pub struct JudgedReadings {
-    /// As [`Start`] asks for them, in order of time, also those ahead of the clock.
+    /// The readings that [`Start`] needs, in order of time, also those ahead of the clock.
     pub readings: Vec<Observation>,
     /// After how long without a reading the subject counts as silent to the rule.
     pub silent_after: TimeDelta,
-    /// When nothing was taken in, in order.
+    /// The pauses of the system, in order.
     pub pauses: Vec<TimeRange>,
     /// Whether the rule is no longer about the subject: what was told ends as it would have, and nothing else is told.
     pub has_left: bool,
@@ -39,45 +39,45 @@ pub fn fold_episodes(
     rule: &Rule,
     state: Option<&EpisodeState>,
     start: &Start,
-    judged: &JudgedReadings,
+    input: &JudgedReadings,
     now: Timestamp,
 ) -> Judgement {
-    let horizon = now.saturating_add(MAX_AHEAD);
-    let patience = Patience { limit: judged.silent_after, pauses: &judged.pauses };
-    let readings = &judged.readings;
+    let latest = now.saturating_add(MAX_AHEAD);
+    let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses };
+    let readings = &input.readings;
     let (readings, ahead) =
-        readings.split_at(readings.partition_point(|reading| reading.at <= horizon));
+        readings.split_at(readings.partition_point(|reading| reading.at <= latest));
     let readings = start.needed(readings);
     let newest = readings.last().map(|reading| reading.at);
-    let judged_before = state.and_then(|state| state.judged).map(|at| at.min(horizon));
+    let judged_before = state.and_then(|state| state.judged_until).map(|at| at.min(latest));
     let judged_until = newest.max(judged_before);
 
     let anchor_at =
         judged_until.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
     let (mut fold, mut changes) = (start.fold.clone(), Vec::new());
-    let is_early = |reading: &Observation| reading.at <= anchor_at;
-    let (early, late) = readings.split_at(readings.partition_point(is_early));
-    fold.run(rule, patience, early, anchor_at, &mut changes);
+    let is_before = |reading: &Observation| reading.at <= anchor_at;
+    let (before_anchor, after_anchor) = readings.split_at(readings.partition_point(is_before));
+    fold.run(rule, silence, before_anchor, anchor_at, &mut changes);
     let anchor = Anchor { at: anchor_at, fold: fold.clone() };
-    fold.run(rule, patience, late, newest.map_or(now, |at| at.max(now)), &mut changes);
+    fold.run(rule, silence, after_anchor, newest.map_or(now, |at| at.max(now)), &mut changes);
 
-    let sent = state.map(|state| state.told.clone()).unwrap_or_default();
+    let told = state.map(|state| state.told.clone()).unwrap_or_default();
     let number = state.map_or(0, |state| state.number);
-    let has_left = judged.has_left;
+    let has_left = input.has_left;
     let mut teller =
-        Teller { rule, fold: &fold, has_left, now, told: sent, number, messages: Vec::new() };
+        Teller { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
     let acknowledged = state
         .and_then(|state| state.acknowledged)
         .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
     if rule.tells(now) {
-        let told_until = teller.told.until.map(|at| at.min(horizon));
+        let told_until = teller.told.until.map(|at| at.min(latest));
         // What fires at an instant can end at the same one.
         let can_end = teller.told.is_firing;
         let is_new = |change: &&EpisodeChange| {
             let at = Some(change.at());
             at > judged_before && (at > told_until || can_end && at == told_until)
         };
-        teller.tell_new(changes.iter().filter(is_new));
+        teller.tell_ended(changes.iter().filter(is_new));
         let edited = state.filter(|state| state.changed != rule.changed);
         teller.correct(&changes, start.from, edited);
         teller.repeat(acknowledged.is_some());
@@ -90,7 +90,7 @@ pub fn fold_episodes(
     let mut state = EpisodeState {
         changed: rule.changed,
         fold,
-        judged: judged_until,
+        judged_until,
         anchor,
         told,
         number,
@@ -98,7 +98,7 @@ pub fn fold_episodes(
         links,
         due: None,
     };
-    state.due = due(rule, &state, patience, ahead, now);
+    state.due = due(rule, &state, silence, ahead, now);
     Judgement { state, messages }
 }
 
@@ -136,7 +136,7 @@ pub fn can_be_skipped(
 }
 
 impl Start {
-    /// The readings behind the start and, if it needs it, the newest one before.
+    /// The readings after the start and, if it needs it, the newest one before.
     fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
         let before = readings.partition_point(|reading| reading.at <= self.from);
         &readings[before.saturating_sub(usize::from(self.is_fresh()))..]
@@ -148,16 +148,16 @@ impl Fold {
     pub(crate) fn run(
         &mut self,
         rule: &Rule,
-        patience: Patience<'_>,
+        silence: SilenceLimit<'_>,
         observations: &[Observation],
         to: Timestamp,
         changes: &mut Vec<EpisodeChange>,
     ) {
         for observation in observations {
-            self.advance(rule, patience, observation.at, changes);
+            self.advance(rule, silence, observation.at, changes);
             self.take(rule, observation);
         }
-        self.advance(rule, patience, to, changes);
+        self.advance(rule, silence, to, changes);
     }
 }
 
@@ -168,17 +168,16 @@ struct Teller<'a> {
     fold: &'a Fold,
     has_left: bool,
     now: Timestamp,
-    told: SentAlert,
+    told: ToldAlert,
     number: u64,
     messages: Vec<Message>,
 }
 
 impl Teller<'_> {
-    /// Tells the episodes that end behind what was judged.
-    fn tell_new<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
+    /// Tells the episodes that ended since the last judgement. [`correct`](Self::correct) tells one that fires.
+    fn tell_ended<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
         for change in changes {
-            // What still fires is told as a difference.
             let Some(ended) = change.ended else { continue };
             if self.told.is_firing {
                 self.tell(News::Recovered, change.episode, change.ended);
@@ -254,12 +253,12 @@ impl Teller<'_> {
             return;
         }
 
-        self.told = SentAlert {
+        self.told = ToldAlert {
             is_firing: news.is_firing(),
             since: Some(episode.since),
             fired: Some(episode.at),
             until: self.told.until.max(ended.or(Some(episode.at))),
-            sent: Some(self.now),
+            told_at: Some(self.now),
         };
         if news == News::Recovered && !self.rule.tells_recovery {
             return;
@@ -279,15 +278,15 @@ impl Teller<'_> {
     }
 }
 
-/// When an alert that fires is told again. A last message from ahead of the clock counts as sent now.
+/// When an alert that fires is told again. A last message from ahead of the clock counts as told now.
 fn next_repeat(
     rule: &Rule,
-    told: &SentAlert,
+    told: &ToldAlert,
     is_acknowledged: bool,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let every = rule.repeat.filter(|_| told.is_firing && !is_acknowledged)?;
-    Some(told.sent?.min(now).saturating_add(every))
+    Some(told.told_at?.min(now).saturating_add(every))
 }
 
 /// When the state is to be judged again; `None` once it has been normal, and told so, for an hour.
@@ -297,14 +296,14 @@ fn next_repeat(
 fn due(
     rule: &Rule,
     state: &EpisodeState,
-    patience: Patience<'_>,
+    silence: SilenceLimit<'_>,
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
     let is_known = rule.changed.saturating_add(MAX_UNKNOWN);
     if let Phase::Normal { from } = state.fold.phase
         && is_known <= now
-        && state.told.sent.is_none_or(|at| at.saturating_add(SETTLING) <= now)
+        && state.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
         && ahead.iter().all(|reading| rule.is_clear(reading.value.as_ref()))
@@ -313,7 +312,7 @@ fn due(
     }
 
     let next = [
-        state.fold.due(rule, patience).filter(|at| *at > now),
+        state.fold.due(rule, silence).filter(|at| *at > now),
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
         rule.paused_until.filter(|until| *until > now),
         ahead.first().map(|reading| reading.at.saturating_add(-MAX_AHEAD)),

@@ -9,8 +9,8 @@ use crate::text;
 /// A message about one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its number among those of the state. A newer message has a greater one, also of another state of the same rule
-    /// and subject.
+    /// The number among the messages of the state. A newer message has a greater number, also if the state was deleted
+    /// and made again.
     pub number: u64,
     /// What it tells.
     pub news: News,
@@ -53,11 +53,11 @@ domain::words! {
         Recovered = "recovered",
         /// An episode fired and is over, both first seen now.
         Passed = "passed",
-        /// It still fires, and nobody has acknowledged it.
+        /// The alert still fires, and nobody has acknowledged it.
         Repeated = "repeated",
         /// The episode that was told never was: readings came late, were corrected or deleted.
         TakenBack = "taken_back",
-        /// By the rule as it is now, the episode that was told does not exist.
+        /// The episode that was told does not exist by the rule as it is now.
         Edited = "edited",
         /// Nothing: somebody wants to see that a channel works.
         Test = "test",

@@ -84,7 +84,6 @@ impl Message {
     }
 }
 
-/// A number of devices.
 pub(crate) fn devices(number: usize) -> String {
     if number == 1 { "1 device".to_owned() } else { format!("{number} devices") }
 }

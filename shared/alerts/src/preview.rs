@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use crate::fold::{Fold, Observation, Patience, Phase};
+use crate::fold::{Fold, Observation, Phase, SilenceLimit};
 use crate::rule::Rule;
 
 /// An episode that fired.
@@ -20,7 +20,7 @@ pub struct Episode {
 #[derive(Debug)]
 pub struct Past<'a> {
     rule: &'a Rule,
-    patience: Patience<'a>,
+    silence: SilenceLimit<'a>,
     fold: Fold,
     episodes: Vec<Episode>,
     settled: Option<Timestamp>,
@@ -29,20 +29,25 @@ pub struct Past<'a> {
 impl<'a> Past<'a> {
     /// A fold that begins at an instant: as normal, or, if the past is not known, in an episode that is not told.
     /// Once that has ended, it is where it would be whatever was before.
-    pub fn begin(rule: &'a Rule, silence: Patience<'a>, from: Timestamp, is_normal: bool) -> Self {
+    pub fn begin(
+        rule: &'a Rule,
+        silence: SilenceLimit<'a>,
+        from: Timestamp,
+        is_normal: bool,
+    ) -> Self {
         let mut fold = Fold::normal(from);
         if !is_normal {
             fold.phase = Phase::Firing { since: from, fired: from };
         }
         let settled = is_normal.then_some(from);
-        Self { rule, patience: silence, fold, episodes: Vec::new(), settled }
+        Self { rule, silence, fold, episodes: Vec::new(), settled }
     }
 
     /// Takes in the readings up to and including an instant, and lets the time pass to it.
     pub fn take(&mut self, readings: &[Observation], until: Timestamp) {
         let end = readings.partition_point(|reading| reading.at <= until);
         let mut changes = Vec::new();
-        self.fold.run(self.rule, self.patience, &readings[..end], until, &mut changes);
+        self.fold.run(self.rule, self.silence, &readings[..end], until, &mut changes);
         for change in changes {
             match (change.ended, self.episodes.last_mut()) {
                 (Some(ended), _) if self.settled.is_none() => self.settled = Some(ended),

@@ -32,7 +32,7 @@ pub struct Rule {
     pub ignores_quiet_hours: bool,
     /// Whether it is judged at all.
     pub is_on: bool,
-    /// Until when it tells nothing.
+    /// The end of its pause: until then the rule tells nothing.
     pub paused_until: Option<Timestamp>,
     /// When it was saved or switched on the last time.
     pub changed: Timestamp,
@@ -52,11 +52,11 @@ pub enum Scope {
 /// Several devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Group {
-    /// Those in a room.
+    /// The devices in a room.
     Room(RoomId),
-    /// Those of a kind.
+    /// The devices of a kind.
     Kind(Label),
-    /// Those with a tag.
+    /// The devices with a tag.
     Tag(Label),
 }
 
@@ -70,7 +70,7 @@ pub enum Watch {
         /// Its limits.
         limits: Limits,
     },
-    /// That readings come.
+    /// Silence: no readings come.
     Silence {
         /// The time without a reading; without it, the usual interval of the device decides.
         after: Option<TimeDelta>,
@@ -84,7 +84,7 @@ pub enum Watch {
     },
     /// The mean power of the demand period that runs.
     Demand {
-        /// Its length: 15, 30 or 60 minutes.
+        /// The length of the period: 15, 30 or 60 minutes.
         period: CalendarUnit,
         /// The limit.
         limit: DemandLimit,
@@ -129,11 +129,11 @@ pub enum DemandLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterEvent {
-    /// It began again near zero.
+    /// The counter began again near zero.
     Reset,
-    /// It cannot be explained.
+    /// The step cannot be explained.
     Suspect,
-    /// It began again or passed its modulus.
+    /// The counter began again or passed its modulus.
     Ambiguous,
 }
 
@@ -141,11 +141,11 @@ pub enum CounterEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoData {
-    /// It stays. What has not lasted yet begins anew with the next value.
+    /// The state stays. What has not lasted yet begins anew with the next value.
     Keep,
-    /// It counts as a breach.
+    /// Silence counts as a breach.
     Fire,
-    /// It counts as clear.
+    /// Silence counts as clear.
     Clear,
 }
 

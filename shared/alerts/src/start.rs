@@ -19,7 +19,7 @@ impl Start {
     /// Where the fold of a judgement begins.
     ///
     /// `touched` is the earliest instant at which readings were stored, overwritten or deleted: the first
-    /// timestamp of a batch, or that of a look. Without it the time alone has passed, or a person saved the rule.
+    /// timestamp of a batch, or the `since` of a recheck. Without it the time alone has passed, or a person saved the rule.
     /// A fold begins at the anchor of the state. Where something before that was touched, or there is no anchor to
     /// trust, it begins an hour and the rule's own times before, a day back at most.
     pub fn of(
@@ -29,11 +29,10 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
-        let before = |at| reached(rule, at, now);
         let Some(state) = state else {
-            return Self::fresh(touched.map_or(day, before));
+            return Self::fresh(touched.map_or(day, |at| reached(rule, at, now)));
         };
-        // Of a clock that was ahead, or of other limits.
+        // An anchor of a clock that was ahead, or of another version of the rule, is not trusted.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
             return Self::fresh(day);
@@ -42,10 +41,11 @@ impl Start {
         let anchored =
             Self { from: state.anchor.at, fold: state.anchor.fold.clone(), is_fresh: false };
         let Some(touched) = touched else { return anchored };
-        let from = before(touched);
+        let from = reached(rule, touched, now);
         if touched <= state.anchor.at {
             Self::amid(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
+            // At rest nothing lies between: it begins at the hour before what was touched.
             Self::fresh(from)
         } else {
             anchored
@@ -67,12 +67,12 @@ impl Start {
         }
     }
 
-    /// As normal.
+    /// A fold that begins as normal, whatever was before.
     const fn fresh(from: Timestamp) -> Self {
         Self { from, fold: Fold::normal(from), is_fresh: true }
     }
 
-    /// Before the anchor. An episode that lasts had begun there, or had fired: nothing before it was touched.
+    /// At `from`, before the anchor. The stored episode tells the phase there: nothing before `from` was touched.
     fn amid(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {

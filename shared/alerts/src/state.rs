@@ -20,12 +20,12 @@ pub struct EpisodeState {
     /// The fold of all readings.
     pub fold: Fold,
     /// The newest reading that was judged.
-    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
-    pub judged: Option<Timestamp>,
+    #[serde(rename = "judged", with = "text", default, skip_serializing_if = "Option::is_none")]
+    pub judged_until: Option<Timestamp>,
     /// Where the next fold begins.
     pub anchor: Anchor,
     /// What was told last.
-    pub told: SentAlert,
+    pub told: ToldAlert,
     /// The number of the last message; 0 where nothing was told.
     pub number: u64,
     /// The first breach of the episode that somebody acknowledged.
@@ -50,9 +50,9 @@ pub struct Anchor {
     pub fold: Fold,
 }
 
-/// What was told last.
+/// What was told last: the messages of judgements, sent or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentAlert {
+pub struct ToldAlert {
     /// Whether the state fires, as told.
     pub is_firing: bool,
     /// The first breach of the episode that was told last.
@@ -65,8 +65,8 @@ pub struct SentAlert {
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The time of the judgement that told last; repeats count from it.
-    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Timestamp>,
+    #[serde(rename = "sent", with = "text", default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<Timestamp>,
 }
 
 impl EpisodeState {
@@ -78,7 +78,7 @@ impl EpisodeState {
     /// Whether the state can be deleted and nothing is told twice: the alert lasts, or its end was told an hour ago.
     pub fn may_be_forgotten(&self, now: Timestamp) -> bool {
         !matches!(self.fold.phase, Phase::Normal { .. })
-            || self.told.sent.is_none_or(|sent| sent.saturating_add(SETTLING) <= now)
+            || self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
     }
 
     /// Whether it is to be judged, though no reading asks for it. A time that no right clock sets is due too.

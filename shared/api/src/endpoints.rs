@@ -34,7 +34,7 @@ impl Function {
 pub enum Access {
     /// No token is needed.
     Public,
-    /// A text that may be a token; nobody looks whether it is one. What is answered is the same for all.
+    /// A text that may be a token; nobody checks whether it is one. What is answered is the same for all.
     Formed,
     /// Any valid token.
     Any,

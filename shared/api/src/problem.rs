@@ -83,22 +83,22 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// The size up to which an answer tells refusals in full.
-const MAX_TOLD: usize = 1_000_000;
+/// The size up to which an answer has refusals with their messages.
+const MAX_FULL_BYTES: usize = 1_000_000;
 
 /// Splits refusals: the first megabyte with messages, the rest as indices, so that ten thousand fit into an answer. A
 /// refusal without an index always keeps its message.
-pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
+pub fn within_a_megabyte(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
     let mut bytes = 0;
     let fits = |refusal: &&FieldError| {
         let text = serde_json::to_vec(refusal).expect("our own types have string keys");
         bytes += carried_bytes(&text) + 1;
-        bytes <= MAX_TOLD
+        bytes <= MAX_FULL_BYTES
     };
-    let told = refusals.iter().take_while(fits).count();
+    let whole = refusals.iter().take_while(fits).count();
     let mut places = Vec::new();
 
-    for refusal in refusals.split_off(told) {
+    for refusal in refusals.split_off(whole) {
         match refusal.index {
             Some(place) => places.push(place),
             None => refusals.push(refusal),
@@ -188,7 +188,7 @@ impl Problem {
 
     /// The answer.
     pub fn respond(&self) -> Response {
-        let (errors, more_errors) = told_in_full(self.errors.clone());
+        let (errors, more_errors) = within_a_megabyte(self.errors.clone());
         let body = Body {
             r#type: format!("urn:roomtide:problem:{}", self.kind.slug()),
             title: self.kind.title(),
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(all, (0..10_000).map(serde_json::Value::from).collect::<Vec<_>>());
         let whole = FieldError { index: None, ..refusal(0) };
         let (told, places) =
-            told_in_full((0..10_000).map(refusal).chain([whole.clone()]).collect());
+            within_a_megabyte((0..10_000).map(refusal).chain([whole.clone()]).collect());
         assert_eq!((told.last(), told.len() + places.len()), (Some(&whole), 10_001));
         let few = Problem::field("t", "is bad").respond().body;
         assert!(!String::from_utf8_lossy(&few).contains("more_errors"));

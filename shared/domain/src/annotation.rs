@@ -143,15 +143,15 @@ pub struct Annotation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnnotationEndError {
     /// It would end before it begins.
-    #[error("is {0}, not behind its begin {1}")]
+    #[error("is {0}, not after its begin {1}")]
     NotBehind(Timestamp, Timestamp),
     /// It is too long.
-    #[error("is more than {} days behind its begin", MAX_ANNOTATED.num_days())]
+    #[error("is more than {} days after its begin", MAX_ANNOTATED.num_days())]
     TooLong,
 }
 
 impl Annotation {
-    /// Refuses an end that is not behind the begin, or too far.
+    /// Refuses an end that is not after the begin, or too far.
     pub fn check_end(id: &AnnotationId, to: Timestamp) -> Result<(), AnnotationEndError> {
         match to.since(id.at) {
             time if time <= TimeDelta::zero() => Err(AnnotationEndError::NotBehind(to, id.at)),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_ends_behind_its_begin_and_soon() {
+    fn an_annotation_ends_after_its_begin_and_soon() {
         let id = id("2026-01-11T16:00:00.000Z-x");
         let after = |time| id.at().saturating_add(time);
         let check = |time| Annotation::check_end(&id, after(time));

@@ -128,7 +128,7 @@ impl Default for RowArea {
 /// Two neighbouring values that are not in the same row, and the rows that they span.
 struct Pair<'a> {
     from: &'a Sample,
-    /// `None` behind the very last value.
+    /// `None` after the very last value.
     to: Option<&'a Sample>,
     first: usize,
     last: usize,

@@ -46,7 +46,6 @@ impl Exact {
         }
     }
 
-    /// `digits` / 10^`scale`.
     fn of(digits: i128, scale: i64) -> Self {
         let large = || BigDecimal::new(digits.into(), scale).normalized();
         Self(Small::new(digits, scale).map_or_else(|| Number::Large(large()), Number::Small))

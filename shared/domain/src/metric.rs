@@ -43,12 +43,6 @@ pub(super) fn has_form_of_name(text: &str) -> bool {
 }
 
 impl MetricName {
-    /// Whether it is a price: `price`, or a name that begins with `price_`.
-    pub fn is_price(&self) -> bool {
-        let name = self.as_str();
-        name == "price" || name.starts_with("price_")
-    }
-
     /// The kind and the unit of a metric of this name. A metric that is not well known is a gauge without
     /// a unit.
     pub fn well_known(&self) -> (MetricKind, Option<Unit>) {
@@ -64,6 +58,18 @@ impl MetricName {
             _ => return (MetricKind::Gauge, None),
         };
         (MetricKind::Gauge, unit(known))
+    }
+
+    /// Whether the values are prices, which are known before they hold: `price`, or a name that begins with `price_`.
+    pub fn is_price(&self) -> bool {
+        let rest = self.as_str().strip_prefix("price");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    }
+
+    /// Whether there are names and each is of a price.
+    pub fn are_prices<'a>(names: impl IntoIterator<Item = &'a Self>) -> bool {
+        let mut names = names.into_iter().peekable();
+        names.peek().is_some() && names.all(Self::is_price)
     }
 }
 
@@ -92,5 +98,23 @@ mod tests {
         assert_eq!(known("current_w"), (MetricKind::Gauge, Some("W".to_owned())));
         assert_eq!(known("cumulative_kwh_n"), (MetricKind::Counter, Some("kWh".to_owned())));
         assert_eq!(known("pm2_5"), (MetricKind::Gauge, None));
+    }
+
+    #[test]
+    fn prices_are_known_by_the_first_word_of_their_name() {
+        for (name, is_price) in [
+            ("price", true),
+            ("price_net", true),
+            ("price_", true),
+            ("prices", false),
+            ("pricey_thing", false),
+            ("net_price", false),
+        ] {
+            assert_eq!(name.parse::<MetricName>().expect("a name").is_price(), is_price, "{name}");
+        }
+        let [price, net, other] = ["price", "price_net", "t"].map(crate::given::metric);
+        assert!(MetricName::are_prices([&price, &net]));
+        assert!(!MetricName::are_prices([&price, &other]));
+        assert!(!MetricName::are_prices([]), "nothing is no price");
     }
 }

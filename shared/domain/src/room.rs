@@ -13,7 +13,7 @@ pub struct Room {
     pub name: Option<Label>,
     /// The home that it belongs to; a person sets it. A home is nothing but its rooms.
     pub home: Option<HomeId>,
-    /// Whether it is outside, where a person said so. A mark for who looks; no sum and no mean heeds it.
+    /// Whether it is outside, where a person said so. A flag for people; no sum and no mean heeds it.
     pub outside: Option<bool>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,

@@ -59,7 +59,7 @@ impl DynamoStore {
                     StoreError::Throttled("unprocessed items remained".into())
                 }
                 // The SDK has tried some times, for less time than there is.
-                Err(throttled @ StoreError::Throttled(_)) => throttled,
+                Err(error @ StoreError::Throttled(_)) => error,
                 // The time ran out while the SDK tried again.
                 Err(StoreError::TimedOut) => {
                     return not_stored(waiting, throttled.unwrap_or(StoreError::TimedOut));

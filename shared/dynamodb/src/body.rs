@@ -282,7 +282,6 @@ impl<T: Serialize> Serialize for OneMember<'_, T> {
     }
 }
 
-/// The attributes of a key.
 struct KeyAttributes<'a>(&'a ItemKey);
 
 #[derive(Serialize)]

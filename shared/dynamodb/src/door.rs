@@ -61,7 +61,6 @@ impl DynamoStore {
     }
 }
 
-/// The body of an answer.
 pub(super) struct AnswerBody(SdkBody);
 
 impl AnswerBody {

@@ -64,7 +64,6 @@ impl Kind {
     }
 }
 
-/// The points of a field in a range.
 fn points(group: &Group<'_>, field: &str, range: InstantRange) -> Points {
     let is_inside = |at: &i64| (range.from..=range.last).contains(at);
     let found: Vec<_> = group.counted(field).filter(|(_, at, _)| is_inside(at)).collect();

@@ -81,7 +81,6 @@ pub struct Select {
     pub(crate) is_descending: Option<bool>,
     /// Of the rows of a series.
     pub(crate) rows: Page,
-    /// Of the series.
     pub(crate) series: Page,
     pub(crate) zone: Option<Zone>,
 }

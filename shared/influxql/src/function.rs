@@ -230,7 +230,6 @@ impl Call {
         }
     }
 
-    /// The aggregate in it.
     pub(crate) const fn aggregate(&self) -> Option<PointAggregate> {
         match self {
             Self::PointAggregate(call) | Self::OfWindows(_, call) => Some(call.aggregate),

@@ -191,7 +191,7 @@ pub(crate) struct Grouping<'a> {
     pub(crate) fields: &'a [String],
     pub(crate) dimensions: &'a [String],
     pub(crate) condition: Option<&'a Expression>,
-    /// Whether points are told apart by the room of their reading.
+    /// Whether the room of the reading distinguishes points.
     pub(crate) is_by_room: bool,
 }
 

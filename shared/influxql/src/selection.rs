@@ -63,7 +63,7 @@ pub struct Selection<'a> {
     pub range: TimeRange,
     /// The timestamps inside the range at which rollups are parted.
     pub cuts: BTreeSet<Timestamp>,
-    /// Whether points are told apart by the room of their reading.
+    /// Whether the room of the reading distinguishes points.
     pub is_by_room: bool,
     pub(crate) query: Query,
     series: Vec<Series<'a>>,
@@ -327,14 +327,14 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
 
     let is_in_rollups = |call: &Call| call.aggregate().is_some_and(|of| of.in_rollups().is_some());
     let is_whole = |at: &i64| at % MILLISECOND == 0;
-    let is_told = query.calls.iter().all(is_in_rollups)
+    let has_rollups = query.calls.iter().all(is_in_rollups)
         && !has_field_condition
         && !query.has_other_values()
         && query
             .interval
             .is_none_or(|interval| interval.is_regular() && interval.length >= MIN_ROLLED_UP)
         && frame.windows.iter().all(is_whole);
-    if is_told { Way::Rollups } else { Way::Readings }
+    if has_rollups { Way::Rollups } else { Way::Readings }
 }
 
 /// The whole milliseconds of a range; `None` if it has none.

@@ -28,7 +28,7 @@ pub type Written = BTreeMap<Timestamp, Reading>;
 #[derive(Debug, Default)]
 pub struct BatchReport {
     /// The judgements.
-    pub judged: JudgingReport,
+    pub report: JudgingReport,
     /// The devices that could not be judged now, each with the earliest instant that was touched: to be rechecked.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
     /// Why the rules, devices or states could not be read, or why devices are left.
@@ -46,7 +46,7 @@ struct Match<'a> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that are about the devices of a batch. Rules that wait for whole quarters of an hour are left out.
-    /// So are rules on many devices, unless a reading of the batch is late.
+    /// So are rules on many devices, except limits of a metric where a quarter in the batch may be sealed.
     ///
     /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. Where
     /// rules, devices or states cannot be read, all its devices are to be rechecked.
@@ -59,19 +59,19 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let since_of = |id: &DeviceId| since(fresh.get(id)?);
         match self.judge_fresh(&fresh).await {
-            Ok(judged) => {
-                let left = judged.left.iter().filter_map(|key| match &key.subject {
+            Ok(report) => {
+                let left = report.left.iter().filter_map(|key| match &key.subject {
                     AlertSubject::Device(id) => Some((id.clone(), since_of(id)?)),
                     AlertSubject::Room(_) => None,
                 });
                 let rechecks = left.collect();
-                let cause = judged.is_cut.then(|| StoreError::TimedOut.into());
-                BatchReport { judged, rechecks, cause }
+                let cause = report.is_cut.then(|| StoreError::TimedOut.into());
+                BatchReport { report, rechecks, cause }
             }
             Err(failure) => {
                 let all = fresh.keys().filter_map(|id| Some(((*id).clone(), since_of(id)?)));
                 let rechecks = all.collect();
-                BatchReport { judged: JudgingReport::default(), rechecks, cause: Some(failure) }
+                BatchReport { report: JudgingReport::default(), rechecks, cause: Some(failure) }
             }
         }
     }
@@ -89,7 +89,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let states: BTreeMap<AlertKey, StoredAlertState> =
             listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
 
-        // Of a damaged state the judgement says so.
+        // Not skipped where the state is damaged: the judgement reports it.
         matches.retain(|key, found| {
             damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
         });
@@ -116,15 +116,14 @@ impl<S: Store> JudgingSession<'_, S> {
         };
 
         let mut matches = BTreeMap::new();
-        let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut on_few_devices: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
-            let is_old = may_be_sealed(written, self.table.now);
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.rule.watch)) {
-                let is_prompt = is_prompt.entry(rule.id.as_str());
-                if is_old && matches!(rule.rule.watch, Watch::Metric { .. })
-                    || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
-                {
+                let is_on_few = on_few_devices.entry(rule.id.as_str());
+                let is_on_few = *is_on_few.or_insert_with(|| known.are_few_of(&rule.rule));
+                let is_of_metric = matches!(rule.rule.watch, Watch::Metric { .. });
+                if is_on_few || is_of_metric && may_be_sealed(written, self.table.now) {
                     let subject = AlertSubject::Device((*id).clone());
                     matches.insert(rule.on(subject), Match { rule, written });
                 }
@@ -134,7 +133,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The devices of a batch that the list lacks: they may be new. Where the list has no device, because there are too
-    /// many, only the devices with late readings are asked for: batches are judged by no other reading of a group then.
+    /// many, only the devices whose quarter may be sealed are read: rules on groups are judged by no other reading then.
     async fn missing(
         &self,
         known: &Devices,

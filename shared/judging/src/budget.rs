@@ -10,8 +10,8 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// For how long a period that has ended is judged: its last quarters are sealed half an hour behind, and hours behind
-/// where the system stood still.
+/// For how long a period that has ended is judged: the last quarters are sealed half an hour after the period, and hours
+/// later where the system stood still.
 const LATEST: TimeDelta = TimeDelta::days(1);
 
 /// What a rule watches.
@@ -41,7 +41,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };
             let (grid, level) = (Grid::total(so_far), Level::of(Some(per)));
             let rows = self.energy(device, &grid, horizon, level).await?;
-            if let Some(used) = rows.and_then(|rows| rows.used(0)) {
+            if let Some(used) = rows.and_then(|rows| rows.bought(0)) {
                 let is_beyond = used > Exact::from(budget.kwh);
                 figures.push(Figure { at: period.from(), value: used, is_beyond });
             }

@@ -34,7 +34,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(steps.map(figure).collect())
     }
 
-    /// The steps of a range that a rule tells, in order; the last one may end behind it.
+    /// The steps of a range that a rule tells, in order; the last one may end after the range.
     pub(crate) async fn steps(
         &self,
         metric: &MetricName,

@@ -48,9 +48,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let level = Level::Readings;
         let rows = self.energy(device, &grid, horizon, level).await?;
         let Some(rows) = rows else { return Ok(None) };
-        let Some(recent) = rows.used(1) else { return Ok(None) };
+        let Some(recent) = rows.bought(1) else { return Ok(None) };
 
-        let energy_so_far = &rows.used(0).unwrap_or_else(Exact::zero) + &recent;
+        let energy_so_far = &rows.bought(0).unwrap_or_else(Exact::zero) + &recent;
         let mut period =
             RunningPeriod { range, energy: energy_so_far, recent, step: step_of(&rows) };
         if rows.meter.is_counter {
@@ -58,7 +58,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let meter = Meter::of(&gauges).and_then(|meter| meter.alone(&gauges));
             let question = DeviceQuestion::of(device, &grid, horizon, level, self.table.now);
             let powers = self.energy_by(meter, &question).await?;
-            if let Some(recent) = powers.and_then(|rows| rows.used(1)) {
+            if let Some(recent) = powers.and_then(|rows| rows.bought(1)) {
                 (period.recent, period.step) = (recent, Exact::zero());
             }
         }
@@ -91,7 +91,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let rows = self.energy(device, &grid, horizon, level).await?;
             let powers = rows.iter().flat_map(|rows| {
                 let periods = grid.rows().iter().enumerate();
-                periods.filter_map(|(index, range)| power(&rows.used(index)?, *range))
+                periods.filter_map(|(index, range)| power(&rows.bought(index)?, *range))
             });
             peak.highest = peak.highest.into_iter().chain(powers).max();
             peak.until = until;

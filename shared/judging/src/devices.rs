@@ -6,10 +6,11 @@ use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
-/// A rule on more devices is judged by sealed quarters of an hour, not by batches.
-pub const MAX_PROMPT: usize = 1_000;
+/// The most devices that are few: a rule on more is judged by the rechecks that `rollup` leaves of sealed quarters, not by
+/// batches.
+pub const MAX_FEW: usize = 1_000;
 /// How long a list is used for each begun thousand of its devices: to read them again costs some 110 read units a
-/// minute, however many they are. A device that is new, or new in a group, is found when the list is read again.
+/// minute, however many they are. A device that is new in a group is found when the list is read again.
 const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
 /// How long there are known to be too many devices for memory: to find it out again costs over a thousand read units.
 const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
@@ -23,7 +24,6 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// All devices.
     pub(crate) fn all(devices: Vec<Device>) -> Self {
         let all = devices.into_iter().map(|device| (device.id().clone(), device)).collect();
         Self { all, is_whole: true }
@@ -53,14 +53,14 @@ impl Devices {
         self.is_whole
     }
 
-    /// Whether a rule is on so few devices that batches are judged by it.
-    pub fn is_prompt(&self, rule: &Rule) -> bool {
+    /// Whether the devices of a rule are so few that it judges batches.
+    pub fn are_few_of(&self, rule: &Rule) -> bool {
         match &rule.scope {
             Scope::Device(_) => true,
             Scope::RoomMean(_) => false,
             Scope::Each(group) => {
                 let devices = self.all.values().filter(|device| is_in(group, device));
-                self.is_whole && devices.take(MAX_PROMPT + 1).count() <= MAX_PROMPT
+                self.is_whole && devices.take(MAX_FEW + 1).count() <= MAX_FEW
             }
         }
     }

@@ -29,8 +29,8 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<Option<EnergyDevice<'q>>> {
         let Some(meter) = meter else { return Ok(None) };
         let names: Vec<MetricName> = meter.names().cloned().collect();
-        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let values = device_values(self.table, question, &names, spans).await?;
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let values = device_values(self.table, question, &names, needs_neighbours).await?;
         Ok(Some(EnergyDevice { values, meter }))
     }
 }

@@ -14,16 +14,16 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a device or a room by its readings.
     pub(crate) async fn judge_episodes(
         &self,
-        judged: RuleOnSubject<'_>,
+        on_subject: RuleOnSubject<'_>,
         before: Option<&AlertState>,
     ) -> Result<NextState> {
-        let RuleOnSubject { rule, touched, .. } = judged;
+        let RuleOnSubject { rule, touched, .. } = on_subject;
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
         let mut start = Start::of(rule, state, touched, self.table.now);
-        let readings = match self.readings(judged, &start).await {
+        let readings = match self.readings(on_subject, &start).await {
             Err(SeriesError::OutOfReach(_)) => {
                 start = Start::near(rule, state, touched, self.table.now);
-                self.readings(judged, &start).await?
+                self.readings(on_subject, &start).await?
             }
             readings => readings?,
         };
@@ -38,6 +38,6 @@ impl<S: Store> JudgingSession<'_, S> {
 pub(crate) fn episodes_of(state: &AlertState) -> Option<&EpisodeState> {
     match state {
         AlertState::Episodes(state) => Some(state),
-        AlertState::Once(_) => None,
+        AlertState::Figures(_) => None,
     }
 }

@@ -12,16 +12,16 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device; `None` where nothing is new: what was told once stays told. If the rule was one of episodes
-    /// before, an alert that fires is over.
+    /// Judges a rule on a device; `None` where nothing is new: a figure is told once. If an edit changed the rule from one
+    /// on episodes, an alert that was firing ends.
     pub(crate) async fn judge_figures(
         &self,
-        judged: RuleOnSubject<'_>,
+        on_subject: RuleOnSubject<'_>,
         before: Option<&AlertState>,
     ) -> Result<Option<NextState>> {
-        let RuleOnSubject { rule, key, has_left, .. } = judged;
+        let RuleOnSubject { rule, key, has_left, .. } = on_subject;
         let now = self.table.now;
-        let (once, ended) = begin(before, now);
+        let (state, ended) = begin(before, now);
         if ended.is_some() && !rule.rule.tells(now) {
             return Ok(None);
         }
@@ -35,9 +35,9 @@ impl<S: Store> JudgingSession<'_, S> {
             _ => Vec::new(),
         };
 
-        let (next, news) = once.judge(&rule.rule, &figures, now);
+        let (next, news) = state.judge(&rule.rule, &figures, now);
         let is_as_before = match before {
-            Some(AlertState::Once(once)) => device.is_none() || *once == next,
+            Some(AlertState::Figures(state)) => device.is_none() || *state == next,
             Some(AlertState::Episodes(_)) => false,
             None => next.told.is_empty(),
         };
@@ -47,7 +47,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let figures = news.into_iter().map(|(number, figure)| message(number, figure, now));
         let messages = ended.into_iter().chain(figures).collect();
-        Ok(Some(NextState { state: AlertState::Once(next), messages }))
+        Ok(Some(NextState { state: AlertState::Figures(next), messages }))
     }
 
     /// The figures of a rule on a device, as the table has them now.
@@ -69,10 +69,10 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The state to go on from, and the end of an alert of the time before the rule was one on figures.
+/// The state to go on from, and the end of an alert from before an edit made the rule one on figures.
 fn begin(before: Option<&AlertState>, now: Timestamp) -> (FigureState, Option<Message>) {
     match before {
-        Some(AlertState::Once(once)) => (once.clone(), None),
+        Some(AlertState::Figures(state)) => (state.clone(), None),
         Some(AlertState::Episodes(state)) => {
             let ended = state.told.is_firing.then(|| ended_by_edit(state, now));
             let number = ended.as_ref().map_or(state.number, |ended| ended.number);

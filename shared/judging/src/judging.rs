@@ -17,15 +17,17 @@ use crate::devices::Devices;
 use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
-use crate::rules::{MAX_UNMARKED, Rules};
+use crate::rules::{MAX_UNNOTED, Rules};
 
 /// How long rules and channels are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
-/// How long is used what was learned of a device from its history.
+/// How long the silence limit that a device's history tells is used.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
-/// The longest time between two minutes after which the second goes on with a recheck of a device.
-const MAX_BETWEEN: TimeDelta = TimeDelta::hours(1);
+/// How long it is remembered which rules of a recheck are judged.
+const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
+/// The oldest list of devices that is used while the table throttles a newer one.
+const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
 /// The most devices in one memory. Beyond, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
@@ -37,15 +39,14 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 pub struct Judging {
     rules: Remembered<Rules>,
     devices: Remembered<Devices>,
-    /// That the table has throttled the list of the devices.
+    /// Kept for a minute after the table has throttled the list of the devices.
     list_throttled: Remembered<()>,
     /// After how long devices count as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
-    /// The rules that are judged already, by device and touch of a recheck. Kept of rechecks for which a minute had too
-    /// little time.
+    /// The rules that are judged already, by the device and the random `touch` of an unfinished recheck.
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
@@ -66,7 +67,7 @@ impl Judging {
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             progress: TaskProgress::default(),
-            rechecked: BoundedMemory::new(MAX_REMEMBERED, MAX_BETWEEN),
+            rechecked: BoundedMemory::new(MAX_REMEMBERED, RECHECKED_AGE),
         }
     }
 
@@ -80,12 +81,12 @@ impl Judging {
 #[derive(Debug)]
 pub struct JudgingSession<'a, S> {
     pub(crate) judging: &'a Judging,
-    /// The table, the time that is left, and the instant by which is judged.
+    /// The table, the time that is left, and the timestamp that counts as now.
     pub table: Session<'a, S>,
 }
 
 impl<S> JudgingSession<'_, S> {
-    /// The same call with a part of its time.
+    /// This call with a part of its time.
     pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
         JudgingSession { judging: self.judging, table: self.table.within(invocation) }
     }
@@ -107,8 +108,8 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels as they are this moment.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
-        // With an older one, a pause of the system since then could be missing.
-        let before = self.judging.rules.get(self.table.now, |_| MAX_UNMARKED);
+        // Older remembered rules may lack a pause.
+        let before = self.judging.rules.get(self.table.now, |_| MAX_UNNOTED);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
     }
@@ -122,7 +123,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// of the last quarter of an hour is used, and once a minute it is asked again.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
         let (judging, now) = (self.judging, self.table.now);
-        let last = || judging.devices.get(now, |_| MAX_UNMARKED);
+        let last = || judging.devices.get(now, |_| MAX_LAST_LIST);
         if judging.list_throttled.get(now, |()| MAX_AGE).is_some() {
             return last().ok_or_else(out_of_patience);
         }
@@ -157,13 +158,13 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// One device: it may be newer than the list, and there where the list cannot be read.
+    /// A device, also if it is newer than the list or the list cannot be read.
     pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         drop(self.devices().await);
         self.device_alone(id).await
     }
 
-    /// One device, without a read of all: from the list if it is there.
+    /// A device, from the remembered list or by itself: the list is not read.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let listed = self.judging.devices.get(self.table.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
@@ -172,14 +173,14 @@ impl<S: Store> JudgingSession<'_, S> {
         self.stored_device(id).await
     }
 
-    /// One device, as it is this moment.
+    /// A device, as the table has it now.
     pub(crate) async fn stored_device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let ids = std::slice::from_ref(id);
         let found = self.table.find_devices(ids).await?.found;
         Ok(found.into_iter().next())
     }
 
-    /// The rollups, at most a minute old.
+    /// How far rollups reach, at most a minute old.
     pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
         self.judging.rollups.horizon(self.table).await
     }

@@ -43,7 +43,7 @@ mod task;
 
 pub use batch::{BatchReport, Written};
 pub use breach::{Breaches, SealedBreaches};
-pub use devices::{Devices, MAX_PROMPT};
+pub use devices::{Devices, MAX_FEW};
 pub use ending::end_device;
 pub use judging::{Judging, JudgingSession};
 pub use ports::Store;

@@ -20,7 +20,7 @@ pub(crate) struct ObservationQuery<'a> {
     pub(crate) device: &'a DeviceId,
     pub(crate) metric: Option<&'a MetricName>,
     pub(crate) range: TimeRange,
-    /// No page is read behind a later reading.
+    /// No page is read after a later reading.
     pub(crate) until: Timestamp,
     /// The readings of a page.
     pub(crate) page: usize,
@@ -29,22 +29,22 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, in order of time: all behind the start, some ahead of the clock, and the newest
-    /// before the start, if its value may still hold. All that was acknowledged before is seen.
+    /// The readings that a fold needs, in order of time: all after the start, some ahead of the clock, and the newest
+    /// up to the start, if its value may still hold. All that was acknowledged before is seen.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,
         metric: Option<&MetricName>,
         start: &Start,
     ) -> Result<Vec<Observation>> {
-        let behind = start.from().saturating_add(TimeDelta::milliseconds(1));
+        let after_start = start.from().saturating_add(TimeDelta::milliseconds(1));
         let mut found = Vec::new();
         if start.is_fresh() {
-            let newest = self.newest_reading(device, behind, true).await?;
+            let newest = self.newest_reading(device, after_start, true).await?;
             found.extend(newest.map(|reading| observation(&reading, metric)));
         }
 
-        let Ok(range) = TimeRange::new(behind, Timestamp::MAX) else { return Ok(found) };
+        let Ok(range) = TimeRange::new(after_start, Timestamp::MAX) else { return Ok(found) };
         let until = self.table.now.saturating_add(MAX_AHEAD);
         let query = ObservationQuery { device, metric, range, until, page: PAGE, consistent: true };
         let too_many = || {

@@ -1,6 +1,6 @@
 //! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
 
-use alerts::{AlertSubject, DemandLimit, Past, Patience, Rule, Watch};
+use alerts::{AlertSubject, DemandLimit, Past, Rule, SilenceLimit, Watch};
 use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
@@ -137,7 +137,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let means = self.means_between(&mean, range.from(), range.to()).await?;
         let overdue = means.overdue(self.table.now);
 
-        let silence = Patience { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
+        let silence = SilenceLimit { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
         let mut past = Past::begin(rule, silence, range.from(), begins_normal);
         past.take(&means.values, range.to());
         Ok(preview_of(past, Vec::new()))
@@ -151,8 +151,8 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<(Preview, Option<Timestamp>)> {
         let PreviewQuestion { rule, range, horizon, .. } = question;
         let silent_after = self.silent_after(&rule.watch, id).await?;
-        let mark = self.table.running_mark().await?;
-        let pauses = mark.map(|mark| mark.pauses).unwrap_or_default();
+        let note = self.table.running_note().await?;
+        let pauses = note.map(|note| note.pauses).unwrap_or_default();
         let device = self.device(id).await?;
         let metric = rule.watch.metric();
         let info = metric.and_then(|metric| device.as_ref()?.metrics().get(metric));
@@ -161,7 +161,7 @@ impl<S: Store> JudgingSession<'_, S> {
             device.is_none() || info.is_some() || matches!(rule.watch, Watch::Silence { .. });
         // Nothing is before its first reading.
         let is_whole = device.as_ref().is_none_or(|device| device.first_seen() >= range.from());
-        let silence = Patience { limit: silent_after, pauses: &pauses };
+        let silence = SilenceLimit { limit: silent_after, pauses: &pauses };
         let mut past = Past::begin(rule, silence, range.from(), begins_normal || is_whole);
         let walk = PreviewWalk {
             rule,
@@ -223,7 +223,7 @@ impl<S: Store> JudgingSession<'_, S> {
             if !month.contains(period.from()) {
                 (highest, month) = (None, month_of(period.from()));
             }
-            let Some(used) = rows.used(index) else { continue };
+            let Some(used) = rows.bought(index) else { continue };
             let (value, limit) = match &rule.watch {
                 Watch::Demand { limit, .. } => {
                     let Some(power) = demand::power(&used, *period) else { continue };

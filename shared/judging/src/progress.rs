@@ -42,7 +42,7 @@ pub(crate) struct TaskProgress(Mutex<TriedTasks>);
 
 #[derive(Debug, Default)]
 struct TriedTasks {
-    /// By trigger, the last task that was tried.
+    /// The last task that was tried, by trigger.
     last: BTreeMap<Trigger, AlertKey>,
     /// The tasks that rest, by trigger.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
@@ -55,7 +55,7 @@ struct TriedTasks {
 struct RestingTask {
     /// The version of the rule: one that is edited is judged anew.
     version: u64,
-    /// Of silence, until when; of sealed quarters, the edge up to which they are judged.
+    /// The time until which silence needs no judgement, or the edge up to which sealed quarters are judged.
     at: Timestamp,
 }
 

@@ -14,14 +14,14 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The readings from `start` on that a fold of a rule on a subject needs.
     pub(crate) async fn readings(
         &self,
-        judged: RuleOnSubject<'_>,
+        on_subject: RuleOnSubject<'_>,
         start: &Start,
     ) -> Result<JudgedReadings> {
-        let watch = &judged.rule.rule.watch;
+        let watch = &on_subject.rule.rule.watch;
         let metric = watch.metric();
 
-        let mut pauses = self.pauses(judged.rules).await?.to_vec();
-        let (readings, silent_after) = match (&judged.key.subject, metric) {
+        let mut pauses = self.pauses(on_subject.rules).await?.to_vec();
+        let (readings, silent_after) = match (&on_subject.key.subject, metric) {
             (AlertSubject::Device(device), _) => {
                 let silent_after = self.silent_after(watch, device).await?;
                 (self.readings_of_device(device, metric, start).await?, silent_after)
@@ -38,7 +38,7 @@ impl<S: Store> JudgingSession<'_, S> {
             (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
         };
 
-        Ok(JudgedReadings { readings, silent_after, pauses, has_left: judged.has_left })
+        Ok(JudgedReadings { readings, silent_after, pauses, has_left: on_subject.has_left })
     }
 
     async fn readings_of_device(

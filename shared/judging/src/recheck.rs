@@ -24,7 +24,7 @@ const MAX_AT_ONCE: usize = 20;
 #[derive(Debug)]
 pub struct JudgedSaved {
     /// What was judged at once.
-    pub judged: Result<JudgingReport>,
+    pub report: Result<JudgingReport>,
     /// Why no recheck of the rest could be noted.
     pub not_noted: Option<StoreError>,
 }
@@ -40,7 +40,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         }
     }
 
-    /// Judges every rule that is about a device, in a process that stays each once, however many minutes that takes.
+    /// Judges every rule that is about a device; a process that stays judges each once, however many calls that takes.
     async fn recheck_device(
         &self,
         rules: &Rules,
@@ -68,7 +68,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on its subjects, behind the last device that was judged. A device that fails gets a recheck of its
+    /// Judges a rule on its subjects, after the last device that was judged. A device that fails gets a recheck of its
     /// own, and holds up no further devices.
     async fn recheck_rule(
         &self,
@@ -122,15 +122,15 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         let Session { invocation, now, .. } = self.table;
         // The rest of the time is for noting the recheck, and for the answer.
         let part = invocation.part_of(invocation.remaining() / 3);
-        let judged = self.within(&part).judge_first(rule).await;
+        let report = self.within(&part).judge_first(rule).await;
 
         let mut not_noted = None;
-        if !judged.as_ref().is_ok_and(JudgingReport::is_done) {
+        if !report.as_ref().is_ok_and(JudgingReport::is_done) {
             let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
             let part = invocation.part_of(invocation.remaining() / 2);
             not_noted = self.table.within(&part).note_rechecks(&[recheck]).await.cause;
         }
-        JudgedSaved { judged, not_noted }
+        JudgedSaved { report, not_noted }
     }
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {

@@ -29,7 +29,7 @@ pub struct JudgingReport {
     /// The rules that are judged on nothing, because there are more devices than memory holds and nobody knows which of
     /// them the rule is about.
     pub unjudged: Vec<RuleId>,
-    /// Of a rule on each device of a group, the last of its devices that was judged.
+    /// The last device that was judged, of a rule on each device of a group.
     pub up_to: Option<DeviceId>,
 }
 
@@ -63,8 +63,8 @@ impl JudgingReport {
         self.panics.push((key, panic));
     }
 
-    /// Leaves a task for want of time.
-    pub(crate) fn leave(&mut self, key: AlertKey) {
+    /// Leaves a task because the time is over.
+    pub(crate) fn cut_before(&mut self, key: AlertKey) {
         self.is_cut = true;
         self.left.push(key);
     }

@@ -30,7 +30,7 @@ pub struct JudgementResult {
 }
 
 impl JudgementResult {
-    /// That nothing was judged, and whether the state is to be deleted.
+    /// The result if nothing was judged; `is_obsolete` says whether the state is to be deleted.
     pub(crate) fn of_obsolete(is_obsolete: bool) -> Self {
         Self { is_obsolete, ..Self::default() }
     }
@@ -59,12 +59,12 @@ impl fmt::Display for LostMessages {
 
 impl std::error::Error for LostMessages {}
 
-/// For how long some may not know a rule that was saved.
+/// The longest time for which a process may not know a rule that was saved.
 const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The state of a rule on a subject, as it is this moment. An error if it was just judged by a later version of the
-    /// rule: judged by the rule of before, it would be put to rest, or forget what was told.
+    /// The state of a rule on a subject, as it is this moment. An error if a version of the rule that was saved later, in
+    /// the last five minutes, judged it: `rule` is out of date.
     pub(crate) async fn stored_state(
         &self,
         rule: &StoredRule,
@@ -80,9 +80,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let known = listing.found.pop();
         let judged_by = known.as_ref().and_then(|known| match &known.state {
             AlertState::Episodes(state) => Some(state.changed),
-            AlertState::Once(once) => once.changed,
+            AlertState::Figures(once) => once.changed,
         });
-        // A rule that was saved anew by a clock that is behind is not stale.
+        // After that, the later time means that a slow clock saved `rule`.
         if judged_by
             .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {

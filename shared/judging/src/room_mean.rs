@@ -27,13 +27,13 @@ const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
 /// Means of a room, each at the end of its quarter.
 pub(crate) struct RoomMeans {
     pub(crate) values: Vec<Observation>,
-    /// Up to when they are known; `None` if no device has a part in the mean.
+    /// The time up to which means are known; `None` if no device has a part in the mean.
     until: Option<Timestamp>,
 }
 
 impl RoomMeans {
-    /// The time from when the next quarter should have been known until now; `None` if rollups are not behind, or no
-    /// device has a part in the mean. Nobody can tell yet whether the room was silent in it.
+    /// The time from when the next quarter should have been known until now; `None` if rollups do not lag, or no
+    /// device has a part in the mean. It is not known yet whether the room was silent then.
     pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
         TimeRange::new(self.until?.saturating_add(SEALED_WITHIN), now).ok()
     }
@@ -52,7 +52,7 @@ pub(crate) struct RoomMean<'a> {
 }
 
 impl<'a> RoomMean<'a> {
-    /// That of a room's devices as they are registered.
+    /// The mean of a room's devices as they are registered.
     pub(crate) fn of(
         room: &'a RoomId,
         metric: &'a MetricName,
@@ -151,11 +151,11 @@ impl<S: Store> JudgingSession<'_, S> {
         };
 
         let grid = Grid::quarters(range);
-        let (names, spans) = (std::slice::from_ref(mean.metric), |_: &MetricRule| false);
+        let (names, needs_neighbours) = (std::slice::from_ref(mean.metric), |_: &MetricRule| false);
         let mut found = Vec::new();
         for device in &mean.members {
             let ask = mean.ask(device, &grid, self.table.now);
-            let values = device_values(self.table, &ask, names, spans);
+            let values = device_values(self.table, &ask, names, needs_neighbours);
             found.push(values.await?);
         }
 

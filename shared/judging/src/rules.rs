@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 
 use crate::devices::{Devices, is_in, meter};
 
-/// A longer time since the system last ran is a pause, although nobody has noted it yet.
-pub(crate) const MAX_UNMARKED: TimeDelta = TimeDelta::minutes(15);
+/// A longer time since the last note that the system runs is a pause, although nobody has noted the pause yet.
+pub(crate) const MAX_UNNOTED: TimeDelta = TimeDelta::minutes(15);
 
 /// What each judgement needs beside readings.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Rules {
     pub channels: Vec<StoredChannel>,
     /// The zone of the system's days; UTC where there is no rule or the zone was never read.
     pub zone: Zone,
-    /// When nothing was taken in, in order; empty while it could not be read.
+    /// The pauses of the system, in order; empty while they could not be read.
     pub(crate) pauses: OnceCell<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
@@ -58,7 +58,7 @@ impl Rules {
         found
     }
 
-    /// Those of some rules whose devices are not known, because there are more than memory holds.
+    /// The wanted rules whose devices are not known, because there are more than memory holds.
     pub(crate) fn of_unknown_devices(
         &self,
         devices: &Devices,
@@ -75,7 +75,7 @@ impl Rules {
         self.rules.iter().any(|rule| rule.rule.is_on && matches!(rule.rule.scope, Scope::Each(_)))
     }
 
-    /// The channels of a message of a rule, each with the time from which on it may send: the end of its quiet hours.
+    /// All channels, each with the time from which it may send a message of `rule`: the end of its quiet hours.
     pub(crate) fn channels_of(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
         let next = |channel: &StoredChannel| match channel.quiet_hours {
             Some(quiet) if !rule.ignores_quiet_hours => quiet.end(now, self.zone),
@@ -111,7 +111,7 @@ pub fn subjects_of<'a>(
     }
 }
 
-/// Those of some devices that a rule is about, be it by their mean.
+/// The devices that a rule is about, be it by their mean.
 pub fn devices_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use domain::{TimeRange, Timestamp, Zone};
-use table::{RunningMark, Session, StoreResult};
+use table::{RunningNote, Session, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::rules::{MAX_UNMARKED, Rules};
+use crate::rules::{MAX_UNNOTED, Rules};
 
 /// The longest time for each item without which messages are sent all the same.
 const MAX_ASKING: Duration = Duration::from_secs(3);
@@ -44,10 +44,10 @@ impl<S: Store> JudgingSession<'_, S> {
             }
         };
 
-        let pauses = match self.table.within(&asking()).running_mark().await {
-            Ok(mark) => Some(pauses_of(mark, now)),
+        let pauses = match self.table.within(&asking()).running_note().await {
+            Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
-                // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
+                // A damaged note counts as absent: whoever notes next that the system runs replaces it.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
                 let known = before.and_then(|before| before.pauses.get().cloned());
@@ -62,19 +62,19 @@ impl<S: Store> JudgingSession<'_, S> {
     /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
-            let mark = self.table.running_mark().await?;
-            Ok(pauses_of(mark, self.table.now))
+            let note = self.table.running_note().await?;
+            Ok(pauses_of(note, self.table.now))
         });
         pauses.await.map(Vec::as_slice)
     }
 }
 
-/// The pauses of a mark, with one that nobody has noted yet.
-fn pauses_of(mark: Option<RunningMark>, now: Timestamp) -> Vec<TimeRange> {
-    let Some(mark) = mark else { return Vec::new() };
-    let mut pauses = mark.pauses;
-    if now.since(mark.at) > MAX_UNMARKED {
-        pauses.extend(TimeRange::new(mark.at, now));
+/// The pauses that a note has, with one that nobody has noted yet.
+fn pauses_of(note: Option<RunningNote>, now: Timestamp) -> Vec<TimeRange> {
+    let Some(note) = note else { return Vec::new() };
+    let mut pauses = note.pauses;
+    if now.since(note.at) > MAX_UNNOTED {
+        pauses.extend(TimeRange::new(note.at, now));
     }
     pauses
 }

@@ -57,17 +57,17 @@ impl<S: Store> JudgingSession<'_, S> {
     pub(crate) async fn judge_up_to(
         &self,
         edge: Timestamp,
-        judged: RuleOnSubject<'_>,
+        on_subject: RuleOnSubject<'_>,
     ) -> Result<JudgementResult> {
-        let result = self.judge(judged).await;
+        let result = self.judge(on_subject).await;
         if !result.as_ref().is_err_and(may_succeed) {
-            self.judging.progress.rest(Trigger::Sealed, judged.key, judged.rule, edge);
+            self.judging.progress.rest(Trigger::Sealed, on_subject.key, on_subject.rule, edge);
         }
         result
     }
 }
 
-/// Up to when the quarters are sealed by which a subject is judged: those of the device alone, or of each device in the
+/// The watermark up to which a subject can be judged: that of the device alone, or the oldest of each device in the
 /// mean of a room. A device that the table throttles keeps the quarters of its group open, and holds up no other group.
 fn sealed_until(
     subject: &AlertSubject,

@@ -1,7 +1,7 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
-use alerts::{AlertSubject, MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Watch};
+use alerts::{AlertSubject, MAX_AHEAD, MAX_UNJUDGED, NoData, SilenceLimit, Watch};
 use chrono::TimeDelta;
 use domain::Timestamp;
 use table::{AlertKey, StoredRule};
@@ -42,34 +42,34 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a device that is silent. Lets the task rest until the device may be silent next.
     pub(crate) async fn judge_if_silent(
         &self,
-        judged: RuleOnSubject<'_>,
+        on_subject: RuleOnSubject<'_>,
     ) -> Result<Option<JudgementResult>> {
-        let silent_from = self.silent_from(judged).await?;
+        let silent_from = self.silent_from(on_subject).await?;
         let (next, result) = if silent_from > self.table.now {
             (silent_from, None)
         } else {
-            let result = self.judge(judged).await?;
+            let result = self.judge(on_subject).await?;
             (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))
         };
-        self.judging.progress.rest(Trigger::Silence, judged.key, judged.rule, next);
+        self.judging.progress.rest(Trigger::Silence, on_subject.key, on_subject.rule, next);
         Ok(result)
     }
 
     /// When a device is silent to a rule, if no reading comes until then.
-    async fn silent_from(&self, judged: RuleOnSubject<'_>) -> Result<Timestamp> {
+    async fn silent_from(&self, on_subject: RuleOnSubject<'_>) -> Result<Timestamp> {
         let later = self.table.now.saturating_add(MAX_UNJUDGED);
         // A room is judged by its mean, when that is sealed.
-        let AlertSubject::Device(device) = &judged.key.subject else { return Ok(later) };
+        let AlertSubject::Device(device) = &on_subject.key.subject else { return Ok(later) };
 
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
-        let limit = self.silent_after(&judged.rule.rule.watch, device).await?;
+        let limit = self.silent_after(&on_subject.rule.rule.watch, device).await?;
         // Its first reading may come right now, and be the last one.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));
         };
-        let pauses = self.pauses(judged.rules).await?;
-        Ok(Patience { limit, pauses }.ends(newest))
+        let pauses = self.pauses(on_subject.rules).await?;
+        Ok(SilenceLimit { limit, pauses }.begins(newest))
     }
 }
 

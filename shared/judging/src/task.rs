@@ -21,17 +21,17 @@ const MAX_ATTEMPTS: usize = 5;
 /// A rule that is to be judged on one subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum JudgingTask<'a> {
-    /// By what the table has.
+    /// A rule, judged by what the table has.
     Rule {
         rule: &'a StoredRule,
         /// The earliest instant at which readings were stored, overwritten or deleted; `None` for a rule that was saved.
         touched: Option<Timestamp>,
     },
-    /// If the rule is still about the subject.
+    /// A state that is due, judged if its rule is still about the subject.
     Due(&'a StoredAlertState),
-    /// If the device is silent.
+    /// A rule, judged if the device is silent.
     Silence(&'a StoredRule),
-    /// By the quarters that are sealed up to an edge.
+    /// A rule, judged by the quarters that are sealed up to an edge.
     Sealed { rule: &'a StoredRule, edge: Timestamp },
 }
 
@@ -65,7 +65,7 @@ impl<'a> Tasks<'a> {
         Self { trigger, rules, by_key: tasks.collect() }
     }
 
-    /// The tasks in order, beginning behind a place.
+    /// The tasks in order, beginning after a place.
     fn starting_after(
         mut self,
         place: Option<&AlertKey>,
@@ -83,9 +83,9 @@ impl<'a> Tasks<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges tasks until they are done or the time is over. The next call goes on behind the last task that was tried, so
-    /// that no number of tasks and no failure keeps a task waiting for ever. Of a device that the table throttles one task is
-    /// tried, and the others are left.
+    /// Judges tasks until they are done or the time is over. Where the trigger keeps its place, the next call goes on after
+    /// the last task that was tried, so that no number of tasks and no failure keeps a task waiting for ever. Of a device
+    /// that the table throttles one task is tried, and the others are left.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
@@ -97,7 +97,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut last_throttled = None;
         for (key, task) in tasks.starting_after(place.as_ref()) {
             if !self.has_time() {
-                report.leave(key);
+                report.cut_before(key);
                 continue;
             }
             // Each further rule on the device would be throttled for as long again.
@@ -125,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // Behind it, so that the next call tries another rule on the device first.
+        // The next call goes on after this one, and tries another rule on the device first.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }
@@ -155,17 +155,17 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// Judges a rule on one subject, and stores its state with the messages that each channel is to send. The state is read
     /// before the readings: of two judgements the one that saw older readings is refused and begins again.
-    pub(crate) async fn judge(&self, judged: RuleOnSubject<'_>) -> Result<JudgementResult> {
-        let (RuleOnSubject { rule, key, rules, .. }, now) = (judged, self.table.now);
+    pub(crate) async fn judge(&self, on_subject: RuleOnSubject<'_>) -> Result<JudgementResult> {
+        let (RuleOnSubject { rule, key, rules, .. }, now) = (on_subject, self.table.now);
         for _ in 0..MAX_ATTEMPTS {
             let known = self.stored_state(rule, key).await?;
             let before = known.as_ref().map(|known| &known.state);
             let next = match &rule.rule.watch {
                 Watch::Metric { .. } | Watch::Silence { .. } => {
-                    Some(self.judge_episodes(judged, before).await?)
+                    Some(self.judge_episodes(on_subject, before).await?)
                 }
                 Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => {
-                    self.judge_figures(judged, before).await?
+                    self.judge_figures(on_subject, before).await?
                 }
             };
             let Some(NextState { state, messages }) = next else {

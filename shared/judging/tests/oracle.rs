@@ -14,7 +14,7 @@ use domain::{
 };
 use fastrand::Rng;
 use judging::{
-    JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_PROMPT, PreviewQuestion, Previewed,
+    JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed,
     Rules, Written,
 };
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
@@ -24,9 +24,9 @@ use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
     Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishRechecks as _,
-    Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES, MarkRunning as _,
+    Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES, NoteRunning as _,
     PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _,
-    ReadRollupState as _, Recheck, Rechecked, RunningMark, Session, StoreError, StoredRule, Target,
+    ReadRollupState as _, Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target,
     ToldMessage, UpdateOutcome,
 };
 
@@ -123,7 +123,7 @@ impl World {
         let given = invocation();
         let found = self.session(now, &given).judge_batch(&batch).await;
         assert!(found.cause.is_none() && found.rechecks.is_empty(), "{found:?}");
-        found.judged.judged
+        found.report.judged
     }
 
     /// States that are due.
@@ -259,7 +259,7 @@ async fn a_throttled_device_leaves_time_for_the_others_of_its_batch() {
     let session = world.session(at(1), &given);
     let found = Box::pin(session.judge_batch(&batch)).await;
     assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
-    assert_eq!((found.judged.judged, world.told().len()), (29, 29));
+    assert_eq!((found.report.judged, world.told().len()), (29, 29));
 }
 
 /// A device that is throttled costs a batch one share, however many rules are about it.
@@ -276,7 +276,7 @@ async fn a_throttled_device_with_several_rules_leaves_time_for_the_others_of_its
     let session = world.session(at(1), &given);
     let found = Box::pin(session.judge_batch(&batch)).await;
     assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
-    assert_eq!((found.judged.judged, found.judged.failures.len()), (12 * 29, 1));
+    assert_eq!((found.report.judged, found.report.failures.len()), (12 * 29, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -427,9 +427,9 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     let rule = json!({"name": "Gone", "device": "d1", "silent_for": "2m"});
     let world = World::new(rule, &[sensor(1, 4)]).await;
     let pauses = vec![given::range(at(5), at(20))];
-    let mark = RunningMark { version: 1, at: at(20), pauses };
+    let mark = RunningNote { version: 1, at: at(20), pauses };
     assert!(
-        world.store.put_running_mark(&mark, Expected::Absent, &invocation()).await.expect("memory")
+        world.store.put_running_note(&mark, Expected::Absent, &invocation()).await.expect("memory")
     );
     for now in 20..30 {
         world.judge_silence(now).await;
@@ -473,7 +473,7 @@ async fn the_silence_of_a_new_device_among_more_than_a_thousand_is_told_in_time(
         given::reading(id, at(minute), Some(room), &[("temperature", "20")])
     };
     let others: Vec<_> =
-        (0..=MAX_PROMPT).map(|device| reading(&format!("other{device}"), 0, "hall")).collect();
+        (0..=MAX_FEW).map(|device| reading(&format!("other{device}"), 0, "hall")).collect();
     let rule = json!({"name": "Gone", "room": "lab", "silent_for": "5m"});
     let world = World::new(rule, &others).await;
     for now in 0..20 {
@@ -605,7 +605,7 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
         let found = world.session(at(1), &piece).judge_batch(&by_device(&home)).await;
         assert_eq!(
-            (found.judged.judged, found.rechecks.len()),
+            (found.report.judged, found.rechecks.len()),
             if has_list { (1, 0) } else { (0, 30) }
         );
 
@@ -1300,15 +1300,15 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 /// that. The first quarter is sealed after 26 minutes, or 25 by a clock that is a minute ahead.
 #[tokio::test]
 async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
-    for number in [MAX_PROMPT, MAX_PROMPT + 1, MAX_CACHED_ENTRIES + 1] {
-        let is_prompt = number == MAX_PROMPT;
+    for number in [MAX_FEW, MAX_FEW + 1, MAX_CACHED_ENTRIES + 1] {
+        let are_few = number == MAX_FEW;
         let first: Vec<_> = (0..number).map(|device| sensor(device, 0)).collect();
         let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30});
         let world = World::new(rule, &first).await;
         let hot = [warm(7, 1, "31")];
         world.put(&hot).await;
-        assert_eq!(world.batch(&hot, at(1)).await, usize::from(is_prompt));
-        assert_eq!(world.told().len(), usize::from(is_prompt));
+        assert_eq!(world.batch(&hot, at(1)).await, usize::from(are_few));
+        assert_eq!(world.told().len(), usize::from(are_few));
         let rules = world.rules(at(2)).await;
         assert_eq!(world.recheck(&rules, hot[0].device.clone().into(), at(2)).await.judged, 1);
         assert_eq!(world.told().len(), 1);
@@ -1318,9 +1318,9 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_read
             let late = [warm(device, 1, "31")];
             world.put(&late).await;
             let judged = world.batch(&late, at(now)).await;
-            assert_eq!(judged, usize::from(is_prompt || is_late), "{number} devices, minute {now}");
+            assert_eq!(judged, usize::from(are_few || is_late), "{number} devices, minute {now}");
         }
-        assert_eq!(world.told().len(), if is_prompt { 5 } else { 4 });
+        assert_eq!(world.told().len(), if are_few { 5 } else { 4 });
     }
 }
 
@@ -1337,9 +1337,9 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     let rule = rule.expect("memory").expect("a rule");
     let given = invocation();
     let session = world.session(at(1), &given);
-    let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(&rule)).await;
+    let JudgedSaved { report, not_noted } = Box::pin(session.judge_saved(&rule)).await;
     assert!(not_noted.is_none());
-    let judged = judged.expect("memory");
+    let judged = report.expect("memory");
     assert_eq!((judged.judged, judged.is_cut), (20, true));
 
     // The first devices are judged again, and each time some. Once the table throttles one.
@@ -1400,7 +1400,7 @@ async fn a_rule_that_is_saved_is_judged_on_the_devices_that_are_in_its_room_by_t
     world.move_to("goes", "cellar", second(31)).await;
     let session = world.session(second(32), &given);
     let saved = Box::pin(session.judge_saved(&rule)).await;
-    assert!(saved.judged.expect("memory").is_done());
+    assert!(saved.report.expect("memory").is_done());
     assert_eq!(subjects(), [comes, AlertSubject::Device(given::device("goes"))], "at once");
 }
 
@@ -1532,16 +1532,16 @@ async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_th
 /// A minute judges as many states as may fire.
 #[tokio::test]
 async fn a_thousand_states_that_are_due_are_judged_in_one_minute() {
-    let hot: Vec<_> = (0..MAX_PROMPT).map(|device| warm(device, 0, "31")).collect();
+    let hot: Vec<_> = (0..MAX_FEW).map(|device| warm(device, 0, "31")).collect();
     let rule =
         json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30, "for": "5m"});
     let world = World::new(rule, &hot).await;
-    assert_eq!(world.batch(&hot, at(0)).await, MAX_PROMPT);
+    assert_eq!(world.batch(&hot, at(0)).await, MAX_FEW);
     assert_eq!(world.told().len(), 0);
     world.due(at(5)).await;
     let told = world.told();
     assert!(told.iter().all(|it| it.message.news == News::Fired));
-    assert_eq!(told.len(), MAX_PROMPT);
+    assert_eq!(told.len(), MAX_FEW);
 }
 
 #[test]

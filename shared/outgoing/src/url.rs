@@ -102,6 +102,7 @@ impl Url {
     }
 
     /// The same server with another path.
+    #[must_use]
     pub fn with_path(&self, path: &str) -> Self {
         let mut parts = self.0.clone().into_parts();
         parts.path_and_query = path.parse().ok();

@@ -58,7 +58,7 @@ pub enum Folded {
 
 /// The next step for a bucket, by the rollup that is stored.
 pub(crate) enum Step {
-    /// It is done already.
+    /// The rollup is there already.
     Done(Folded),
     /// Flag the rollup.
     Freeze(Box<StoredRollup>),

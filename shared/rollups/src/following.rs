@@ -10,7 +10,7 @@ use crate::sealing::{SKEW, is_over};
 
 /// The time for which an instance marks, at once, the changes that it makes.
 pub const MARKED_AHEAD: TimeDelta = TimeDelta::seconds(10);
-/// The longest time between an instance's look at its clock and the end of what it stores then.
+/// The longest time from when an instance reads its clock to the end of what it stores then.
 const STORING: TimeDelta = TimeDelta::seconds(30);
 /// The shortest time that is left to the function for what it has gathered.
 const MIN_SLACK: TimeDelta = TimeDelta::seconds(5);
@@ -30,20 +30,20 @@ pub struct Following {
 }
 
 impl Default for Following {
-    /// That of a deployed system whose parameters say nothing else.
+    /// The delay of a deployed system whose parameters say nothing else.
     fn default() -> Self {
         Self::gathering_for(Duration::from_secs(60))
     }
 }
 
 impl Following {
-    /// Where changes are gathered for so long.
+    /// The delay where changes are gathered for `window`, at most a day.
     pub fn gathering_for(window: Duration) -> Self {
         let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX).min(TimeDelta::days(1));
         Self { window, slack: (window / 2).max(MIN_SLACK) }
     }
 
-    /// Where nothing is gathered, and the function needs no longer than `slack`, as in a test that waits for it.
+    /// The delay where nothing is gathered, and the function needs `slack` at most, as in a test that waits for it.
     pub fn at_once(slack: Duration) -> Self {
         Self { slack: TimeDelta::from_std(slack).unwrap_or(MIN_SLACK), window: TimeDelta::zero() }
     }
@@ -53,19 +53,19 @@ impl Following {
         self.window.to_std().unwrap_or_default()
     }
 
-    /// The time for which answers tell of a change after it was stored. Later either a rollup has it, or the
-    /// function has noted that it is behind.
-    pub fn told_for(&self) -> TimeDelta {
+    /// The time for which answers say of a change that rollups may lack it. Later either a rollup has it, or the
+    /// function has noted its backlog.
+    pub fn named_for(&self) -> TimeDelta {
         self.window + self.slack
     }
 
-    /// Whether the function is behind if a change of that time is not folded yet. Noted so early, it is known
-    /// before answers tell nothing of the change any more.
-    pub fn is_behind(&self, written: Timestamp, now: Timestamp) -> bool {
+    /// Whether the function has a backlog if a change of that time is not folded yet. Noted so early, it is known
+    /// while answers still name the change.
+    pub fn has_backlog(&self, written: Timestamp, now: Timestamp) -> bool {
         now.since(written) > self.window + self.slack / 4
     }
 
-    /// The time between two notes of a function that stays behind.
+    /// The time between two notes of a backlog that lasts.
     pub fn note_interval(&self) -> TimeDelta {
         self.slack
     }
@@ -80,27 +80,28 @@ impl Following {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let is_marked = |mark: &LateMark| self.counts(mark, now) && mark.concerns(range, groups);
-        let told = now.saturating_add(-self.told_for());
-        let marked = late.marks.iter().any(is_marked).then_some(told);
-        marked.into_iter().chain(self.behind_since(late, now)).min()
+        // A mark has no time of its own; changes before this are folded or in the backlog.
+        let earliest = now.saturating_add(-self.named_for());
+        let marked = late.marks.iter().any(is_marked).then_some(earliest);
+        marked.into_iter().chain(self.backlog_since(late, now)).min()
     }
 
     /// The instant up to which all changes are folded, whichever they are.
     pub fn folded_until(&self, late: &LateChanges, now: Timestamp) -> Timestamp {
         let is_marked = late.marks.iter().any(|mark| self.counts(mark, now));
-        let told = if is_marked { now.saturating_add(-self.told_for()) } else { now };
-        told.min(self.behind_since(late, now).unwrap_or(told))
+        let earliest = if is_marked { now.saturating_add(-self.named_for()) } else { now };
+        earliest.min(self.backlog_since(late, now).unwrap_or(earliest))
     }
 
-    /// Whether changes that a mark is about may still be unfolded, and nobody but the mark tells. A mark that ends too
+    /// Whether changes that a mark is about may still be unfolded, and only the mark says so. A mark that ends too
     /// late was made by a wrong clock.
     fn counts(&self, mark: &LateMark, now: Timestamp) -> bool {
         let is_of_right_clock = mark.until <= now.saturating_add(MARKED_AHEAD + SKEW);
-        is_of_right_clock && mark.until.saturating_add(self.told_for()) > now
+        is_of_right_clock && mark.until.saturating_add(self.named_for()) > now
     }
 
     /// The time since which changes wait, if the function has noted that lately.
-    fn behind_since(&self, late: &LateChanges, now: Timestamp) -> Option<Timestamp> {
+    fn backlog_since(&self, late: &LateChanges, now: Timestamp) -> Option<Timestamp> {
         // A note that comes late, as on a busy machine, still follows the one before in time.
         let valid = self.note_interval() * 3;
         let is_new = |at: Timestamp| now.since(at) < valid && at.since(now) < SKEW;
@@ -152,13 +153,14 @@ mod tests {
             let since = |second| {
                 following(window).lacking_since(&late, range(-200, -50), all, at_second(second))
             };
-            let told_for = last + 1 - 10;
-            assert_eq!(since(0), Some(at_second(-told_for)), "{window}");
-            assert_eq!(since(last), Some(at_second(last - told_for)), "{window}");
+            let named_for = last + 1 - 10;
+            assert_eq!(since(0), Some(at_second(-named_for)), "{window}");
+            assert_eq!(since(last), Some(at_second(last - named_for)), "{window}");
             assert_eq!(since(last + 1), None, "{window}");
             // A change that is written last of all is noted as late before the mark ends.
-            let is_behind = |second| following(window).is_behind(at_second(10), at_second(second));
-            assert!(is_behind(last) && !is_behind(10 + i64::try_from(window).expect("small")));
+            let has_backlog =
+                |second| following(window).has_backlog(at_second(10), at_second(second));
+            assert!(has_backlog(last) && !has_backlog(10 + i64::try_from(window).expect("small")));
         }
     }
 

@@ -39,8 +39,8 @@ impl LateMarking {
         Self { ahead, memory: Mutex::default() }
     }
 
-    /// Announces changes of past readings. Returns when the mark ends; `None` if nothing is of the past. Writes that take
-    /// longer are marked again.
+    /// Announces changes of past readings. Returns when the mark ends; `None` if nothing is of the past. The caller marks
+    /// again where its writes take longer.
     pub async fn mark<'a>(
         &self,
         session: Session<'_, impl MarkLateChanges>,
@@ -52,6 +52,7 @@ impl LateMarking {
         // Others of the process wait here, and then find what they need as well.
         let mut memory = self.memory.lock().await;
         let Memory { stored, mine } = &mut *memory;
+        // One that ends later was made before the clock was set back.
         let valid = mine.filter(|mine| now < mine.until && mine.until.since(now) <= self.ahead);
         if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
             return Ok(Some(mine.until));

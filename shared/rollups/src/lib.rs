@@ -31,7 +31,7 @@ pub use following::{Following, MARKED_AHEAD, is_late};
 pub use late::LateMarking;
 pub use retention::{Retention, is_closing};
 pub use sealing::{
-    GRACE, SKEW, is_over, newest_possible_mark, newest_sealable_edge, over_until, part_of_day,
+    GRACE, SKEW, is_over, newest_sealable_edge, newest_watermark, over_until, part_of_day,
 };
 pub use seen_rooms::{
     NamedRooms, Registered, SeenRooms, months_of, named_by_readings, named_by_rollup,

@@ -28,9 +28,9 @@ pub fn newest_sealable_edge(now: Timestamp) -> Timestamp {
     QuarterHour::of(now.saturating_add(-(GRACE + SKEW))).start()
 }
 
-/// The newest mark that a sweep with a right clock may have left. A mark beyond it was made by a clock that was ahead,
+/// The newest watermark that a sweep with a right clock may have left. One beyond it was made by a clock that was ahead,
 /// and hides later readings.
-pub fn newest_possible_mark(now: Timestamp) -> Timestamp {
+pub fn newest_watermark(now: Timestamp) -> Timestamp {
     newest_sealable_edge(now.saturating_add(SKEW))
 }
 

@@ -15,7 +15,7 @@ pub const TOKEN_CACHE_AGE: TimeDelta = TimeDelta::seconds(30);
 /// empties the cache.
 const MAX_CACHED_TOKENS: usize = 10_000;
 
-const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or                         delete without an admin token.";
+const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or delete without an admin token.";
 
 /// Addresses are kept in histories and in the logs of others.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";

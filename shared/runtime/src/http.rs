@@ -126,9 +126,9 @@ impl<C: Clock> HttpFunction<C> {
             log.set(endpoint.subject(), id.as_str());
         }
 
-        let is_address = access == Access::Address;
+        let stores_by_get = access == Access::Address;
         let answer = async {
-            if is_address {
+            if stores_by_get {
                 page::refuse(request)?;
             }
             if access == Access::Formed {
@@ -140,11 +140,11 @@ impl<C: Clock> HttpFunction<C> {
             handler.answer(Call { endpoint, id, params, grant, request, session, log }).await
         };
 
-        if !is_address {
+        if !stores_by_get {
             return answer.await;
         }
 
-        // So that no cache answers in our place: what an address says is stored each time.
+        // The query of this GET holds a reading: no cache may answer in our place.
         let response = answer.await.unwrap_or_else(|problem| {
             log.cause(&problem);
             problem.respond()

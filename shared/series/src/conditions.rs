@@ -96,7 +96,7 @@ async fn by_index(
     let before = session.invocation.read_units();
     // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
     let stored = session.conditions_schema().await?;
-    let (boxed, budget) = match plan::choose(stored.as_ref(), search, questions, plan) {
+    let (boxed, allowance) = match plan::choose(stored.as_ref(), search, questions, plan) {
         Ok(chosen) => chosen,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -119,8 +119,8 @@ async fn by_index(
     }
 
     // What has been read to get here is a part of the index's cost.
-    let budget = budget - (session.invocation.read_units() - before);
-    let matching = indexed::matching(session, &indexed, &boxed, budget).await?;
+    let allowance = allowance - (session.invocation.read_units() - before);
+    let matching = indexed::matching(session, &indexed, &boxed, allowance).await?;
     plan.consumed = session.invocation.read_units() - before;
     let Some(mut matching) = matching else {
         return Ok(Err("the index has cost a fifth of all rollups".to_owned()));

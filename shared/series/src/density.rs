@@ -34,7 +34,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// That of the items of a level.
+    /// The cost of the items of a level.
     pub const fn of(self, level: Level) -> f64 {
         match level {
             Level::Readings => self.readings,
@@ -76,7 +76,6 @@ fn as_float(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// A length in days.
 fn days_of(length: TimeDelta) -> f64 {
     length.as_seconds_f64() / 86_400.0
 }

@@ -20,7 +20,7 @@ use crate::ports::Store;
 pub struct DeviceValues<'a> {
     /// The device.
     pub device: &'a Device,
-    /// Its rollups, and what is folded of its readings.
+    /// The rollups of the device, and what is folded of its readings.
     pub gathered: DeviceRollups,
     /// The metrics that were asked for.
     pub metrics: BTreeMap<MetricName, MetricValues>,
@@ -35,7 +35,7 @@ pub struct DeviceValues<'a> {
 pub struct MetricValues {
     /// The rule by which it is folded.
     pub rule: MetricRule,
-    /// One for each row of the grid.
+    /// The values, one for each row of the grid.
     pub rows: Vec<RowValues>,
 }
 
@@ -64,13 +64,12 @@ impl DeviceValues<'_> {
     }
 }
 
-/// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
-/// what comes from their neighbours.
+/// Reads the rows of the metrics that the device has; neighbours of the range only for metrics whose rule needs neighbours.
 pub async fn device_values<'a>(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'a>,
     names: &[MetricName],
-    spans: impl Fn(&MetricRule) -> bool,
+    needs_neighbours: impl Fn(&MetricRule) -> bool,
 ) -> Result<DeviceValues<'a>, SeriesError> {
     let names: Vec<MetricName> = names
         .iter()
@@ -82,18 +81,19 @@ pub async fn device_values<'a>(
         (question.device, &DeviceQuestion { metrics: Some(&wanted), ..*question });
 
     let rule = |name: &MetricName| MetricRule::of(&device.metrics()[name]);
-    let spanning = names.iter().map(|name| (name.clone(), rule(name)));
-    let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
+    let with_neighbours = names.iter().map(|name| (name.clone(), rule(name)));
+    let with_neighbours: BTreeMap<_, _> =
+        with_neighbours.filter(|(_, rule)| needs_neighbours(rule)).collect();
 
     let (mut gathered, beside);
-    if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
+    if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(session, question).await?;
         beside =
             RangeNeighbours { values: BTreeMap::new(), reach: question.grid.range(), left: None };
     } else {
         gathered = gather_with_day_before(session, question).await?;
         let day_before = gathered.day_before.as_ref();
-        beside = neighbours(session, question, &spanning, day_before).await?;
+        beside = neighbours(session, question, &with_neighbours, day_before).await?;
     }
 
     let none = Neighbours::default();

@@ -104,8 +104,8 @@ impl EnergyDevice<'_> {
         RowEnergy::of(&self.values, &self.meter, place)
     }
 
-    /// What was used in the row at a place, in kWh; `None` if nothing tells it.
-    pub fn used(&self, place: usize) -> Option<Exact> {
+    /// The energy bought in the row at a place, in kWh; `None` if nothing tells it.
+    pub fn bought(&self, place: usize) -> Option<Exact> {
         self.row(place).bought.map(|amount| amount.shown())
     }
 }

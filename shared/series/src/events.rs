@@ -17,8 +17,8 @@ use crate::ports::Store;
 
 /// The largest number of events of one answer.
 const MAX_EVENTS: usize = 1_000;
-/// The largest number of days and quarters that are looked into for one device.
-const MAX_LOOKS: usize = 500;
+/// The largest number of days and quarters that are searched for one counter.
+const MAX_SEARCHES: usize = 500;
 
 /// One notable step of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ impl Events {
 }
 
 /// The events of a device's counters whose steps overlap the range, or end at its begin: so each flag of a row has an
-/// event. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
+/// event. The later reading of the last one may lie after the range. `wanted` are the flags of the events.
 pub async fn events(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -109,28 +109,29 @@ pub async fn events(
     let mut found = Events::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
-        let mut look = Look { session, name, rule, wanted, found: Vec::new(), looks: 0 };
-        let last = look.search_pieces(question, &gathered.pieces, beside.before).await?;
+        let mut search =
+            EventSearch { session, name, rule, wanted, found: Vec::new(), searches: 0 };
+        let last = search.search_pieces(question, &gathered.pieces, beside.before).await?;
         if let (Some(last), Some(after)) = (last, beside.after) {
-            look.step(question.device, &last, &after);
+            search.step(question.device, &last, &after);
         }
-        let has_more = look.looks > MAX_LOOKS;
-        found.append(Events { events: look.found, has_more });
+        let has_more = search.searches > MAX_SEARCHES;
+        found.append(Events { events: search.found, has_more });
     }
     Ok(found)
 }
 
-/// A look at one counter.
-struct Look<'a, S> {
+/// A search in one counter.
+struct EventSearch<'a, S> {
     session: Session<'a, S>,
     name: &'a MetricName,
     rule: &'a MetricRule,
     wanted: Flags,
     found: Vec<Event>,
-    looks: usize,
+    searches: usize,
 }
 
-impl<S: Store> Look<'_, S> {
+impl<S: Store> EventSearch<'_, S> {
     /// Searches pieces in order. Returns the last value, if the last piece is in the asked rooms.
     async fn search_pieces(
         &mut self,
@@ -164,8 +165,8 @@ impl<S: Store> Look<'_, S> {
         piece: &RollupPiece,
         flags: Flags,
     ) -> Result<(), SeriesError> {
-        self.looks += 1;
-        if self.looks > MAX_LOOKS {
+        self.searches += 1;
+        if self.searches > MAX_SEARCHES {
             return Ok(());
         }
 

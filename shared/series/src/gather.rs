@@ -89,7 +89,7 @@ pub struct DeviceQuestion<'a> {
 }
 
 impl<'a> DeviceQuestion<'a> {
-    /// That of a device wherever it was, for a month of readings at most.
+    /// The question about a device wherever it was, for a month of readings at most.
     pub const fn of(
         device: &'a Device,
         grid: &'a Grid,
@@ -123,7 +123,7 @@ impl<'a> DeviceQuestion<'a> {
         self.device.fold_settings().concerns(stored.settings, stored.range)
     }
 
-    /// Has the answer tell that a rollup of older settings serves for now, unless it is never folded again.
+    /// Counts a rollup of older settings that is used for now, unless its readings are about to expire.
     pub(crate) fn note_outdated(&self, stored: &StoredRollup) {
         if !is_closing(stored.raw_until, self.now) {
             self.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
@@ -147,14 +147,14 @@ pub struct RollupPiece {
     pub rollup: Rollup,
     /// Whether its readings name another room than those that are asked for.
     pub is_in_other_room: bool,
-    /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
+    /// The first reading; in a rollup, the first with a counted value unless the device has moved.
     pub first: Timestamp,
-    /// Its last reading.
+    /// The last reading.
     pub last: Timestamp,
 }
 
 impl RollupPiece {
-    /// That of a rollup of all metrics.
+    /// The piece of a rollup of all metrics.
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_in_other_room: bool) -> Self {
         let (first, last) = rollup.span().unwrap_or((range.from(), range.from()));
         let first = first.max(range.from());
@@ -181,20 +181,21 @@ impl RollupPiece {
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub struct DeviceRollups {
-    /// In order; time without readings has none.
+    /// The pieces in order; time without readings has none.
     pub pieces: Vec<RollupPiece>,
     /// What the pieces are made from.
     pub levels: BTreeSet<Level>,
-    /// What readings were sent in each quarter of an hour, or in each day in whose place they were read.
-    pub(crate) sent: Vec<Rollup>,
+    /// Rollups of the readings that were read: one for each quarter, or for each outdated day. They give the usual
+    /// interval.
+    pub(crate) of_readings: Vec<Rollup>,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
     pub day_before: Option<StoredRollup>,
 }
 
 impl DeviceRollups {
-    /// Keeps where the device was, and no value: rows are made of them, and of hundreds of devices there is one copy.
+    /// Drops the values and keeps the stays: rows are made by now, and hundreds of devices need no second copy.
     pub(crate) fn drop_values(&mut self) {
-        self.sent = Vec::new();
+        self.of_readings = Vec::new();
         let mut stays: Vec<RollupPiece> = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
             piece.rollup.metrics.clear();
@@ -225,11 +226,11 @@ pub(crate) async fn gather_with_day_before(
 
 /// How a stored rollup serves.
 enum Use {
-    /// As it is; its readings may name another room.
+    /// The rollup is used; its readings may name another room.
     Whole { is_in_other_room: bool },
-    /// Its readings are read instead: the settings have changed since.
+    /// The readings are read instead: the settings have changed since.
     Refold,
-    /// It names rooms that are asked for and others: the level below is read instead.
+    /// The level below is read instead: the rollup has readings of the asked rooms and of others.
     Split,
 }
 
@@ -237,12 +238,12 @@ struct Gathering<'a> {
     question: &'a DeviceQuestion<'a>,
     rules: FoldRules,
     gathered: DeviceRollups,
-    /// What is to be read of the readings.
+    /// The ranges whose readings are to be read.
     readings: Vec<TimeRange>,
-    /// The days among it whose rollups are outdated.
-    days_read: Vec<TimeRange>,
-    /// For how long readings may still be read in place of outdated rollups.
-    budget: TimeDelta,
+    /// The days among the ranges, whose rollups are outdated.
+    outdated_days: Vec<TimeRange>,
+    /// The length of time whose readings may still replace outdated rollups.
+    refoldable: TimeDelta,
     has_day_before: bool,
 }
 
@@ -251,20 +252,19 @@ impl<'a> Gathering<'a> {
         let readings = uncovered(question.grid.range(), question.rolled_up());
         let first = question.device.first_seen().min(question.now);
         let lived = TimeRange::new(first, question.now).ok();
-        let long = |part: &TimeRange| {
+        let lived_length = |part: &TimeRange| {
             let part = lived.and_then(|lived| part.intersection(lived));
             part.map_or(TimeDelta::zero(), TimeRange::length)
         };
-        let length: TimeDelta = readings.iter().map(long).sum();
+        let length: TimeDelta = readings.iter().map(lived_length).sum();
         if length > question.max_read {
             return Err(SeriesError::OutOfReach(too_long(question)));
         }
 
         let rules = FoldRules::of(question.device);
-        let budget = question.max_read.min(MAX_READ) - length;
-        let gathered = DeviceRollups::default();
-        let days_read = Vec::new();
-        Ok(Self { question, rules, gathered, readings, days_read, budget, has_day_before })
+        let refoldable = question.max_read.min(MAX_READ) - length;
+        let (gathered, outdated_days) = (DeviceRollups::default(), Vec::new());
+        Ok(Self { question, rules, gathered, readings, outdated_days, refoldable, has_day_before })
     }
 
     async fn run(mut self, session: Session<'_, impl Store>) -> Result<DeviceRollups, SeriesError> {
@@ -406,7 +406,8 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the newest part from readings, if the last full day suggests that readings cost less than quarter hours.
-    /// If there are more readings than then, takes nothing, and has read no more than the quarters cost.
+    /// If there are more readings than then, takes nothing, and has read no more than the quarters cost. Without days it
+    /// takes nothing.
     async fn take_newest(
         &mut self,
         session: Session<'_, impl Store>,
@@ -429,8 +430,8 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        let behind = self.readings.iter().position(|range| range.from() == gap.to());
-        let to = behind.map_or(gap.to(), |place| self.readings[place].to());
+        let next = self.readings.iter().position(|range| range.from() == gap.to());
+        let to = next.map_or(gap.to(), |place| self.readings[place].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
         let quarters = age.num_minutes() / QuarterHour::LENGTH.num_minutes() + 1;
         let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
@@ -442,19 +443,19 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        behind.map(|place| self.readings.remove(place));
+        next.map(|place| self.readings.remove(place));
         self.fold(range, &page.items);
         Ok(true)
     }
 
-    /// Takes a rollup out, or has its readings read; returns whether either is done.
+    /// Uses a rollup or queues the read of its readings; returns false if the level below must be read.
     fn take(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
-                self.budget -= range.length();
+                self.refoldable -= range.length();
                 self.readings.push(range);
-                self.days_read.extend((level == Level::Days).then_some(range));
+                self.outdated_days.extend((level == Level::Days).then_some(range));
             }
             Use::Whole { is_in_other_room } => {
                 if self.question.is_outdated(stored) {
@@ -474,7 +475,7 @@ impl<'a> Gathering<'a> {
     fn use_of(&self, stored: &StoredRollup) -> Use {
         if self.question.is_outdated(stored)
             && stored.has_readings(self.question.now)
-            && stored.range.length() <= self.budget
+            && stored.range.length() <= self.refoldable
         {
             return Use::Refold;
         }
@@ -497,8 +498,8 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), SeriesError> {
         let Some(inside) = quarter.range.intersection(gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
-        if is_whole && self.take(quarter, inside, Level::QuarterHours) || quarter.rollup.is_empty()
-        {
+        let is_used = is_whole && self.take(quarter, inside, Level::QuarterHours);
+        if is_used || quarter.rollup.is_empty() {
             return Ok(());
         }
         if !quarter.has_readings(self.question.now) {
@@ -516,7 +517,7 @@ impl<'a> Gathering<'a> {
         };
         let coarser = if self.question.coarsest < Level::Days || days.iter().any(is_cut) {
             let zone = self.question.horizon.zone();
-            format!("; or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
+            format!("; or ask with every=1d, 1w, 1mo or 1y in the home's time zone, {zone}")
         } else {
             String::new()
         };
@@ -538,7 +539,7 @@ impl<'a> Gathering<'a> {
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
         Err(SeriesError::OutOfReach(format!(
             "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
-             days of the home's time zone, {}, by 1d, 1w, 1mo or 1y.",
+             days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
             self.question.device.id(),
             silent.to().min(day.range.to()),
             self.question.horizon.zone()
@@ -632,7 +633,7 @@ impl<'a> Gathering<'a> {
         let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
         let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
-        let sent: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
+        let folded: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
 
         let Reading { at: first, room, .. } = &stay[0];
         let is_in_other_room = !self.question.is_about(room.as_ref());
@@ -655,18 +656,18 @@ impl<'a> Gathering<'a> {
         }
 
         let piece = self.gathered.pieces.last_mut().expect("there is one");
-        sent.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
         piece.last = stay[stay.len() - 1].at;
-        self.gathered.sent.extend(sent);
+        self.gathered.of_readings.extend(folded);
     }
 
-    /// The start of the time whose mean interval counts: the day or the quarter of an hour in whose place a reading is
-    /// read, or its row.
+    /// The start of the unit in which a reading is folded: an outdated day, else a quarter of an hour; for rows that are
+    /// shorter, the row.
     fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {
             return row.from();
         }
-        let day = self.days_read.iter().find(|day| day.contains(reading.at));
+        let day = self.outdated_days.iter().find(|day| day.contains(reading.at));
         day.map_or_else(|| QuarterHour::of(reading.at).start(), |day| day.from())
     }
 
@@ -749,7 +750,7 @@ impl<'a> Pages<'a> {
         Self { device: question.device, query, has_more: true, read: 0 }
     }
 
-    /// The next page; `None` behind the last one.
+    /// The next page; `None` after the last one.
     async fn next(
         &mut self,
         session: Session<'_, impl Store>,
@@ -780,7 +781,7 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     if question.coarsest == Level::Readings {
         return format!(
             "Rows of 1m and 5m come from readings; one request reads at most {days} days. \
-             Narrow from and to, or ask by 15m or longer."
+             Narrow from and to, or ask with every=15m or longer."
         );
     }
 
@@ -804,7 +805,7 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     }
 }
 
-/// That the readings of a quarter are gone, and from when on they are kept.
+/// The message that the readings of a quarter are gone, and from when on readings are kept.
 fn readings_expired(quarter: &StoredRollup, now: Timestamp) -> String {
     let until = quarter.raw_until.unwrap_or(Timestamp::MAX);
     let earliest = now.saturating_add(-until.since(quarter.range.from()));

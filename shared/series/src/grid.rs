@@ -12,7 +12,7 @@ pub const MAX_ROWS: usize = 10_000;
 pub struct Grid(Vec<TimeRange>);
 
 impl Grid {
-    /// One row: an exact total.
+    /// A single row: an exact total.
     pub fn total(range: TimeRange) -> Self {
         Self(vec![range])
     }

@@ -14,7 +14,7 @@ use crate::ports::Store;
 #[derive(Debug)]
 pub struct Horizon {
     state: Option<Arc<RollupState>>,
-    /// The newest time that may be sealed. A mark of a clock that was ahead is not believed beyond it.
+    /// The newest time that may be sealed. A watermark of a clock that was ahead is not believed beyond it.
     edge: Timestamp,
     following: Following,
     outdated: Arc<AtomicUsize>,
@@ -39,7 +39,7 @@ impl Horizon {
         queue.map(|depth| depth.messages).filter(|messages| *messages > 0)
     }
 
-    /// The rollups that were read so far although they are of older settings, and will be folded again.
+    /// The number of rollups read so far that are of older settings and will be folded again.
     pub(crate) const fn outdated(&self) -> &Arc<AtomicUsize> {
         &self.outdated
     }
@@ -49,7 +49,7 @@ impl Horizon {
         self.following
     }
 
-    /// A mark of the state, as far as it can be true.
+    /// A watermark of the state (up to where quarters are sealed), as far as it can be true.
     pub fn believed(&self, sealed: Timestamp) -> Timestamp {
         sealed.min(self.edge)
     }

@@ -5,9 +5,9 @@
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
 //! metrics. `presence` says when a meter was in the rooms, `left_out` which devices a sum leaves out for it, `combine` makes one value
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
-//! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`. All arithmetic is the domain's.
+//! said of one, and `conditions` finds episodes. `allowance` says what an answer may cost, by `density`. All arithmetic is the domain's.
 
-mod budget;
+mod allowance;
 mod combine;
 pub mod conditions;
 mod density;
@@ -28,7 +28,7 @@ mod unfolded;
 mod values;
 mod verdicts;
 
-pub use budget::{Budget, DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, RowReader, TooDear};
+pub use allowance::{DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, ReadAllowance, RowReader, TooDear};
 pub use combine::{Combine, value_of};
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};

@@ -28,11 +28,11 @@ const DAYS: [usize; 2] = [31, 366];
 /// The neighbours of a range.
 #[derive(Debug)]
 pub(crate) struct RangeNeighbours {
-    /// By metric.
+    /// The neighbours by metric.
     pub values: BTreeMap<MetricName, Neighbours>,
     /// The range, and the time beside it in which rollups were searched.
     pub reach: TimeRange,
-    /// When the device was in another room than those that are asked for, behind the range, as far as it was searched.
+    /// The first reading of the device in another room after the range, as far as it was searched.
     pub left: Option<Timestamp>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn neighbours(
         found: BTreeMap::new(),
         left: None,
         has_rolled: false,
-        budget: MAX_READ,
+        refoldable: MAX_READ,
     };
 
     if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
@@ -103,8 +103,8 @@ struct Search<'a, S> {
     left: Option<Timestamp>,
     /// Whether rollups were searched.
     has_rolled: bool,
-    /// For how long readings may still be read in place of outdated rollups.
-    budget: TimeDelta,
+    /// The length of time whose readings may still replace outdated rollups.
+    refoldable: TimeDelta,
 }
 
 impl<S: Store> Search<'_, S> {
@@ -141,7 +141,7 @@ impl<S: Store> Search<'_, S> {
         holds.min().unwrap_or(edge)
     }
 
-    /// How far from the edge rollups may have told what is next to it.
+    /// How far from the edge rollups were used to find what is next to it.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
@@ -167,7 +167,7 @@ impl<S: Store> Search<'_, S> {
         at.saturating_add(if self.order == Order::Ascending { by } else { -by })
     }
 
-    /// Reads some readings between two places; the place behind them, if there are more.
+    /// Reads some readings between two places; the place after them, if there are more.
     async fn read(
         &mut self,
         near: Timestamp,
@@ -215,9 +215,9 @@ impl<S: Store> Search<'_, S> {
         let length = range.length();
         let is_refolded = stored.iter().any(|rollup| self.question.is_outdated(rollup))
             && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
-            && length <= self.budget;
+            && length <= self.refoldable;
         if is_refolded {
-            self.budget -= length;
+            self.refoldable -= length;
         }
         is_refolded
     }
@@ -235,21 +235,24 @@ impl<S: Store> Search<'_, S> {
         let is_back = self.order == Order::Descending;
 
         match rolled_up {
-            Some(it) if is_back && it.from() < at && at <= it.to() => {
-                Ok(self.roll(at, it.from()).await?.then_some(it.from()))
+            Some(rolled) if is_back && rolled.from() < at && at <= rolled.to() => {
+                Ok(self.roll(at, rolled.from()).await?.then_some(rolled.from()))
             }
-            Some(it) if !is_back && it.contains(at) => {
-                Ok(self.roll(at, it.to()).await?.then_some(it.to()))
+            Some(rolled) if !is_back && rolled.contains(at) => {
+                Ok(self.roll(at, rolled.to()).await?.then_some(rolled.to()))
             }
-            Some(it) if is_back && it.to() < at => {
-                self.read_all(at, it.to()).await?;
-                Ok(Some(it.to()))
+            Some(rolled) if is_back && rolled.to() < at => {
+                self.read_all(at, rolled.to()).await?;
+                Ok(Some(rolled.to()))
             }
-            Some(it) if !is_back && at < it.from() => {
-                self.read(at, it.from(), FURTHER).await?;
-                Ok(Some(it.from()))
+            Some(rolled) if !is_back && at < rolled.from() => {
+                let far = rolled.from().min(self.farther(at, MAX_READ));
+                self.read_all(at, far).await?;
+                // Of a longer time only a page: what follows it may be nearer than anything in rollups.
+                let unread = self.read(far, rolled.from(), FURTHER).await?;
+                Ok(unread.is_none().then_some(rolled.from()))
             }
-            Some(it) if !is_back && it.to() <= at => {
+            Some(rolled) if !is_back && rolled.to() <= at => {
                 self.read_all(at, self.farther(at, MAX_READ)).await?;
                 Ok(None)
             }

@@ -15,7 +15,7 @@ use crate::ports::Store;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Presence {
     range: TimeRange,
-    /// In order; they do not touch.
+    /// The stays in order; no two touch.
     stays: Vec<TimeRange>,
     /// Whether a row has a share of the meter's steps or powers.
     has_share: bool,
@@ -27,8 +27,8 @@ impl Presence {
         Self { range, stays, has_share: false }
     }
 
-    /// The presence of a meter whose values were read, up to now, from the first reading of the meter or of a device
-    /// behind it among `devices`.
+    /// When the meter of `values` was there: from its first reading, or that of a device of `devices` behind it, up to
+    /// now.
     ///
     /// A meter is where its last reading was, also one from before the range, until the next one.
     pub async fn of<'a>(
@@ -40,7 +40,7 @@ impl Presence {
     ) -> Result<Self, SeriesError> {
         let first_seen = first_seen_with(values.device.id(), devices, behind);
         let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
-        // What lies ahead of now is told as far as there are readings.
+        // Ahead of now it is there as far as there are readings.
         let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
         let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
         let first = pieces.first().map_or(whole.to(), |first| first.first);

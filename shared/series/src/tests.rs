@@ -1,6 +1,6 @@
 //! Rows against a direct fold of all readings: whatever is rolled up, the answer is the same.
 
-mod budget;
+mod allowance;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use table::{
     Session, StoredRollup,
 };
 
-use super::budget::MAX_ROW_VALUES;
+use super::allowance::MAX_ROW_VALUES;
 use super::device::{DeviceValues, device_values};
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, Level, MAX_READ, RollupPiece, gather};
@@ -308,7 +308,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let found =
         device_values(session(&home.store, &invocation()), &question, &names, |_| true).await;
     let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
-    assert_eq!((gathered.pieces.len(), gathered.sent.len()), (3, 0));
+    assert_eq!((gathered.pieces.len(), gathered.of_readings.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
     assert_eq!(metrics[&metric(GAUGE)].rows.len(), 1_440);
     let bytes = size_of::<RowValues>() * MAX_ROW_VALUES;
@@ -500,6 +500,27 @@ async fn a_counter_has_its_share_across_any_number_of_readings_that_are_not_roll
         assert!(total(&expected).is_some(), "{from} to {to}");
         assert_eq!(total(&answer[&metric(COUNTER)]), total(&expected), "{from} to {to}");
     }
+}
+
+/// A counter is found before the rollups begin, however many readings without it there are until then.
+#[tokio::test]
+async fn a_counter_has_its_share_up_to_readings_from_before_the_rollups() {
+    let first = at("2025-03-28T00:00:00Z");
+    let second = |n: i64| plus(first, n * 1_000);
+    let counter = |n, kwh: &str| reading(second(n), "hall", &[(COUNTER, kwh.to_owned())]);
+    let hour = |n: i64| n * 3_600;
+    let mut readings = vec![counter(60, "100"), counter(14_000, "200"), counter(hour(5), "900")];
+    let between = (61..14_000).chain(14_001..hour(4));
+    readings.extend(between.map(|n| reading(second(n), "hall", &[(GAUGE, "21".to_owned())])));
+    readings.sort_by_key(|reading| reading.at);
+    let home = Home::of(readings, "UTC").await;
+    home.roll_up(range(second(hour(4)), second(hour(6))), || true).await;
+
+    let grid = Grid::total(range(second(61), second(75)));
+    let answer = home.answer(&grid, Level::Days, second(hour(6))).await;
+    let expected = home.expected(&grid, &metric(COUNTER), second(hour(6)));
+    assert!(total(&expected).is_some());
+    assert_eq!(total(&answer[&metric(COUNTER)]), total(&expected));
 }
 
 #[tokio::test]

@@ -36,14 +36,14 @@ impl UnfoldedChanges {
     }
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
-    /// missing. To be asked when the rollups are read: they tell of what settings they are.
+    /// missing. Call it after the rollups are read: that counts the outdated ones.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
         let quarters = self.quarters;
         let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
-        let is_behind = changes_since.is_some() || quarters.is_some() || outdated.is_some();
-        is_behind.then_some(RollupLag { changes_since, quarters, outdated })
+        let has_lag = changes_since.is_some() || quarters.is_some() || outdated.is_some();
+        has_lag.then_some(RollupLag { changes_since, quarters, outdated })
     }
 
     /// The instant up to which all changes are folded, of whatever time and device.
@@ -68,13 +68,13 @@ pub struct RollupLag {
     #[serde(skip_serializing_if = "Option::is_none")]
     quarters: Option<u64>,
     /// The number of rollups that were folded before somebody changed the device's settings, and are folded again within
-    /// minutes: those of more than 31 days, for so much is made from readings meanwhile.
+    /// minutes. Up to 31 days are made from readings instead and not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     outdated: Option<usize>,
 }
 
 impl RollupLag {
-    /// The same as a sentence.
+    /// The lag as a sentence.
     pub fn text(&self) -> String {
         let changes =
             self.changes_since.map(|since| format!("changes of past readings since {since}"));

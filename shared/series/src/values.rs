@@ -31,8 +31,8 @@ pub(crate) struct Metric<'a> {
 /// The values of each row.
 ///
 /// Time that the device spent in another room than the one asked for ends one stay and begins another.
-/// What it counted between the last reading in one room and the first in the next counts in neither. `left` is when it was
-/// elsewhere behind the range: a power that is ahead of `now` holds up to then at most, as up to a next one.
+/// What it counted between the last reading in one room and the first in the next counts in neither. `left` is its first
+/// reading elsewhere after the range: a power holds until then, or until `now` if that is later.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
@@ -106,8 +106,7 @@ fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option
 }
 
 impl RowValues {
-    /// Appends a later stay. Its steps and areas stand apart from the rollup's, which has those of a step
-    /// between the stays as well.
+    /// Appends a later stay. Increases and areas are added beside the rollup.
     pub(crate) fn append(
         &mut self,
         rollup: Option<&MetricRollup>,
@@ -115,6 +114,7 @@ impl RowValues {
         held: Option<RowArea>,
     ) {
         match (&mut self.rollup, rollup) {
+            // As a gauge: a step between stays counts in neither.
             (Some(sum), Some(later)) => sum.append(later, &MetricRule::Gauge),
             (none, later) => *none = none.take().or_else(|| later.cloned()),
         }
@@ -143,7 +143,7 @@ pub(crate) fn usual_interval(gathered: &DeviceRollups, names: &[MetricName]) -> 
         (steps > 0).then(|| most.last.at.since(most.first.at).num_milliseconds() / steps)
     };
     let stored = gathered.pieces.iter().filter(|piece| piece.level > Level::Readings);
-    let all = stored.map(|piece| &piece.rollup).chain(&gathered.sent);
+    let all = stored.map(|piece| &piece.rollup).chain(&gathered.of_readings);
     let mut intervals: Vec<i64> = all.filter_map(interval).collect();
     intervals.sort_unstable();
     intervals.get(intervals.len() / 2).map(|millis| TimeDelta::milliseconds((*millis).max(1)))

@@ -16,5 +16,5 @@ pub use message::{
 };
 pub use recheck::{Recheck, Rechecked};
 pub use rule::StoredRule;
-pub use running::RunningMark;
-pub use state::{AlertKey, AlertState, ONCE_KEPT, STATE_KEPT, StoredAlertState};
+pub use running::RunningNote;
+pub use state::{AlertKey, AlertState, FIGURES_KEPT, STATE_KEPT, StoredAlertState};

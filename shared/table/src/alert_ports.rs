@@ -5,7 +5,7 @@ use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 use crate::ports_macro::ports;
 use crate::{
     AlertKey, ChannelSecret, DueStates, Expected, Failing, JudgementOutcome, ListPage, Listing,
-    NewJudgement, PutOutcome, Recheck, Rechecked, RunningMark, StoreResult, StoredAlertState,
+    NewJudgement, PutOutcome, Recheck, Rechecked, RunningNote, StoreResult, StoredAlertState,
     StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey, WaitingMessage,
 };
 
@@ -76,8 +76,8 @@ ports! {
             limit: usize,
         ) -> StoreResult<ListPage<StoredAlertState>>;
 
-        /// Of the next `limit` states in the order of their keys those that are to be judged now, though no reading asks
-        /// for it ([`AlertState::is_due`](crate::AlertState::is_due)). One request, so that a walk keeps its place where
+        /// Those of the next `limit` states, in the order of their keys, that are due
+        /// ([`AlertState::is_due`](crate::AlertState::is_due)). One request, so that a walk keeps its place where
         /// the table throttles it. What was put a moment ago may be missing or old.
         fn due_alert_states(
             now: Timestamp,
@@ -89,7 +89,7 @@ ports! {
     /// Store a judgement.
     PutJudgements [(PutItem, AlertStates), (ConditionCheckItem, AlertRules), (PutItem, AlertTold), (PutItem, AlertWaiting)] {
         /// Stores a state in the place of the version before it and all its messages, or nothing: the rule must still be
-        /// the one that it was judged by. A judgement that tells nothing is the state alone, put without a look at the
+        /// the one that it was judged by. A judgement that tells nothing is the state alone, put without a check of the
         /// rule for a quarter of the price: such a state may outlive its rule, and whoever finds it due deletes it.
         ///
         /// Done twice, the second is refused: the state has moved on. So nothing is told twice.
@@ -138,11 +138,12 @@ ports! {
 
     /// A message is leased, sent, and deleted or postponed.
     ///
-    /// Of several that send at the same time one has the lease. Who dies with it leaves the message to the next one, once
+    /// One of several senders at the same time has the lease. Who dies with it leaves the message to the next one, once
     /// the lease is over.
     SendWaitingMessages [(UpdateItem, AlertWaiting), (DeleteItem, AlertWaiting)] {
-        /// Leases a message until a timestamp, with the storm of `known`, if its lease is the one of `known`; counts an attempt. Returns the message
-        /// as it is then, or `None` where somebody was faster or it is gone. Done twice, the second is refused.
+        /// Leases `known` until a timestamp and stores its storm, if its lease is still the one that was read; counts an
+        /// attempt. Returns the message as it is then, or `None` where somebody was faster or it is gone. Done twice, the
+        /// second is refused.
         fn lease_waiting(
             known: &WaitingMessage,
             until: Timestamp,
@@ -187,14 +188,14 @@ ports! {
 
     /// When the system last ran.
     ReadRunning [(GetItem, AlertRunning)] {
-        /// The mark, as it is this moment; `None` before alerts were judged for the first time.
-        fn running_mark() -> StoreResult<Option<RunningMark>>;
+        /// The note, as it is this moment; `None` before alerts were judged for the first time.
+        fn running_note() -> StoreResult<Option<RunningNote>>;
     }
 
     /// Note that the system runs.
-    MarkRunning [(PutItem, AlertRunning)] {
-        /// Puts the mark in the place of the expected one; returns whether it was so. Done twice, the second is refused,
-        /// unless any mark is expected.
-        fn put_running_mark(mark: &RunningMark, expected: Expected) -> StoreResult<bool>;
+    NoteRunning [(PutItem, AlertRunning)] {
+        /// Puts the note in the place of the expected one; returns whether it was so. Done twice, the second is refused,
+        /// unless any note is expected.
+        fn put_running_note(note: &RunningNote, expected: Expected) -> StoreResult<bool>;
     }
 }

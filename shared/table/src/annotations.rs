@@ -12,7 +12,7 @@ pub struct AnnotationQuery {
     pub range: TimeRange,
     /// What they are about, if that matters.
     pub about: Option<Annotated>,
-    /// The annotation behind which the page begins.
+    /// The annotation after which the page begins.
     pub after: Option<AnnotationId>,
     /// The largest number of annotations.
     pub limit: usize,

@@ -50,7 +50,7 @@ pub trait Db: Send + Sync {
         each: Each<'_>,
     ) -> impl Future<Output = StoreResult<Vec<ItemKey>>> + Send;
 
-    /// Reads one page of a partition: `Query`. Returns the key behind which the next page begins, `None` after the
+    /// Reads one page of a partition: `Query`. Returns the key after which the next page begins, `None` after the
     /// last page.
     fn query(
         &self,
@@ -122,7 +122,7 @@ pub struct ItemQuery {
     pub keys: Keys,
     /// The order of the sort keys.
     pub order: Order,
-    /// The key behind which the page begins. It lies in the partition and between the sort keys.
+    /// The key after which the page begins. It lies in the partition and between the sort keys.
     pub start: Option<Item>,
     /// The most items to visit. Items that the filter leaves out are visited too. A page that ends at its limit has a next
     /// one, even if nothing follows.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// That long from now.
+    /// The deadline that is so long from now.
     #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
     pub fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration)

@@ -61,8 +61,8 @@ pub struct Belongings {
 }
 
 ports! {
-    /// Marks devices as deleted. The mark is in the device's own item, so that nothing registers the device while
-    /// it is there. Done twice, each method leaves what the first time left.
+    /// Puts deletion marks, each in the device's own item, so that nothing registers the device while it is there. Done
+    /// twice, each method leaves what the first time left.
     MarkDeletions [
         (BatchGetItem, Devices),
         (GetItem, Devices),

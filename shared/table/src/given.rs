@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use alerts::{
-    AlertSubject, Anchor, EpisodeState, Fold, LinkKey, Message, News, Phase, Rule, SentAlert,
+    AlertSubject, Anchor, EpisodeState, Fold, LinkKey, Message, News, Phase, Rule, ToldAlert,
 };
 pub use domain::given::*;
 use domain::{
@@ -149,18 +149,18 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         is_silent: true,
     };
 
-    let told = SentAlert {
+    let told = ToldAlert {
         is_firing: true,
         since: Some(at_minute(0)),
         fired: Some(at_minute(10)),
         until: Some(at_minute(10)),
-        sent: Some(at_minute(11)),
+        told_at: Some(at_minute(11)),
     };
 
     let state = EpisodeState {
         changed: at_minute(-60),
         fold: fold(60),
-        judged: Some(at_minute(60)),
+        judged_until: Some(at_minute(60)),
         anchor: Anchor { at: at_minute(0), fold: fold(0) },
         told,
         number: 1,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
-/// The work on one device of several repeats for at least so long what the table throttles, if there is time.
+/// The least patience for one device of several, if there is time. Patience is the time for which throttled requests are
+/// repeated.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
-/// The work on one device of several repeats for at most so long what the table throttles.
+/// The most patience for one device of several.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time left to an invocation and the capacity units it has consumed.
@@ -18,7 +19,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(15);
 #[must_use]
 pub struct Invocation {
     deadline: Deadline,
-    /// Until when it repeats what the table throttles.
+    /// Until when throttled requests are repeated.
     patience: Deadline,
     consumed: Arc<Consumed>,
     throttled: Arc<Throttled>,
@@ -38,21 +39,21 @@ struct Throttled {
     whole: Option<Arc<Self>>,
 }
 
-/// How long what the table throttles is repeated while a sender waits. With the last attempt and its way the sender has an
-/// answer within 8 seconds: writers such as Home Assistant's hang up after 10.
+/// The patience while a sender waits. The sender then has an answer within 8 seconds: writers such as Home Assistant's
+/// hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
 /// No single request to the table takes longer with all its attempts, whatever time is left.
 pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
-    /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.
+    /// Everything up to `deadline`, with nothing consumed. Throttled requests are repeated to the deadline.
     pub fn until(deadline: Deadline) -> Self {
         let (consumed, throttled) = (Arc::default(), Arc::default());
         Self { deadline, patience: deadline, consumed, throttled }
     }
 
-    /// The same for a sender that hangs up long before `deadline`: what the table throttles is repeated for 7 seconds, and
+    /// Everything for a sender that hangs up long before `deadline`: throttled requests are repeated for 7 seconds, and
     /// then nothing more is begun.
     pub fn for_sender(deadline: Deadline) -> Self {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }

@@ -35,7 +35,7 @@ use smol_str::{SmolStr, format_smolstr};
 pub(crate) use self::device::{Described, Labels};
 pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
-pub use self::form::mark;
+pub use self::form::flag;
 pub(crate) use self::form::{Form, List, Members, OrDefault, Said, Seconds, Text, listed, part};
 pub(crate) use self::json::JsonText;
 pub use self::reading::{Arrival, expires, expiry, from_about, from_arrival, from_reading};
@@ -131,7 +131,7 @@ pub trait Kind: Attributes + Decode {
     /// The key of the item.
     fn key(&self) -> Key;
 
-    /// The item.
+    /// The attributes of the item, its key among them.
     fn item(&self) -> Item {
         with_key(&self.key(), self.attributes())
     }

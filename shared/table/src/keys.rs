@@ -79,7 +79,7 @@ pub const ATTRIBUTE_PREFIX: &str = "ATTR#";
 pub const ATTRIBUTE: &str = "_attr";
 /// The attribute of such a value, with the device's id behind it.
 pub const VALUE: &str = "_value";
-/// The sort key of the mark that every device is in the index of attributes.
+/// The sort key of the note that every device is in the index of attributes.
 const INDEXED: &str = "indexed";
 
 /// What the partitions of alerts begin with. There is one for each kind of their items, because a role is limited by
@@ -101,10 +101,10 @@ pub const ALERT_WAITING: &str = "ALERT#WAITING";
 pub const ALERT_RECHECKS: &str = "ALERT#LOOKS";
 /// What the sort key of a rule that is to be rechecked begins with; no device's id does.
 const RECHECK_OF_RULE: &str = "#";
-/// The partition of the mark of when the system last ran.
+/// The partition of the note of when the system last ran.
 pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
-/// The sort key of that mark.
-const RUNNING_MARK: &str = "mark";
+/// The sort key of that note.
+const RUNNING_NOTE: &str = "mark";
 
 /// The partition of the sources that are asked.
 pub const SOURCES: &str = "POLL#SOURCES";
@@ -129,7 +129,7 @@ pub enum Key {
     Rollup(DeviceId, Bucket),
     /// A value by which a device is found.
     SearchEntry(DeviceId, SearchEntry),
-    /// The mark that every device is in the index of attributes. Its partition is that of no device.
+    /// The note that every device is in the index of attributes. Its partition is that of no device.
     Indexed,
     /// The state of the rollups.
     RollupState,
@@ -165,7 +165,7 @@ pub enum Key {
     AlertWaiting(WaitingKey),
     /// That a device or a rule is to be rechecked.
     AlertRecheck(Rechecked),
-    /// The mark of when the system last ran.
+    /// The note of when the system last ran.
     AlertRunning,
     /// A source that is asked.
     Source(PolledSourceId),
@@ -244,7 +244,7 @@ impl Key {
                 format!("{channel}#{}", message_sk(alert, *number))
             }
             Self::AlertRecheck(Rechecked::Rule(rule)) => format!("{RECHECK_OF_RULE}{rule}"),
-            Self::AlertRunning => RUNNING_MARK.to_owned(),
+            Self::AlertRunning => RUNNING_NOTE.to_owned(),
             Self::Source(id) | Self::SourceSecrets(id) => id.to_string(),
         }
     }
@@ -330,7 +330,7 @@ impl Key {
                 Some(rule) => rule.parse().ok().map(Rechecked::Rule).map(Self::AlertRecheck),
                 None => sk.parse().ok().map(Rechecked::Device).map(Self::AlertRecheck),
             },
-            ALERT_RUNNING => (sk == RUNNING_MARK).then_some(Self::AlertRunning),
+            ALERT_RUNNING => (sk == RUNNING_NOTE).then_some(Self::AlertRunning),
             _ => None,
         }
     }
@@ -377,7 +377,7 @@ pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
 
-/// Bounds for `BETWEEN`, one pair after the other: the devices of a room behind an id, in its partition of the
+/// Bounds for `BETWEEN`, one pair after the other: the devices of a room after an id, in its partition of the
 /// index by room. Its readings lie between the pairs.
 pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));

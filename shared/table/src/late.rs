@@ -9,15 +9,15 @@ use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};
 pub struct DeviceGroups(u16);
 
 impl DeviceGroups {
-    /// Those of all devices.
+    /// The groups of all devices.
     pub const ALL: Self = Self((1 << SWEEP_GROUPS) - 1);
 
-    /// That of one device.
+    /// The group of one device.
     pub fn of(device: &DeviceId) -> Self {
         Self(1 << sweep_group(device))
     }
 
-    /// These and others.
+    /// The groups of both.
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
@@ -43,7 +43,7 @@ impl DeviceGroups {
     }
 }
 
-/// That readings of past time may be stored, changed or deleted until an instant.
+/// The announcement that readings of past time may be stored, changed or deleted until an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateMark {
     /// The timestamps of these readings.

@@ -1,7 +1,7 @@
 //! The one table, in words of the domain: its ports, and behind them its keys and items. No SDK.
 //!
 //! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
-//! `memory_db` for tests, which are `given` what they all need.
+//! `memory_db` for tests; `given` has what they share.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]
@@ -46,14 +46,14 @@ mod source;
 mod stay_query;
 
 pub use alert::{
-    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, MAX_JUDGEMENT_PARTS, MAX_LEASE,
-    MAX_POSTPONED, NewJudgement, ONCE_KEPT, Recheck, Rechecked, RunningMark, STATE_KEPT,
-    StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery,
-    WAITING_KEPT, WaitingKey, WaitingMessage,
+    AlertKey, AlertState, ChannelSecret, FIGURES_KEPT, Failing, JudgementOutcome,
+    MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, NewJudgement, Recheck, Rechecked, RunningNote,
+    STATE_KEPT, StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage,
+    ToldQuery, WAITING_KEPT, WaitingKey, WaitingMessage,
 };
 pub use alert_ports::{
-    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishRechecks, MarkRunning,
-    NoteChannels, NoteRechecks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
+    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishRechecks, NoteChannels,
+    NoteRechecks, NoteRunning, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
     ReadChannelSecrets, ReadChannels, ReadRechecks, ReadRunning, ReadToldMessages,
     ReadWaitingMessages, SendWaitingMessages,
 };

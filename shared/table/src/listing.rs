@@ -14,9 +14,9 @@ pub const MAX_CACHED_ENTRIES: usize = 10_000;
 /// Items of the registry. A person or a program may have damaged some.
 #[derive(Debug)]
 pub struct Listing<T> {
-    /// Those that can be read.
+    /// The items that can be read.
     pub found: Vec<T>,
-    /// Those that cannot.
+    /// The items that cannot be read.
     pub unreadable: Vec<UnreadableItem>,
     /// The devices that are being deleted, or are deleted and not forgotten yet.
     pub deleted: Vec<DeletedDevice>,
@@ -27,16 +27,16 @@ pub struct Listing<T> {
 pub struct ListPage<T> {
     /// Its items.
     pub listing: Listing<T>,
-    /// Whether there are items behind them.
+    /// Whether there are items after them.
     pub has_more: bool,
 }
 
-/// Those of some states that are to be judged now.
+/// The states of a page that are due.
 #[derive(Debug)]
 pub struct DueStates {
-    /// They, and what among the states cannot be read.
+    /// The due states, and those of the page that cannot be read.
     pub listing: Listing<StoredAlertState>,
-    /// The sort key behind which further states begin.
+    /// The sort key after which further states begin.
     pub next: Option<String>,
 }
 

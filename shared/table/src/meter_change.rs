@@ -6,7 +6,7 @@
 //! serializable, among each other and with single writes, so of edits at once that would close a circle one fails, of whatever
 //! length: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
 //!
-//! The same transaction writes the meter: it notes the device and raises the meter's version. The mark of a
+//! The same transaction writes the meter: it notes the device and raises the meter's version. The deletion mark of a
 //! deletion expects the version that was read, so a deletion sees every device that is behind the meter.
 
 use domain::{BehindError, Device, DeviceId, DevicePatch, Edit, MAX_BEHIND, MAX_METERS_ABOVE};

@@ -1,4 +1,4 @@
-//! The reading of a device that is nearest to an end of a range. Looks at no rollup.
+//! The reading of a device that is nearest to an end of a range. Reads no rollup.
 
 use domain::{DeviceId, Order, Reading, TimeRange};
 

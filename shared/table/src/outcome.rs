@@ -49,7 +49,7 @@ pub enum InsertOutcome<T> {
 pub enum Registration {
     /// It is registered as given.
     Inserted,
-    /// This device was there and stays, or is there now because it was deleted before.
+    /// This device is there: it was before, or has just replaced a deleted one.
     Exists(Box<Device>),
     /// The device is being deleted: it is not registered.
     Deleted(Deletion),
@@ -58,7 +58,7 @@ pub enum Registration {
 /// The outcome of an update. `F` is the item where a condition failed, or why it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
-    /// It is written; this is the whole item now.
+    /// The update is written; this is the whole item now.
     Updated(T),
     /// A condition failed and nothing is written: the item was this, or this is why, or it was not there.
     ConditionFailed(Option<F>),

@@ -150,7 +150,7 @@ impl<'a, D: Db> Patterns<'a, D> {
                 }
             }
 
-            // A caller goes on behind the last item that can be read, so a page has one, or is the last.
+            // A caller goes on after the last item that can be read, so a page has one, or is the last.
             let damaged = listing.unreadable.last().filter(|_| listing.found.is_empty());
             let Some(UnreadableItem { pk, sk, .. }) = damaged.filter(|_| page.has_more) else {
                 return Ok(ListPage { listing, has_more: page.has_more });
@@ -187,7 +187,7 @@ fn expected(before: Expected) -> If {
     }
 }
 
-/// Reads an item as a `T`. An item that is no readable `T` is an error, also the mark of a deleted device.
+/// Reads an item as a `T`. An item that is no readable `T` is an error, also one with a deletion mark.
 fn read<T: Decode>(found: Item) -> StoreResult<T> {
     item::read(found).map_err(StoreError::Unreadable)
 }

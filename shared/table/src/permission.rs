@@ -31,7 +31,7 @@ pub enum Target {
     Rooms,
     /// The access tokens.
     Tokens,
-    /// The rollups, each in the partition of its device's.
+    /// The rollups, all of a device in one partition.
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
@@ -43,7 +43,7 @@ pub enum Target {
     Attributes,
     /// The index of these.
     AttributeIndex,
-    /// The stays, each in the partitions of its device's and its room's.
+    /// The stays, each in a partition of its device and in one of its room.
     Stays,
     /// The devices that were seen in a room, each room's in a partition of its own.
     SeenIn,
@@ -63,7 +63,7 @@ pub enum Target {
     AlertWaiting,
     /// The devices and rules that are to be rechecked.
     AlertRechecks,
-    /// The mark of when the system last ran.
+    /// The note of when the system last ran.
     AlertRunning,
     /// The sources that are asked.
     Sources,

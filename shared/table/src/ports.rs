@@ -96,10 +96,10 @@ ports! {
 
     /// A page of rooms, and of a room's devices, however many there are.
     PageRegistry [(Query, Rooms), (Query, RoomIndex)] {
-        /// The rooms behind an id, sorted by id, as they are this moment.
+        /// The rooms after an id, sorted by id, as they are this moment.
         fn room_page(after: Option<&RoomId>, limit: usize) -> StoreResult<ListPage<Room>>;
 
-        /// The devices of a room behind an id, sorted by id; `None` where the table has no index by room. The
+        /// The devices of a room after an id, sorted by id; `None` where the table has no index by room. The
         /// index follows the table after a moment.
         fn room_device_page(
             room: &RoomId,
@@ -124,13 +124,13 @@ ports! {
 ports! {
     /// Look up several devices and rooms, as they are this moment. No id is asked for twice.
     FindRegistry [(BatchGetItem, Devices), (BatchGetItem, Rooms), (Query, Devices)] {
-        /// Those of the devices that are registered, in any order.
+        /// The registered devices of some ids, in any order.
         fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;
 
-        /// The same; beside them the devices that could not be looked up, because the table's capacity let in only a part.
+        /// The registered devices, and the ids that could not be looked up, because the table's capacity did not suffice.
         fn find_some_devices(ids: &[DeviceId]) -> StoreResult<(Listing<Device>, Vec<DeviceId>)>;
 
-        /// Those of the rooms that are registered, in any order.
+        /// The registered rooms of some ids, in any order.
         fn find_rooms(ids: &[RoomId]) -> StoreResult<Listing<Room>>;
     }
 
@@ -194,7 +194,8 @@ ports! {
         fn revoke_token(hash: &TokenHash, at: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Counts the devices that a sender introduces, where memory does not hold the registry.
+    /// Counts the devices that a sender introduces, where memory does not hold the registry. Whoever may store readings
+    /// may write this number.
     CountIntroduced [(UpdateItem, Readings)] {
         /// Counts that a sender introduces `more` devices, at most `limit`, unless it would then have introduced more
         /// than `limit`. Returns `None` where it is counted, else how many it has introduced. Done twice, it counts

@@ -38,7 +38,7 @@ impl ReadingKey {
 pub struct Page<T> {
     /// What was found.
     pub items: Vec<T>,
-    /// Whether there is more behind the last.
+    /// Whether there is more after the last.
     pub has_more: bool,
 }
 

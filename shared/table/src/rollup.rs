@@ -101,9 +101,9 @@ pub struct RollupState {
     pub zone: String,
     /// Rollups are complete from here on; [`Timestamp::MIN`] for a table that was empty when this was made.
     pub since: Timestamp,
-    /// By group of devices, the time up to which every bucket with readings has its rollup.
+    /// The watermark of each group of devices: up to there every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],
-    /// What waited in the work queue when a mark was last moved.
+    /// The depth of the work queue when `sealed` last moved.
     pub queue: Option<QueueDepth>,
 }
 
@@ -133,7 +133,7 @@ impl RollupState {
 pub struct Refold {
     /// The number of the settings with which all rollups are folded.
     pub settings: u64,
-    /// Where a fold with newer settings is under way: their number, and the time up to which it is done.
+    /// The fold with newer settings that is under way: their number, and the time up to which it is done.
     pub under_way: Option<(u64, Timestamp)>,
 }
 

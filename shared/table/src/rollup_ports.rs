@@ -77,7 +77,7 @@ ports! {
         fn refold(device: &DeviceId) -> StoreResult<Refold>;
     }
 
-    /// Keeps the state of the rollups. Done twice, or by many at once, it is the same: a mark moves forward, and
+    /// Keeps the state of the rollups. Done twice, or by many at once, it is the same: a watermark moves forward, and
     /// back only where it is ahead of the clock; of backlogs the one that is noted last stays.
     KeepRollupState [
         (PutItem, RollupState),
@@ -89,7 +89,7 @@ ports! {
         /// Stores the first state, unless there is one.
         fn begin_rollups(state: &RollupState) -> StoreResult<InsertOutcome<RollupState>>;
 
-        /// Moves the marks of groups of devices forward, each unless it is ahead already, and notes the depth
+        /// Moves the watermarks of groups of devices forward, each unless it is ahead already, and notes the depth
         /// of the queue where it is known.
         fn advance_sealed(
             groups: &BTreeSet<usize>,
@@ -97,7 +97,7 @@ ports! {
             queue: Option<QueueDepth>,
         ) -> StoreResult<()>;
 
-        /// Moves the marks of groups of devices back, each if it is ahead of `sealed`: an earlier sweep had a
+        /// Moves the watermarks of groups of devices back, each if it is ahead of `sealed`: an earlier sweep had a
         /// clock that was wrong.
         fn set_back_sealed(groups: &BTreeSet<usize>, sealed: Timestamp) -> StoreResult<()>;
 
@@ -157,7 +157,7 @@ ports! {
 
     /// Every device, at once or page by page, however many there are.
     ListDevices [(Query, Devices)] {
-        /// The devices behind an id, sorted by id, as they are this moment.
+        /// The devices after an id, sorted by id, as they are this moment.
         fn device_page(after: Option<&DeviceId>, limit: usize) -> StoreResult<ListPage<Device>>;
 
         /// All devices, sorted by id, as they are this moment.

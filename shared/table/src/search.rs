@@ -11,7 +11,7 @@ pub struct SearchQuery<'a> {
     pub subject: &'a Subject,
     /// The values.
     pub range: &'a SearchRange,
-    /// The entry behind which the answer begins.
+    /// The entry after which the answer begins.
     pub after: Option<&'a SearchHit>,
     /// The largest number of entries.
     pub limit: usize,

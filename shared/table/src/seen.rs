@@ -34,7 +34,7 @@ impl RoomVisit {
         self.first <= *months.start() && *months.end() <= self.last
     }
 
-    /// The same with these months as well, to be put in its place.
+    /// The item with these months as well, to be put in its place.
     pub fn widened(&self, months: &RangeInclusive<Month>) -> Self {
         Self {
             first: self.first.min(*months.start()),

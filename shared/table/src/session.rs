@@ -4,7 +4,7 @@ use domain::Timestamp;
 
 use crate::Invocation;
 
-/// The table, the time that is left and the instant by which is decided. `S` is a function's own store: a port that the
+/// The table, the time that is left, and the timestamp that counts as now. `S` is a function's own store: a port that the
 /// store does not name cannot be called.
 #[derive(Debug)]
 #[must_use]
@@ -31,12 +31,12 @@ impl<'a, S> Session<'a, S> {
         Self { store, invocation, now }
     }
 
-    /// The same at a later instant: for work that takes as long as an invocation may.
+    /// The session at a later instant: for work that takes as long as an invocation may.
     pub const fn at(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 
-    /// The same with a part of the time.
+    /// The session with a part of the time.
     pub const fn within(self, invocation: &'a Invocation) -> Self {
         Self { invocation, ..self }
     }

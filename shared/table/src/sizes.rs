@@ -9,11 +9,10 @@ use crate::rollup::StoredRollup;
 
 /// The names and numbers of a reading's key, and the name of its room.
 const READING: usize = 39;
-/// The same of a rollup, and what it has whatever its metrics.
+/// The names and numbers of a rollup's key, and what it has whatever its metrics.
 const ROLLUP: usize = 100;
 /// A value of a usual sensor.
 const VALUE: usize = 4;
-/// The longest value.
 const LONGEST_VALUE: usize = 21;
 /// The numbers that a rollup has of a metric.
 const METRIC: usize = 50;
@@ -37,7 +36,7 @@ pub struct ItemSizes {
 }
 
 impl ItemSizes {
-    /// Those of items with so many of the device's metrics.
+    /// The sizes of items with so many of the device's metrics.
     pub fn of(device: &Device, metrics: usize) -> Self {
         let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
         let known = device.metrics().len().max(1);

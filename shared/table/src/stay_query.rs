@@ -7,7 +7,7 @@ use domain::{DeviceId, DeviceStay, TimeRange, Timestamp};
 pub struct StayQuery {
     /// The range.
     pub range: TimeRange,
-    /// The stay behind which the page begins.
+    /// The stay after which the page begins.
     pub after: Option<StayKey>,
     /// The largest number of stays.
     pub limit: usize,

@@ -152,7 +152,6 @@ impl Kept {
         Ok((Self { path, file }, earlier))
     }
 
-    /// Adds a device.
     pub(super) fn add_device(
         &mut self,
         device: &DeviceId,
@@ -161,7 +160,6 @@ impl Kept {
         self.add(&Line::Device { device: device.to_string(), before: before.map(Into::into) })
     }
 
-    /// Adds a room.
     pub(super) fn add_room(&mut self, room: &RoomId, is_new: bool) -> anyhow::Result<()> {
         self.add(&Line::Room { room: room.to_string(), is_new })
     }

@@ -102,7 +102,6 @@ impl Tally {
         self.zone
     }
 
-    /// Adds a reading.
     pub(super) fn add(&mut self, reading: &Reading) {
         self.count(reading, 1);
     }

@@ -16,8 +16,8 @@ use table::item::{Attribute, ItemError};
 use table::keys::ALERT_RULES;
 use table::memory_db::on;
 use table::{
-    AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteRechecks as _,
-    PutReadings as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem, given,
+    AlertState, EditAlertRules as _, EditChannels, Expected, NoteRechecks as _, NoteRunning as _,
+    PutReadings as _, ReadRunning as _, RunningNote, StoreError, UnreadableItem, given,
 };
 
 use super::{QUIET_END, Reply, World, at};
@@ -292,7 +292,7 @@ async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
     world.scheduled().await.expect("done");
     let told = world.store.all_told().len();
     let states = world.store.all_alert_states();
-    let [AlertState::Once(once)] = [&states[0].state] else { panic!("{states:?}") };
+    let [AlertState::Figures(once)] = [&states[0].state] else { panic!("{states:?}") };
     assert!(told == 8 && once.told.len() > told, "{told}: {states:?}");
     let left_out = world.line()["alerting.left_out"].as_str().map(str::to_owned);
     let expected = format!("{} messages", once.told.len() - told);
@@ -744,8 +744,8 @@ async fn without_the_note_that_it_runs_a_minute_judges_all_but_silence() {
 async fn a_damaged_mark_is_logged_and_replaced_and_the_minute_goes_on() {
     let world = World::new();
     store_work_for_a_minute(&world).await;
-    let mark = RunningMark { version: 7, at: world.now(), pauses: Vec::new() };
-    let put = world.store.put_running_mark(&mark, Expected::Absent, &given::invocation()).await;
+    let mark = RunningNote { version: 7, at: world.now(), pauses: Vec::new() };
+    let put = world.store.put_running_note(&mark, Expected::Absent, &given::invocation()).await;
     assert!(put.expect("asked"));
 
     let damaged = UnreadableItem {
@@ -759,8 +759,8 @@ async fn a_damaged_mark_is_logged_and_replaced_and_the_minute_goes_on() {
     assert!(why.contains("ALERT#RUNNING mark: at is missing"), "{why}");
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(rules_of(body), ["r", "silent"]);
-    let replaced = RunningMark { version: 1, ..mark };
-    let found = world.store.running_mark(&given::invocation()).await;
+    let replaced = RunningNote { version: 1, ..mark };
+    let found = world.store.running_note(&given::invocation()).await;
     assert_eq!(found.expect("read"), Some(replaced));
 }
 

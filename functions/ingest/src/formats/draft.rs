@@ -66,6 +66,8 @@ pub(crate) enum Fault {
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
     #[error("is beyond the {0} readings that an MQTT message stores; send it in another one")]
     TooManyOfMessage(usize),
+    #[error("is beyond the {0} devices that one event of a source may have")]
+    TooManyFetchedDevices(usize),
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
     #[error("has {0}, and so has another component of the same number")]
@@ -92,12 +94,12 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The whole entry is at fault.
+    /// The refusal of a whole entry.
     pub(crate) fn whole(fault: impl Into<Fault>) -> Self {
         Self { field: None, fault: fault.into() }
     }
 
-    /// A member is at fault.
+    /// The refusal of one member.
     pub(crate) fn of(field: &str, fault: impl Into<Fault>) -> Self {
         Self { field: Some(excerpt(field)), fault: fault.into() }
     }

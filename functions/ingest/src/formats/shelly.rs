@@ -275,7 +275,7 @@ const GEN1_THERMOSTAT: &[Row] = &[
     ("window_open", "window_open", SWITCH),
 ];
 
-/// A list of Gen1's `/status`, the name of the parts that its elements are, and their table.
+/// A list in Gen1's `/status`: its key, the part name of its elements, and their rows.
 struct Gen1List {
     key: &'static str,
     part: &'static str,

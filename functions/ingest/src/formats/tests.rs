@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn a_payload_of_any_shape_is_read_or_refused(payload in payloads()) {
         for format in PayloadReader::all().filter(|reader| !reader.is_address()) {
-            let Ok(read) = format.read(payload.to_string().as_bytes(), Timestamp::MAX) else { continue };
+            let Ok(read) = format.read(payload.to_string().as_bytes(), MAX_PAYLOAD, Timestamp::MAX) else { continue };
             for measured in read.iter().flat_map(|payload| payload.parts.values()) {
                 prop_assert!(!measured.is_empty());
                 for (metric, it) in measured {

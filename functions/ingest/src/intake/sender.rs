@@ -12,6 +12,8 @@ pub(crate) enum Sender<'a> {
     Anyone,
     /// The device that an IoT rule took from the topic, and its parts.
     Topic(DeviceId),
+    /// The function fetching, which may write for every device. The device of a source has the readings without a name.
+    Fetching(Option<&'a DeviceId>),
     /// The holder of a token for these devices and their parts.
     Holder(&'a WritableDevices),
 }
@@ -33,10 +35,12 @@ impl<'a> Sender<'a> {
         device.cloned().ok_or_else(|| Refusal::of("device_id", fault))
     }
 
-    /// The only device that the sender may write for, apart from its parts.
+    /// The device of readings without a name: the device of a source, or the only one that the sender may write for, apart
+    /// from its parts.
     pub(crate) fn only_device(&self) -> Option<&DeviceId> {
         match self {
             Self::Topic(device) => Some(device),
+            Self::Fetching(device) => *device,
             Self::Holder(WritableDevices::Only(devices)) => {
                 devices.first().filter(|_| devices.len() == 1)
             }
@@ -47,7 +51,7 @@ impl<'a> Sender<'a> {
     /// Whether the sender may write for a device.
     pub(crate) fn may_write(&self, device: &DeviceId) -> bool {
         match self {
-            Self::Anyone => true,
+            Self::Anyone | Self::Fetching(_) => true,
             Self::Topic(own) => device.is_part_of(own),
             Self::Holder(devices) => devices.permit(device),
         }
@@ -65,6 +69,8 @@ mod tests {
         let two = WritableDevices::Only([device("d"), device("e")].into());
         for (sender, unnamed, foreign) in [
             (Sender::Anyone, None, false),
+            (Sender::Fetching(None), None, false),
+            (Sender::Fetching(Some(&device("d"))), Some("d"), false),
             (Sender::Topic(device("d")), Some("d"), true),
             (Sender::Holder(&one), Some("d"), true),
             (Sender::Holder(&two), None, false),
@@ -73,7 +79,7 @@ mod tests {
             for own in ["d", "d:part", "d:part:1"] {
                 assert_eq!(sender.device(Some(device(own))).ok(), Some(device(own)));
             }
-            let is_anyone = matches!(sender, Sender::Anyone);
+            let is_anyone = matches!(sender, Sender::Anyone | Sender::Fetching(_));
             assert_eq!(sender.device(Some(device("dd"))).is_ok(), is_anyone, "no part of d");
             let other = sender.device(Some(device("e")));
             assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");

@@ -9,10 +9,13 @@ use domain::{DeviceId, IdError, Label, RoomId, Timestamp};
 use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
-use crate::event::{Message, TopicMessage};
-use crate::formats::{Format, PayloadReader};
+use crate::event::{FetchedMessage, Message, TopicMessage};
+use crate::formats::{Format, MAX_PAYLOAD, PayloadReader};
 use crate::intake::sender::Sender;
 use crate::intake::topic::{self, Topic};
+
+/// The largest body that is fetched: clouds answer of all devices of an account at once.
+pub(crate) const MAX_FETCHED: usize = 512 << 10;
 
 /// Readings on their way in, unread.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) format: Format,
     /// The body, inflated; its size is within the limits.
     pub(crate) body: Cow<'a, [u8]>,
+    /// The largest body in bytes, if it is a device's own payload.
+    pub(crate) max_payload: usize,
     /// When the gateway or the broker took it.
     pub(crate) arrived: Timestamp,
     /// Tells two arrivals of a device in one millisecond apart: the id that the gateway gives a request, or the digest of an
@@ -29,6 +34,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) options: StoreOptions,
     /// What the address or the topic says beside the body.
     pub(crate) hints: AddressHints,
+    /// What a source says beside the body.
+    pub(crate) fetched: Option<&'a FetchedMessage>,
 }
 
 /// What the address or the topic of a device's own payload tells of it.
@@ -44,8 +51,8 @@ pub(crate) struct AddressHints {
 /// How the readings of a request are written.
 #[derive(Debug, Clone, Copy, Default, Hash)]
 pub(crate) struct StoreOptions {
-    /// Whether a reading with a timestamp sets its metrics and leaves the stored ones of the same device and
-    /// timestamp.
+    /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp, and does not
+    /// replace it.
     pub(crate) merge: bool,
     /// Whether rooms stay as they are sent: they are history that the registry does not know.
     pub(crate) keeps_rooms: bool,
@@ -93,6 +100,8 @@ impl<'a> Submission<'a> {
                 room: params.parse("room")?,
                 time: time.map_err(|why| Problem::field("time", why.to_string()))?,
             },
+            max_payload: MAX_PAYLOAD,
+            fetched: None,
         })
     }
 
@@ -100,15 +109,16 @@ impl<'a> Submission<'a> {
     pub(crate) fn of_message(message: &'a Message) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
-        let arrived = Timestamp::from_millis(message.timestamp);
         Ok(Self {
             sender: Sender::Topic(device),
             format: Format::Json,
             body: inflate(&message.payload)?,
-            arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
+            max_payload: MAX_PAYLOAD,
+            arrived: arrival(message.timestamp)?,
             arrival_id: digest(&message.payload),
             options: StoreOptions::default(),
             hints: AddressHints::default(),
+            fetched: None,
         })
     }
 
@@ -118,22 +128,44 @@ impl<'a> Submission<'a> {
         let Some(Topic { reader, device, name }) = topic::read(&message.topic)? else {
             return Ok(None);
         };
-        let arrived = Timestamp::from_millis(message.timestamp);
         Ok(Some(Self {
             sender: Sender::Topic(device.clone()),
             format: Format::Payload(reader),
             body: inflate(&message.payload)?,
-            arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
+            max_payload: MAX_PAYLOAD,
+            arrived: arrival(message.timestamp)?,
             arrival_id: digest(&message.payload),
             options: StoreOptions { merge: true, ..StoreOptions::default() },
             hints: AddressHints { device: Some(device), name, ..AddressHints::default() },
+            fetched: None,
         }))
+    }
+
+    /// The submission of what was fetched.
+    pub(crate) fn of_fetched(message: &'a FetchedMessage) -> Result<Self, Problem> {
+        let FetchedMessage { of, run, .. } = message;
+        Ok(Self {
+            sender: Sender::Fetching(message.device.as_ref()),
+            format: Format::of_fetched(&message.format)?,
+            body: message.payload.as_slice().into(),
+            max_payload: MAX_FETCHED,
+            arrived: arrival(message.timestamp)?,
+            arrival_id: format!("{of} {run}"),
+            options: StoreOptions { merge: true, ..StoreOptions::default() },
+            hints: AddressHints::default(),
+            fetched: Some(message),
+        })
     }
 }
 
 /// The device of an address, by its id or by a name. A name becomes an id as in a topic.
 fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
+}
+
+/// When a message arrived.
+fn arrival(millis: i64) -> Result<Timestamp, Problem> {
+    Timestamp::from_millis(millis).map_err(|why| Problem::field("timestamp", why.to_string()))
 }
 
 /// The hash of a payload, as text. Equal payloads have the same one.

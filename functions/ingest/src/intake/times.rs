@@ -1,13 +1,17 @@
 //! The timestamps that a reading may have. Reads no clock.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
-use domain::Timestamp;
+use domain::{MetricName, Timestamp};
 
 use crate::formats::draft::{Fault, Refusal};
 use crate::settings::Settings;
 
 /// The largest lead of a reading over its arrival: clocks drift, but not by days.
 pub(crate) const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
+/// The largest lead of a reading that has only prices: they are told up to two days before they hold.
+const MAX_PRICES_AHEAD: TimeDelta = TimeDelta::days(3);
 
 /// When readings arrived, and which timestamps they may have.
 #[derive(Debug, Clone, Copy)]
@@ -26,9 +30,15 @@ impl Times {
         Self { arrived, earliest, retention_days }
     }
 
-    /// Refuses a timestamp that a reading may not have.
-    pub(crate) fn check(&self, at: Timestamp) -> Result<(), Refusal> {
-        self.fault(at, MAX_AHEAD).map_err(|fault| Refusal::of("timestamp", fault))
+    /// Refuses a timestamp that a reading with these metrics may not have.
+    pub(crate) fn check<V>(
+        &self,
+        at: Timestamp,
+        metrics: &BTreeMap<MetricName, V>,
+    ) -> Result<(), Refusal> {
+        let max_ahead =
+            if MetricName::are_prices(metrics.keys()) { MAX_PRICES_AHEAD } else { MAX_AHEAD };
+        self.fault(at, max_ahead).map_err(|fault| Refusal::of("timestamp", fault))
     }
 
     /// What is wrong with a timestamp that may lie so far ahead.

@@ -4,7 +4,7 @@ use api::Problem;
 use domain::text_id::id_of;
 use domain::{DeviceId, Label};
 
-use crate::formats::PayloadReader;
+use crate::formats::{PayloadReader, unknown_format};
 
 /// What a topic tells of its messages.
 #[derive(Debug)]
@@ -21,14 +21,8 @@ pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
     let (_, rest) = topic.split_once('/').unwrap_or_default();
     let (format, rest) = rest.split_once('/').unwrap_or_default();
     let Some(reader) = PayloadReader::of_topic(format) else {
-        let known: Vec<_> = PayloadReader::topics().collect();
-        let (last, others) = known.split_last().expect("there are formats with topics");
-        let message = format!(
-            "{:?} is no format; expected {} or {last} as the second level",
-            domain::excerpt(format),
-            others.join(", ")
-        );
-        return Err(Problem::field("topic", message));
+        let why = unknown_format(format, PayloadReader::topics());
+        return Err(Problem::field("topic", format!("{why} as the second level")));
     };
     let Some(name) = reader.device_of(rest) else { return Ok(None) };
     let named = id_of(name).map_err(|why| Problem::field("topic", format!("its device {why}")));

@@ -8,10 +8,10 @@ use crate::settings::Settings;
 
 /// The most parts that one MQTT device may introduce. A part is a device of its own, such as `plug:SI7021`.
 pub(crate) const MAX_PARTS: usize = 32;
-/// What stands before the device of a topic, where a token has the beginning of its hash.
+/// The prefix of the name of a sender by topic. A token's name is the beginning of its hash.
 const TOPIC: &str = "mqtt:";
 
-/// In whose words a refusal is said.
+/// The client whose words a refusal uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ReplyDialect {
     #[default]

@@ -16,8 +16,8 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The largest number of attempts at counting while others count the same sender's devices.
 const MAX_ATTEMPTS: usize = 5;
 
-/// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. So no
-/// device is counted twice, whether its registration failed or was left to the registry function, which knows no sender.
+/// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. No
+/// device is counted twice, even if its registration failed and is left to the registry function.
 #[derive(Debug, Default)]
 pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
 
@@ -47,7 +47,7 @@ impl IntroductionCounts {
             return Ok(counted);
         }
 
-        let free = match found.introduced_by(&sender.name) {
+        let free = match found.number_introduced_by(&sender.name) {
             Some(registered) => {
                 sender.limit.saturating_sub(registered + self.not_registered_of(sender))
             }
@@ -98,7 +98,7 @@ impl IntroductionCounts {
         let mut all_counted = self.lock();
         let introduced_by = |device: &Device| device.source().introduced_by.clone();
         all_counted
-            .retain(|id, sender| found.device(id).and_then(introduced_by).as_ref() != Some(sender));
+            .retain(|id, name| found.device(id).and_then(introduced_by).as_ref() != Some(name));
 
         for id in devices {
             match all_counted.get(id) {

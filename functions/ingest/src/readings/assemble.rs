@@ -30,10 +30,11 @@ pub(crate) fn assemble(
     settings: &Settings,
     zone: Zone,
 ) -> Result<Assembled, Problem> {
-    let Submission { sender, format, body, arrived, hints: address, .. } = submission;
+    let Submission { sender, format, body, arrived, hints: address, fetched, .. } = submission;
     let Drafts { mut entries, wrong_clocks, ignored } = match format {
         Format::Payload(reader) => {
-            drafts(reader.read(body, *arrived)?, address, sender, *arrived, zone)?
+            let payloads = reader.read(body, submission.max_payload, *arrived)?;
+            drafts(payloads, address, sender, *arrived, zone)?
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
@@ -46,7 +47,11 @@ pub(crate) fn assemble(
 
     let times = Times::new(*arrived, settings);
     let ignored = ignored.into_iter().collect();
-    Ok(Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) })
+    let mut assembled = Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) };
+    if let Some(message) = fetched {
+        message.complete(&mut assembled);
+    }
+    Ok(assembled)
 }
 
 /// Makes readings of entries, in their order.
@@ -77,7 +82,7 @@ fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading
     let device = sender.device(draft.device)?;
     let Content { timestamp, room, metrics, about } = draft.content?;
     if let Some(at) = timestamp {
-        times.check(at)?;
+        times.check(at, &metrics)?;
     }
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
     let reading = reading.map_err(Refusal::whole)?.with_about(about);
@@ -186,6 +191,16 @@ mod tests {
         for case in cases(include_str!("refused.txt")) {
             let why = refused(case.given);
             assert!(why.contains(case.answer()), "{case}: {why}");
+        }
+    }
+
+    #[test]
+    fn prices_alone_may_be_three_days_ahead() {
+        for timestamp in ["2026-01-14T04:00:00Z", "2026-01-14T16:00:00Z"] {
+            let json = format!(
+                r#"{{"device_id": "d", "timestamp": "{timestamp}", "price": -0.02, "price_net": 0}}"#
+            );
+            assert_eq!(try_read(&json, None).expect("prices").at, at(timestamp));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The readings of a request, each with the places in the request that it was made of. Makes none.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry as Slot;
 
 use api::FieldError;
-use domain::Reading;
+use domain::{DeviceId, Reading};
 
 use crate::formats::draft::{Fault, Refusal};
 
@@ -25,7 +26,7 @@ pub(crate) struct EntryReading {
 /// What the entries of a request became.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
-    /// Readings with a timestamp, at most one of each device and timestamp.
+    /// Readings with a timestamp and all points of line protocol, at most one of each device and timestamp.
     pub(crate) timed: PlacedReadings,
     /// Readings without a timestamp, dated at their arrival, at most one of each device.
     pub(crate) arrivals: PlacedReadings,
@@ -37,6 +38,8 @@ pub(crate) struct Assembled {
     pub(crate) wrong_clocks: usize,
     /// The names of what is not stored because it is no number.
     pub(crate) ignored: Vec<String>,
+    /// The devices that a source leaves out, with the number of their readings.
+    pub(crate) left_out: BTreeMap<DeviceId, usize>,
 }
 
 impl PlacedReadings {

@@ -52,7 +52,7 @@ pub(crate) fn drafts(
         let device = match (&address.device, device) {
             (Some(device), _) => Ok((device.clone(), address.name.clone())),
             (None, Some(name)) => id_of(&name),
-            (None, None) => Ok((sender.device(None).map_err(|_| unnamed())?, None)),
+            (None, None) => Ok((sender.device(None).map_err(|_| unnamed(sender))?, None)),
         };
         let moment = address.time.map_or(moment, Moment::Known);
         let (timestamp, is_wrong) = moment.settle(arrived, zone);
@@ -100,8 +100,10 @@ fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> 
     Content { timestamp: None, room: None, metrics, about }
 }
 
-fn unnamed() -> Problem {
-    let message =
-        "is missing: the payload names none, so the address must, as ?device=kitchen-plug";
-    Problem::field("device", message)
+fn unnamed(sender: &Sender<'_>) -> Problem {
+    let by = match sender {
+        Sender::Fetching(_) => "source must",
+        _ => "address must, as ?device=kitchen-plug",
+    };
+    Problem::field("device", format!("is missing: the payload names none, so the {by}"))
 }

@@ -9,7 +9,7 @@ use super::StoreReport;
 use crate::readings::line_points::Points;
 
 /// The number of refused lines that a reply tells in full.
-const MAX_TOLD: usize = 100;
+const MAX_NAMED: usize = 100;
 /// The largest length of a line in a reply: characters.
 const MAX_LINE: usize = 200;
 
@@ -57,10 +57,10 @@ pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldErr
 }
 
 fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Response {
-    let told = &report.rejected[..report.rejected.len().min(MAX_TOLD)];
-    let others = report.rejected.len() - told.len();
+    let named = &report.rejected[..report.rejected.len().min(MAX_NAMED)];
+    let others = report.rejected.len() - named.len();
     if dialect == Dialect::V3 {
-        let mut data: Vec<Value> = told.iter().map(|refusal| datum(points, refusal)).collect();
+        let mut data: Vec<Value> = named.iter().map(|refusal| datum(points, refusal)).collect();
         if others > 0 {
             data.push(json!({"error_message": format!("and {others} more")}));
         }
@@ -68,7 +68,8 @@ fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Respo
         return dialect.dressed(Response::json(400, &json!({"error": error, "data": data})));
     }
 
-    let mut sentences: Vec<String> = told.iter().map(|refusal| sentence(points, refusal)).collect();
+    let mut sentences: Vec<String> =
+        named.iter().map(|refusal| sentence(points, refusal)).collect();
     if others > 0 {
         sentences.push(format!("and {others} more"));
     }
@@ -87,9 +88,9 @@ fn not_stored(
     report: &StoreReport,
     cause: &table::StoreError,
 ) -> Response {
-    let numbers = report.not_stored.iter().take(MAX_TOLD).map(|n| points.lines[*n].0.to_string());
+    let numbers = report.not_stored.iter().take(MAX_NAMED).map(|n| points.lines[*n].0.to_string());
     let numbers: Vec<_> = numbers.collect();
-    let more = if report.not_stored.len() > MAX_TOLD { ", ..." } else { "" };
+    let more = if report.not_stored.len() > MAX_NAMED { ", ..." } else { "" };
     let detail = format!(
         "{cause}; {} of {} lines are not stored, send them again: {}{more}",
         report.not_stored.len(),

@@ -1,6 +1,6 @@
 //! The replies of Roomtide's own API to readings. Decides nothing about a reading.
 
-use api::problem::told_in_full;
+use api::problem::within_a_megabyte;
 use api::{FieldError, Problem, ProblemKind, Response};
 use runtime::authentication::forbidden;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::StoreReport;
 
 /// The reply to readings: 204 without readings, 200 if everything is ignored, 201 if all readings are stored, 207 if
 /// some are refused, 400 if no reading is valid, 410 if all devices are being deleted, 503 if readings have to be sent
-/// again.
+/// again, 500 if they fail until the server is mended.
 pub(crate) fn respond(mut report: StoreReport) -> Response {
     if let Some(cause) = report.cause.take() {
         return respond_not_stored(report, cause);
@@ -41,21 +41,25 @@ pub(crate) fn respond(mut report: StoreReport) -> Response {
     Response::json(status, &Receipt::new(accepted, accepted_before.len(), rejected, ignored))
 }
 
-/// 503: the readings that have to be sent again, and the cause.
+/// 503 or 500: the readings that are not stored, and the cause.
 fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     let StoreReport { accepted, accepted_before, rejected, ignored, not_stored, .. } = report;
     let before = match accepted_before.len() {
         0 => String::new(),
         before => format!(" and {before} were by an earlier attempt"),
     };
+    let problem = Problem::from(cause);
+    let when = match problem.kind {
+        ProblemKind::Internal => " once the server's error is mended",
+        _ => "",
+    };
     let all = accepted + accepted_before.len() + not_stored.len();
     let detail = format!(
-        "Of {all} readings {accepted} are stored{before}; send those of not_stored again. With a timestamp a reading \
-         is stored once however often it is sent; without one it is a new reading each time."
+        "Of {all} readings {accepted} are stored{before}; send those of not_stored again{when}. With a timestamp a \
+         reading is stored once however often it is sent; without one it is a new reading each time."
     );
 
-    let problem = Problem { detail, not_stored, ..Problem::from(cause) };
-    Problem { errors: rejected, ignored, ..problem }.respond()
+    Problem { detail, not_stored, errors: rejected, ignored, ..problem }.respond()
 }
 
 /// 403: a request that names a device of another sender is refused whole.
@@ -92,8 +96,15 @@ impl Receipt {
         rejected: Vec<FieldError>,
         ignored: Vec<String>,
     ) -> Self {
-        let (rejected, more_rejected) = told_in_full(rejected);
+        let (rejected, more_rejected) = within_a_megabyte(rejected);
         Self { accepted, accepted_before, rejected, more_rejected, ignored }
+    }
+}
+
+impl From<StoreReport> for Receipt {
+    fn from(report: StoreReport) -> Self {
+        let StoreReport { accepted, accepted_before, rejected, ignored, .. } = report;
+        Self::new(accepted, accepted_before.len(), rejected, ignored)
     }
 }
 

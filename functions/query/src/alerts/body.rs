@@ -6,7 +6,6 @@ use domain::MemberError;
 /// The largest body, inflated.
 pub(crate) const MAX_BODY: usize = 64 << 10;
 
-/// The problem of a member.
 pub(crate) fn wrong(error: MemberError) -> Problem {
     Problem::field(&error.field, error.why)
 }

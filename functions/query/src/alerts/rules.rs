@@ -186,22 +186,22 @@ pub(crate) async fn judge(
     }
 
     let session = judging.session(call.session);
-    let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(rule)).await;
+    let JudgedSaved { report, not_noted } = Box::pin(session.judge_saved(rule)).await;
     if let Some(error) = not_noted {
         call.log.warn("alerts.unjudged", &error);
         let why = "the rule is not judged on all that it is about: the table did not answer; send it again";
         return Some(why.to_owned());
     }
 
-    let (what, failure) = match judged {
-        Ok(judged) => {
-            if let Some(left_out) = LostMessages::of(judged.left_out) {
+    let (what, failure) = match report {
+        Ok(report) => {
+            if let Some(left_out) = LostMessages::of(report.left_out) {
                 call.log.warn("alerts.left_out", &left_out);
             }
-            match judged.failures.into_iter().next() {
+            match report.failures.into_iter().next() {
                 Some((key, failure)) => (key.subject.to_string(), failure),
-                None if judged.is_cut => {
-                    let number = judged.judged;
+                None if report.is_cut => {
+                    let number = report.judged;
                     return Some(format!(
                         "the rule is judged on {number} devices so far; the others follow, some each minute"
                     ));

@@ -35,7 +35,7 @@ fn rank(stored: &StoredAlertState) -> u8 {
             Phase::Pending { .. } => PENDING,
             Phase::Normal { .. } => 2,
         },
-        AlertState::Once(_) => 2,
+        AlertState::Figures(_) => 2,
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn counts(states: &[StoredAlertState]) -> (usize, usize) {
 fn state(stored: &StoredAlertState) -> Value {
     let mut shown = match &stored.state {
         AlertState::Episodes(state) => episodes(state),
-        AlertState::Once(once) => told_once(once),
+        AlertState::Figures(once) => told_once(once),
     };
     shown["subject"] = json!(stored.key.subject.to_string());
     shown
@@ -74,8 +74,8 @@ fn episodes(state: &EpisodeState) -> Value {
     set("fired", fired);
     set("clear", clear);
     set("seen", state.fold.seen);
-    set("told", state.told.sent);
-    set("judged", state.judged);
+    set("told", state.told.told_at);
+    set("judged", state.judged_until);
     if let Some(value) = &state.fold.value {
         shown["value"] = value.as_str().into();
     }

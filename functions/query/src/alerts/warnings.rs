@@ -3,7 +3,7 @@
 use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
 use domain::{Device, MetricName};
-use judging::{MAX_PROMPT, devices_of, has_sent_watched};
+use judging::{MAX_FEW, devices_of, has_sent_watched};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -64,8 +64,8 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
     }
 
     match (&rule.scope, &rule.watch) {
-        (Scope::Each(_), Watch::Demand { .. }) if devices.len() > MAX_PROMPT => Some(format!(
-            "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"
+        (Scope::Each(_), Watch::Demand { .. }) if devices.len() > MAX_FEW => Some(format!(
+            "demand_kw: it is about more than {MAX_FEW} devices, so no period is judged while it runs"
         )),
         _ => None,
     }

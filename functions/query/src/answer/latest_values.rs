@@ -41,7 +41,7 @@ impl LatestValues {
     }
 
     /// Adds the last values of metrics that are missing, from the rollup of older readings. `is_seamless` says that
-    /// everything later was looked at.
+    /// everything later was read.
     pub(crate) fn add(&mut self, older: &StoredRollup, is_seamless: bool) {
         if is_seamless {
             self.as_of = self.as_of.min(older.range.from());

@@ -25,20 +25,20 @@ impl<'a> RowPage<'a> {
     /// Writes rows, with the address of the next page in a `Link` header.
     ///
     /// The page ends before the row with which Lambda would refuse the answer; it has at least one row. `rest` is the
-    /// cursor behind all rows, if there are more behind them; `behind` makes the cursor behind a row.
+    /// cursor after all rows, if there are more; `cursor_after` makes the cursor after a row.
     pub(crate) fn write<R: Row>(
         self,
         rows: &[R],
         columns: impl FnOnce() -> Columns,
         rest: Option<String>,
-        behind: impl FnOnce(usize) -> String,
+        cursor_after: impl FnOnce(usize) -> String,
     ) -> Response {
         let Self { format, request, params, plan } = self;
         let (mut body, written) = match format {
             Format::Csv => table(rows, columns()),
             Format::Json | Format::Ndjson => objects(format, rows),
         };
-        let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
+        let cursor = if written < rows.len() { Some(cursor_after(written - 1)) } else { rest };
         body.extend(tail(format, cursor.as_deref(), plan).into_bytes());
 
         let response = Response::new(200, format.content_type(), body);
@@ -80,7 +80,7 @@ fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
     (sheet.write(&rows[..written]), written)
 }
 
-/// The end of the body, behind the rows.
+/// The end of the body, after the rows.
 fn tail(format: Format, cursor: Option<&str>, plan: Option<Value>) -> String {
     if format != Format::Json {
         return String::new();

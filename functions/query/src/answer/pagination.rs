@@ -1,4 +1,4 @@
-//! Pages of lists: where a page begins, how much fits, and the cursor behind it. Reads nothing.
+//! Pages of lists: where a page begins, how much fits, and the cursor after it. Reads nothing.
 
 use std::str::FromStr;
 
@@ -29,13 +29,13 @@ impl ListRequest {
         Ok(Self { format, limit, query_fingerprint, after })
     }
 
-    /// The place behind which the page begins.
+    /// The place after which the page begins.
     pub(crate) fn place(&self) -> Option<&str> {
         self.after.as_deref()
     }
 
-    /// The cursor behind an entry.
-    pub(crate) fn cursor_behind(&self, id: &str) -> String {
+    /// The cursor after an entry.
+    pub(crate) fn cursor_after(&self, id: &str) -> String {
         cursor::encode(&self.query_fingerprint, id)
     }
 
@@ -50,7 +50,7 @@ impl ListRequest {
         self.limit
     }
 
-    /// The entries of the page, and the cursor behind them where there are more.
+    /// The entries of the page, and the cursor after them where there are more.
     pub(crate) fn paginate<'a, T>(
         &self,
         mut all: Vec<&'a T>,
@@ -63,7 +63,7 @@ impl ListRequest {
         let has_more = has_more || all.len() > self.limit;
         all.truncate(self.limit);
         let last = all.last().filter(|_| has_more);
-        let cursor = last.map(|last| self.cursor_behind(id(last)));
+        let cursor = last.map(|last| self.cursor_after(id(last)));
         (all, cursor)
     }
 }

@@ -9,7 +9,7 @@ use crate::answer::page::RowPage;
 use crate::answer::row::Row;
 use crate::answer::sheet::Columns;
 
-/// The range of a page, and the place behind which the page begins. A page after the first takes the range from its
+/// The range of a page, and the place after which the page begins. A page after the first takes the range from its
 /// cursor, so that the range stays the same; for the first `asked` reads it.
 pub(crate) fn begin<P: Place>(
     request: &Request,
@@ -39,10 +39,10 @@ impl RangeListPage {
     ) -> Response {
         let Call { request, params, .. } = call;
         let query_fingerprint = params.query_fingerprint(request);
-        let behind = |row| cursor::encode_in(&query_fingerprint, self.range, &place(row));
-        let rest = rows.len().checked_sub(1).filter(|_| self.has_more).map(behind);
+        let cursor_after = |row| cursor::encode_in(&query_fingerprint, self.range, &place(row));
+        let rest = rows.len().checked_sub(1).filter(|_| self.has_more).map(cursor_after);
         let columns = || Columns { own: self.own, known: Vec::new() };
         let page = RowPage::of(params.format(request), request, params);
-        page.write(rows, columns, rest, behind)
+        page.write(rows, columns, rest, cursor_after)
     }
 }

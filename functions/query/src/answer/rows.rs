@@ -309,7 +309,6 @@ impl<'a> HomeRow<'a> {
         Some(Self { home_id, rooms: seen.len(), first_seen })
     }
 
-    /// The id.
     pub(crate) fn id(&self) -> &str {
         self.home_id.as_str()
     }
@@ -352,7 +351,7 @@ pub(crate) struct AnnotationRow<'a> {
     /// Its begin, a hyphen and up to 64 letters, digits or `-` `_` `.` `:`.
     annotation_id: &'a AnnotationId,
     from: Timestamp,
-    /// null of a single moment; at most 31 days behind its begin.
+    /// null of a single moment; at most 31 days after its begin.
     to: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a DeviceId>,

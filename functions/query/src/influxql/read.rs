@@ -11,8 +11,8 @@ use table::{RangeQuery, ReadingKey, Session, at_once};
 use super::failure::Failure;
 use crate::ports::Store;
 use series::{
-    Budget, DEVICE_CONCURRENCY, Densities, DeviceQuestion, Grid, Horizon, Level, TooDear, gather,
-    readings,
+    DEVICE_CONCURRENCY, Densities, DeviceQuestion, Grid, Horizon, Level, ReadAllowance, TooDear,
+    gather, readings,
 };
 
 /// The read units of a statement, as estimated before anything is read: fewer than of rows, for a dashboard asks again
@@ -35,22 +35,22 @@ pub(super) struct Reads<'a> {
     /// The rows of rollups; one row, the range, for readings.
     pub(super) grid: Grid,
     pub(super) horizon: &'a Horizon,
-    /// Whether points are told apart by the room of their reading.
+    /// Whether the room of the reading distinguishes points.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
 }
 
-/// Reads what is wanted of each device, in their order. The budget is that of all subqueries of a statement.
+/// Reads what is wanted of each device, in their order. The allowance is that of all subqueries of a statement.
 pub(super) async fn read(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,
     wanted: &[Wanted<'_>],
-    budget: &mut Budget<'_>,
+    allowance: &mut ReadAllowance<'_>,
 ) -> Result<Vec<Found>, Failure> {
-    let densities = budget.densities;
+    let densities = allowance.densities;
     let levels = wanted.iter().map(|device| reads.level(session, device, densities));
     let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
-    budget.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
+    allowance.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
     let found = found.map(|(device, (level, _))| reads.found(session, device, level));
     at_once(DEVICE_CONCURRENCY, found).await
@@ -197,7 +197,7 @@ impl Reads<'_> {
     }
 
     /// The newest readings, or the oldest, with the metrics that are not found yet, as rollups and what follows them
-    /// tell. What lies before the rollups is not looked at.
+    /// tell. Readings before the rollups are not read.
     async fn of_rollups(
         &self,
         session: Session<'_, impl Store>,

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
 use crate::registry::presence;
-use series::{Budget, Densities, Grid, Horizon, UnfoldedChanges};
+use series::{Densities, Grid, Horizon, ReadAllowance, UnfoldedChanges};
 
 /// What every `SELECT` of a query works on.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub(super) async fn select(
     let Some(plan) = Plan::of(select, &devices, context.rooms, context.now)? else {
         return Ok(Vec::new().into());
     };
-    let budget = Budget::of(MAX_UNITS, context.densities);
-    let mut run = Run { session, context, budget, warning: None };
+    let allowance = ReadAllowance::of(MAX_UNITS, context.densities);
+    let mut run = Run { session, context, allowance, warning: None };
     let rows = run.rows(&plan).await?;
     Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
 }
@@ -59,7 +59,7 @@ struct Run<'r, S> {
     session: Session<'r, S>,
     context: &'r Context<'r>,
     /// What its subqueries read together.
-    budget: Budget<'r>,
+    allowance: ReadAllowance<'r>,
     warning: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl<S: Store> Run<'_, S> {
             wanted = without_absent(wanted, selection, session, context).await?;
         }
 
-        let found = Box::pin(read(session, &reads, &wanted, &mut self.budget)).await?;
+        let found = Box::pin(read(session, &reads, &wanted, &mut self.allowance)).await?;
         let lag = lacking.and_then(|unfolded| unfolded.of(range, None));
         self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
 

@@ -5,8 +5,9 @@ use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Asked;
-use super::ask::{Api, get};
+use super::ask::get;
 use super::shorten::{cut_beside, cut_rows, fitting};
+use crate::handlers::Operations;
 
 /// The most rooms that a list of devices tells.
 const MAX_ROOMS: usize = 100;
@@ -31,7 +32,7 @@ pub(super) enum Answer {
 /// The answer to what is asked.
 pub(super) async fn answer<S>(
     answer: Answer,
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     mut asked: Asked,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
@@ -64,7 +65,7 @@ pub(super) async fn answer<S>(
 
 /// Rooms, and the devices in them.
 async fn places<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     asked: Asked,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
@@ -89,7 +90,7 @@ async fn places<S>(
 /// A page of devices. A page that is too large is requested again with fewer devices, so that its cursor fits its last
 /// device.
 async fn devices<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     asked: Asked,
     call: &mut Call<'_, S>,
     shape: impl Fn(&Value) -> Value + Send,
@@ -117,7 +118,7 @@ async fn devices<S>(
 
 /// The newest values of a device, or of each device of a room, a home or all.
 async fn latest<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     mut asked: Asked,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
@@ -144,7 +145,7 @@ async fn latest<S>(
 
 /// Rows of time, and what the API says beside them.
 async fn rows<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     asked: Asked,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
@@ -156,7 +157,7 @@ async fn rows<S>(
 
 /// The units of the metrics of a path's device, or of its devices: a list where they differ.
 async fn units<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     path: &str,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {

@@ -1,24 +1,15 @@
 //! Asks the API, as a client would, with the token and within the invocation of the call. Shapes no answer.
 
-use std::pin::Pin;
-
 use api::endpoints::{self, Function};
-use api::{Params, Problem, ProblemKind, Request, Response};
+use api::{Params, Problem, ProblemKind, Request};
 use runtime::http::Call;
 use serde_json::Value;
 
-/// The API: the handlers of the function.
-pub(crate) trait Api<S>: Send + Sync {
-    /// Answers a call. The type is written out because a handler calls it from within.
-    fn answer<'a>(
-        &'a self,
-        call: &'a mut Call<'_, S>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
-}
+use crate::handlers::Operations;
 
 /// The JSON that `GET` of a path answers.
 pub(super) async fn get<S>(
-    api: &impl Api<S>,
+    api: &impl Operations<S>,
     call: &mut Call<'_, S>,
     path: &str,
     query: &[(String, String)],

@@ -97,7 +97,7 @@ fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), 
     Err(Failure::new(Code::HeaderMismatch, message))
 }
 
-/// A header's text: as it is, or behind a mark as base64. Returns `None` if that is damaged.
+/// A header's text: as it is, or after a prefix as base64. Returns `None` if that is damaged.
 fn decoded(header: &str) -> Option<String> {
     let coded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match coded {

@@ -69,13 +69,13 @@ const RETOLD: &[Parameter] = &[
 
 const MAX_OFFSET: usize = u16::MAX as usize;
 
-/// The part of a list of devices that is told.
+/// The part of a list of devices that a model gets.
 const ENTRIES: &[Parameter] = &[
     parameter("limit", Kind::Count { default: 50, max: 200 }, "The most devices of the answer"),
     parameter("cursor", Kind::Cursor, "more.cursor of the answer before"),
 ];
 
-/// The part of some rows that is told.
+/// The part of some rows that a model gets.
 const ROWS: &[Parameter] = &[
     parameter("limit", Kind::Count { default: 100, max: 500 }, "The most rows of the answer"),
     parameter(
@@ -85,7 +85,6 @@ const ROWS: &[Parameter] = &[
     ),
 ];
 
-/// All tools.
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "list_devices",

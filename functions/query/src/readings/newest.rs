@@ -1,5 +1,6 @@
 //! Finds the newest values of devices, by the readings' own time. Caches none.
 
+use chrono::TimeDelta;
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
 use series::RollupStateCache;
 use table::sizes::{of_largest_reading, of_reading};
@@ -67,11 +68,11 @@ impl<S: Store> NewestReader<'_, S> {
         wanted: &[&MetricName],
     ) -> StoreResult<Option<LatestValues>> {
         let session = self.session;
-        let all_time = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
+        let time = time_of_newest(device, session.now);
         let likely = of_largest_reading(device);
         // Without a metric it is only asked when the device sent the last reading.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
-        let query = newest_first(all_time, None, first);
+        let query = newest_first(time, None, first);
         let page = session.device_readings(device.id(), &query).await?;
         let Page { items: mut readings, has_more } = page;
         let latest = LatestValues::among(&readings);
@@ -83,7 +84,7 @@ impl<S: Store> NewestReader<'_, S> {
         // The newest may be small and those before them large, or the other way round.
         let each = likely.max(taken / readings.len());
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
-        let query = newest_first(all_time, readings.last(), limit);
+        let query = newest_first(time, readings.last(), limit);
         let further = session.device_readings(device.id(), &query).await?;
         readings.extend(further.items);
 
@@ -157,7 +158,18 @@ struct ReadValues {
     as_of: Timestamp,
 }
 
-/// Readings of a range behind a reading, from the newest on.
+/// The time in which the newest reading of a device is searched. Prices are known days ahead, so a device with
+/// nothing but prices is searched up to now.
+fn time_of_newest(device: &Device, now: Timestamp) -> TimeRange {
+    let end = if MetricName::are_prices(device.metrics().keys()) {
+        now.saturating_add(TimeDelta::milliseconds(1))
+    } else {
+        Timestamp::MAX
+    };
+    TimeRange::new(Timestamp::MIN, end).expect("now is after 1970")
+}
+
+/// Readings of a range after a reading, from the newest on.
 fn newest_first(range: TimeRange, after: Option<&Reading>, limit: usize) -> RangeQuery {
     let after = after.map(ReadingKey::of);
     RangeQuery { range, order: Order::Descending, after, limit, consistent: false }

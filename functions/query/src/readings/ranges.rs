@@ -187,14 +187,14 @@ impl RangeRequest {
     ) -> Response {
         let rows: Vec<ReadingRow<'_>> =
             page.items.iter().filter_map(|reading| self.row(reading)).collect();
-        let behind = |reading: &Reading| {
+        let cursor_after = |reading: &Reading| {
             let key = ReadingKey::of(reading);
             cursor::encode_in(&self.query_fingerprint, self.query.range, &key)
         };
-        let rest = page.items.last().filter(|_| page.has_more).map(behind);
+        let rest = page.items.last().filter(|_| page.has_more).map(cursor_after);
         let columns = || self.columns(of);
         let answer = RowPage::of(self.format, request, params);
-        answer.write(&rows, columns, rest, |row| behind(rows[row].reading))
+        answer.write(&rows, columns, rest, |row| cursor_after(rows[row].reading))
     }
 }
 

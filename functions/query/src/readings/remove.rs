@@ -35,7 +35,7 @@ pub(crate) async fn readings(
 
     let range = time_range(&call.params, clock.now())?;
     let device = handlers.device(call).await?;
-    // One more is told by `has_more`.
+    // One more is found, for `has_more`.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;

@@ -1,8 +1,8 @@
 //! DELETE of devices, rooms and homes. Deletes no single reading.
 //!
-//! A device is marked first: from then on no list has it, no reading of it is stored and no function
+//! A device gets a deletion mark first: from then on no list has it, no reading of it is stored and no function
 //! registers it. Then each request removes some of its items. The deletion ends once nothing was found for
-//! longer than any invocation that started before the mark can run.
+//! longer than any invocation that started before the deletion mark can run.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::registry::lookup::{self, members_of, not_found};
 const MAX_REMOVED: usize = 10_000;
 /// The number up to which one request counts the belongings left.
 const MAX_COUNTED: usize = 10_000;
-/// How many are removed before the time that is left is looked at.
+/// How many are removed before the time that is left is checked.
 const CHUNK: usize = 320;
 /// A request that has less time left answers, with what is left to remove.
 const MIN_REMAINING: Duration = Duration::from_secs(3);
@@ -100,7 +100,7 @@ async fn begun_at(
     Ok(known)
 }
 
-/// Marks a device that is there, and finds the mark of one that is not.
+/// Gives a device its deletion mark, or finds the mark of a device that is deleted already.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
     clock: &impl Clock,
@@ -181,7 +181,7 @@ fn over() -> Response {
     Response::json(200, &json!({"deleted": 0, "has_more": false, "left": 0}))
 }
 
-/// 202: what is left, or how long the last look has to wait.
+/// 202: what is left, or how long the last check has to wait.
 fn answer(
     deletion: &Deletion,
     removed: usize,

@@ -38,9 +38,9 @@ pub(crate) async fn homes(
     let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
     let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
-    let behind = |row: usize| list.cursor_behind(rows[row].id());
+    let cursor_after = |row: usize| list.cursor_after(rows[row].id());
     let page = RowPage::of(list.format, call.request, &call.params);
-    let response = page.write(&rows, columns, rest, behind);
+    let response = page.write(&rows, columns, rest, cursor_after);
     Ok(with_cache_headers(call.request, response))
 }
 

@@ -81,11 +81,11 @@ async fn page_of_devices(
     }
 
     let known = || metrics_of(devices.iter().copied().filter(|_| with_latest));
-    let behind = |row: usize| list.cursor_behind(&found[row].1);
-    let rest = rest.map(|place| list.cursor_behind(&place));
+    let cursor_after = |row: usize| list.cursor_after(&found[row].1);
+    let rest = rest.map(|place| list.cursor_after(&place));
     let plan = plan.map(|plan| json!(plan));
     let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
-    let response = page.write(&rows, || Columns { own, known: known() }, rest, behind);
+    let response = page.write(&rows, || Columns { own, known: known() }, rest, cursor_after);
     let is_stable = !is_of_readings && !with_latest;
     Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
@@ -117,9 +117,9 @@ pub(crate) fn page_of_rooms(
     let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str());
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
-    let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
+    let cursor_after = |row: usize| list.cursor_after(rooms[row].id.as_str());
     let page = RowPage::of(list.format, call.request, &call.params);
-    let response = page.write(&rows, columns, rest, behind);
+    let response = page.write(&rows, columns, rest, cursor_after);
     with_cache_headers(call.request, response)
 }
 

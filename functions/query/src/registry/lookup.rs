@@ -146,7 +146,6 @@ impl Members {
         Ok(Self { found, members })
     }
 
-    /// The page of the list.
     pub(crate) fn into_page(self, list: &ListRequest) -> Found<'static> {
         let RoomMembers { ids, has_more } = self.members;
         let has_more = has_more || ids.len() > list.limit();

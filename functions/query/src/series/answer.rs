@@ -89,7 +89,7 @@ struct RoomAbout<'a> {
 enum RowOf<'a> {
     /// The device of the path.
     Device,
-    /// One of several devices.
+    /// A device among several.
     OneOf(&'a DeviceId),
     /// Several devices together.
     All,
@@ -102,14 +102,13 @@ struct RowGroup<'a> {
     of: RowOf<'a>,
     columns: MetricColumns,
     devices: Vec<DeviceValues<'a>>,
-    /// By column, the places of the devices that it has.
+    /// The places of the devices that have a value, by column.
     counted: Vec<Vec<usize>>,
     left_out: Vec<NotCombined<'a>>,
     moved_meters: Vec<MovedMeter<'a>>,
 }
 
 impl<'a> RowGroup<'a> {
-    /// One device.
     fn one(of: RowOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
         let counted = vec![vec![0]; columns.0.len()];
         let (left_out, moved_meters) = (Vec::new(), Vec::new());
@@ -164,7 +163,6 @@ impl<'a> RowGroup<'a> {
         })
     }
 
-    /// The row at a place.
     fn row(&self, place: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
         let mut values = Vec::new();
         let mut value = None;
@@ -311,7 +309,7 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// The answer, and whether its rows may not be what they are soon.
+    /// The answer, and whether its rows may soon change.
     pub(super) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
         let span = asked.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
@@ -336,7 +334,7 @@ impl<'a> SeriesAnswer<'a> {
         Ok((response, is_lacking))
     }
 
-    /// Of several rows of a unit, those that have a value.
+    /// The rows of a unit that have a value.
     fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {

@@ -55,9 +55,9 @@ impl AskedDevices {
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let found = Self::look_up(search, handlers, call).await?;
-        // A device that was read alone is as it is now.
-        let is_new = found.device.is_some() && handlers.registry.would_read_many();
-        if is_new
+        // Read from the table just now: reading again brings nothing.
+        let is_fresh = found.device.is_some() && handlers.registry.would_read_many();
+        if is_fresh
             || have_it(&found, &found.devices()?)
             || !handlers.registry.has_news(found.snapshot(), call.session, call.log).await?
         {
@@ -169,7 +169,6 @@ impl AskedDevices {
         self.of_rooms.found.device(id)
     }
 
-    /// The device that a device is behind.
     pub(super) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
         self.known(id)?.behind()
     }
@@ -230,7 +229,7 @@ impl AskedDevices {
         }
     }
 
-    /// Those of the devices that measure energy or power, and their meters.
+    /// The devices that measure energy or power, and their meters.
     pub(super) fn metered<'a>(
         &self,
         devices: &[&'a Device],

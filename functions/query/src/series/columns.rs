@@ -38,13 +38,12 @@ impl MetricColumns {
         Ok(Self(columns))
     }
 
-    /// The metrics.
     pub(crate) fn names(&self) -> Vec<MetricName> {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether the neighbours of a metric's rows are needed.
-    pub(crate) fn spans(&self, rule: &MetricRule) -> bool {
+    /// Whether a metric needs the nearest readings outside of its rows.
+    pub(crate) fn needs_neighbours(&self, rule: &MetricRule) -> bool {
         let is_asked =
             |function| self.0.values().any(|column| column.functions.contains(&function));
         match rule {

@@ -56,7 +56,7 @@ struct CountedDevice<'a> {
     device_id: &'a DeviceId,
     /// The first of its metrics that count.
     metric: Option<&'a MetricName>,
-    /// Those that add up to what is used.
+    /// The metrics that add up to what is used.
     metrics: &'a [&'a MetricName],
     #[serde(skip_serializing_if = "Option::is_none")]
     metric_sold: Option<&'a MetricName>,
@@ -92,7 +92,7 @@ pub(crate) struct About<'a> {
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
-    /// Where the devices are shown.
+    /// The members that are there with `devices=1`.
     #[serde(flatten)]
     apart: Option<Apart>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,8 +196,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
     }
 
-    /// Summed devices whose role only a person can decide, because the name of their value does not tell. One meter
-    /// alone is the meter.
+    /// Summed devices whose role only a person can decide, because the name of their value does not say it. None if one
+    /// device is asked about, or only one counts.
     fn unsure(&self, counting: &[&'s EnergyDevice<'a>]) -> Vec<Unsure<'s>> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();
@@ -206,11 +206,11 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         let is_unsure = |device: &&&'s EnergyDevice<'a>| {
             let EnergyDevice { values, meter } = device;
             let device = values.device;
-            let is_told = device.behind().is_some() || self.sum.is_meter_of_others(device.id());
+            let is_placed = device.behind().is_some() || self.sum.is_meter_of_others(device.id());
             let fields = &device.source().fields;
             let is_of_one_value =
                 |name: &&MetricName| fields.get(*name).is_some_and(|field| field.field == "value");
-            meter.is_unsure && !is_told && meter.used.iter().all(is_of_one_value)
+            meter.is_unsure && !is_placed && meter.used.iter().all(is_of_one_value)
         };
         let unsure = counting.iter().filter(is_unsure);
         let shown = |device: &&'s EnergyDevice<'a>| Unsure {

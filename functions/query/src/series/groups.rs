@@ -89,16 +89,16 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
-    /// Reads the rows of the devices. Metrics whose rule `spans` edges have what comes from their neighbours.
+    /// Reads the rows of the devices; neighbours of the range only for metrics whose rule needs them.
     pub(super) async fn read<'a, S: Store>(
         &'a self,
         reader: &mut RowReader<'_, S>,
         names: &[MetricName],
-        spans: impl Fn(&MetricRule) -> bool + Copy,
+        needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
         plan: &'a RowPlan,
     ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
         let rows = self.devices.iter().map(|device| (*device, names)).collect();
-        read_rows(reader, rows, spans, |device| self.question(device, plan)).await
+        read_rows(reader, rows, needs_neighbours, |device| self.question(device, plan)).await
     }
 
     /// Whether a device that may have been in the rooms is or was there: it is there now, or has readings or a share of
@@ -163,7 +163,7 @@ impl DeviceGroup<'_> {
 pub(super) async fn read_rows<'a, S: Store>(
     reader: &mut RowReader<'_, S>,
     devices: Vec<(&'a Device, &[MetricName])>,
-    spans: impl Fn(&MetricRule) -> bool + Copy,
+    needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
     question: impl Fn(&'a Device) -> DeviceQuestion<'a>,
 ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
     let rows = devices.iter().map(|(device, names)| DeviceRows::of(question(device), names));
@@ -174,7 +174,7 @@ pub(super) async fn read_rows<'a, S: Store>(
     let found = devices
         .iter()
         .zip(&rows)
-        .map(|((_, names), row)| device_values(session, &row.question, names, spans));
+        .map(|((_, names), row)| device_values(session, &row.question, names, needs_neighbours));
     at_once(DEVICE_CONCURRENCY, found).await
 }
 

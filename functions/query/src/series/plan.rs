@@ -24,7 +24,7 @@ pub(super) struct RowPlan {
     unit: Option<CalendarUnit>,
     zone: Zone,
     pub(super) now: Timestamp,
-    /// `None` for rows that are made from the readings of devices that are asked about by themselves, or all.
+    /// `None` where rows come from readings and no room or home is asked about.
     unfolded: Option<UnfoldedChanges>,
 }
 
@@ -58,7 +58,7 @@ impl RowPlan {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }
 
-    /// Of a room, with the lag of the rollups: they say which devices were there, and so what was measured.
+    /// Adds the lag of the rollups to a problem about a room or home: they say which devices were there.
     pub(super) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
         let lag = scope.is_of_rooms().then(|| self.lag(self.grid.range(), None)).flatten();
         if let Some(lag) = lag {
@@ -129,7 +129,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether the rows may not be what they are soon.
+    /// Whether the rows may soon change.
     pub(crate) const fn is_lacking(&self) -> bool {
         self.rollups_lack.is_some()
     }

@@ -11,9 +11,9 @@ use super::summing::EnergySum;
 
 /// The devices of a sum that is shown device by device.
 pub(super) struct Rest<'s, 'a> {
-    /// Those that count in the sum.
+    /// The devices that count in the sum.
     counting: Vec<&'s EnergyDevice<'a>>,
-    /// Those that measure consumption and have nothing behind them.
+    /// The devices that measure consumption and have nothing behind them.
     last: Vec<&'s EnergyDevice<'a>>,
     /// The meters that count in the place of others.
     meters: Vec<&'s EnergyDevice<'a>>,
@@ -73,7 +73,6 @@ impl<'s, 'a> Rest<'s, 'a> {
         !self.meters.is_empty()
     }
 
-    /// The rest row by row.
     pub(super) fn rows(&self) -> Vec<RestRow> {
         let row = |(place, range): (usize, &TimeRange)| RestRow {
             timestamp: range.from(),

@@ -12,7 +12,6 @@ use super::asked::AskedDevices;
 use super::groups::{DeviceGroup, read_rows};
 use super::plan::{RowPlan, hull};
 
-/// A sum of energy.
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
     pub(super) devices: Vec<EnergyDevice<'a>>,
@@ -183,10 +182,10 @@ impl<'a> Summing<'a> {
         let names: Vec<Vec<MetricName>> =
             devices.iter().map(|(_, meter)| meter.names().cloned().collect()).collect();
         let rows = devices.iter().zip(&names).map(|((device, _), names)| (*device, &names[..]));
-        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
         let question = |device| self.group.question(device, self.plan);
         let values: Vec<DeviceValues<'a>> =
-            read_rows(reader, rows.collect(), spans, question).await?;
+            read_rows(reader, rows.collect(), needs_neighbours, question).await?;
 
         let meters = devices.into_iter().map(|(_, meter)| meter);
         Ok(values

@@ -1,6 +1,6 @@
-//! Refuses verdicts that would change nothing. Looks at no reading itself.
+//! Refuses verdicts that would change nothing. Reads no reading itself.
 //!
-//! A verdict that is stored is not looked at again: the readings may change after it was given, and then it changes
+//! A verdict that is stored is not checked again: the readings may change after it was given, and then it changes
 //! nothing as long as the step is another.
 
 use api::Problem;

@@ -187,7 +187,9 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
     bench.put_state(&firing).await;
     let mut once = ::alerts::FigureState::default();
     once.told.insert(at_minute(0), 1);
-    for (rule, device, state) in [("r", "a", normal(&firing)), ("s", "a", AlertState::Once(once))] {
+    for (rule, device, state) in
+        [("r", "a", normal(&firing)), ("s", "a", AlertState::Figures(once))]
+    {
         let key = given::alert_key(rule, device);
         bench.put_state(&StoredAlertState::next(None, key, state, at_minute(60))).await;
     }

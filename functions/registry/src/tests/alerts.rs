@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::alerts::{self, News, Observation, Past, Patience};
+use ::alerts::{self, News, Observation, Past, SilenceLimit};
 use domain::given::rule_id;
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, FinishRechecks as _, NoteRechecks as _,
@@ -96,7 +96,7 @@ impl Freezer {
     fn is_firing(&self) -> Option<bool> {
         match &self.store.all_alert_states().first()?.state {
             AlertState::Episodes(state) => Some(state.is_firing()),
-            AlertState::Once(_) => None,
+            AlertState::Figures(_) => None,
         }
     }
 
@@ -256,7 +256,7 @@ async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
     assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
     let judging = Judging::new();
     let saved = judging.session(Session::new(store, given, second(20))).judge_saved(&rule).await;
-    assert!(saved.judged.is_ok());
+    assert!(saved.report.is_ok());
 
     freezer.clock.set(second(40));
     let reading = given::reading("d", second(40), None, &[("temperature", "20")]);
@@ -506,7 +506,8 @@ impl Schedule {
         let silent_after = TimeDelta::minutes(60);
         let from = readings.first().map_or(at_minute(self.now), |it| it.at);
         let rule = &self.freezer.rule.rule;
-        let mut past = Past::begin(rule, Patience { limit: silent_after, pauses: &[] }, from, true);
+        let mut past =
+            Past::begin(rule, SilenceLimit { limit: silent_after, pauses: &[] }, from, true);
         past.take(&readings, at_minute(self.now));
         let episodes = past.episodes();
         let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());

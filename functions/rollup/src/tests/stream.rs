@@ -84,7 +84,7 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
         record["dynamodb"]["ApproximateCreationDateTime"] = (written.as_millis() / 1_000).into();
     }
     let following = rollups::Following::default();
-    let told_for = following.told_for().num_seconds();
+    let named_for = following.named_for().num_seconds();
     bench.store.slow_down(on(Action::Query, Target::Readings), Duration::from_mins(5));
     let deadline = Deadline::after(Duration::from_hours(1));
     let mut delivery = std::pin::pin!(bench.deliver_within(&records, deadline));
@@ -95,7 +95,7 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
         let (now, late) = (bench.clock.now(), bench.store.late_changes(&bench.invocation).await);
         let folded = following.folded_until(&late.expect("memory"), now);
         // Until then the mark of whoever wrote it tells.
-        assert!(seconds < told_for || folded <= written, "{seconds} seconds after, {folded}");
+        assert!(seconds < named_for || folded <= written, "{seconds} seconds after, {folded}");
     }
     assert!(seconds > 500, "{seconds}");
     assert!(bench.quarter("d", -90).is_some() && bench.quarter("d", -2_000).is_some());

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use alerts::{EpisodeState, News, Past, Patience};
+use alerts::{EpisodeState, News, Past, SilenceLimit};
 use chrono::TimeDelta;
 
 use super::oracle::truth;
@@ -79,7 +79,8 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     let all = readings.batch(&readings.0.keys().copied().collect::<Vec<_>>());
     let silent_after = TimeDelta::minutes(plain.silent_after);
     let from = all.first().map_or(at(0), |it| it.at);
-    let mut past = Past::begin(&rule, Patience { limit: silent_after, pauses: &[] }, from, true);
+    let mut past =
+        Past::begin(&rule, SilenceLimit { limit: silent_after, pauses: &[] }, from, true);
     past.take(&all, at(end));
     let shown: Vec<(bool, i64)> = past
         .episodes()

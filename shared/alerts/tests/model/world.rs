@@ -532,7 +532,7 @@ impl World {
                 let is_taken = task.rule.changed == self.rule.changed
                     && match self.design {
                         Design::SwapOnNewest => {
-                            stored.is_none_or(|(_, it)| it.judged < state.judged)
+                            stored.is_none_or(|(_, it)| it.judged_until < state.judged_until)
                         }
                         _ => stored.map(|it| it.0) == version,
                     };

@@ -245,7 +245,7 @@ const EVENT: &[Parameter] = &[
     parameter("event", Kind::Word, "The kind of event, which ChirpStack appends; it means nothing"),
 ];
 
-/// The parameters of a reading in an address.
+/// The query parameters of a reading that is sent by `GET`.
 const ADDRESS: &[Parameter] = &[
     DEVICE,
     ROOM,

@@ -34,10 +34,10 @@ const MAX_LIST_HALVES: u64 = 8;
 /// The largest number of devices, or rooms, that a process keeps, with those that are new since the
 /// registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
-/// The number of devices and rooms that are read in a second at most because something is missing among them;
-/// some 4 read units. Fewer are read each time.
+/// So many devices and rooms, some 4 read units, are read again at most once a second because one is missing. Twice as
+/// many at most every two seconds, and fewer at once.
 const ENTRIES_PER_SECOND: usize = 100;
-/// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
+/// How long an invocation may still store readings after the registry that it uses has become too old.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 
 /// The registry, cached. One process has one; it is shared by reference.
@@ -46,7 +46,7 @@ pub struct CachedRegistry<C> {
     state: Mutex<State>,
     /// Held while the registry is read, so that it is read once however many ask for it.
     reading: tokio::sync::Mutex<()>,
-    /// Where devices are of a registry that memory does not hold.
+    /// The places of devices, where memory does not hold the registry.
     pub(super) places: PlaceCache<C>,
     max_age: Duration,
     clock: C,
@@ -59,9 +59,9 @@ struct State {
     /// What this process has read or written itself since the registry was last asked for: an answer
     /// that was under way must not put the old back.
     kept: Kept,
-    /// The number of reads that have begun, and the number of the last read that succeeded. Whoever asked before that
-    /// read began uses its result.
+    /// How many reads have begun.
     begun: u64,
+    /// Which of the reads, from 1, was the last to succeed. Whoever asked before it began uses its result.
     succeeded: u64,
     /// When there were found to be more devices and more rooms than memory holds.
     too_many_devices: Option<Timestamp>,
@@ -155,13 +155,15 @@ impl<C: Clock> CachedRegistry<C> {
         };
         let will_do = |snapshot: &Snapshot| self.age(snapshot) < self.max_age || self.must_wait();
         if will_do(&current) {
-            return Ok(told(current, log));
+            return Ok(with_unreadable_logged(current, log));
         }
 
         // One reader reads for all; but while the table does not answer, no request waits for that.
         let _reading = match self.reading.try_lock() {
             Ok(reading) => reading,
-            Err(_) if self.state().back_off.is_some() => return Ok(told(current, log)),
+            Err(_) if self.state().back_off.is_some() => {
+                return Ok(with_unreadable_logged(current, log));
+            }
             Err(_) => self.reading.lock().await,
         };
         Ok(self.read_or_stale(current, will_do, session, log).await)
@@ -171,7 +173,7 @@ impl<C: Clock> CachedRegistry<C> {
     /// `MAX_LIST_AGE`, where a read costs little. However many ask at once, it is read once. An empty one is read each
     /// time: whoever has just sent a first reading looks for its device.
     ///
-    /// Where the table cannot be read, the stale snapshot is returned.
+    /// If the table cannot be read, returns the stale snapshot.
     pub async fn snapshot_for_list(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -221,7 +223,7 @@ impl<C: Clock> CachedRegistry<C> {
                 || self.state().succeeded > asked
         };
         if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
-            return Ok(told(current, log));
+            return Ok(with_unreadable_logged(current, log));
         }
 
         let _reading = self.reading.lock().await;
@@ -346,7 +348,7 @@ impl<C: Clock> CachedRegistry<C> {
             Some(current) => current,
             None => self.read(session).await?,
         };
-        Ok(told(snapshot, log))
+        Ok(with_unreadable_logged(snapshot, log))
     }
 
     /// The registry in memory if it will do, else read. If the table does not answer in time, the error is logged and the
@@ -368,7 +370,7 @@ impl<C: Clock> CachedRegistry<C> {
             let pause = if pause.is_zero() { FIRST_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
             self.state().back_off = Some(BackOff { pause, since });
             log.warn("registry.error", &error);
-            told(stale, log)
+            with_unreadable_logged(stale, log)
         })
     }
 
@@ -513,7 +515,7 @@ impl<C: Clock> CachedRegistry<C> {
 }
 
 /// The registry, whose items that could not be read are logged.
-fn told(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
+fn with_unreadable_logged(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
     if !snapshot.unreadable.is_empty() {
         log.set("registry.unreadable", snapshot.unreadable.to_vec());
     }

@@ -16,7 +16,7 @@ pub struct Devices {
 impl Devices {
     /// The number of devices that a token has introduced; a token is named as in
     /// [`introduced_by`](domain::Source::introduced_by).
-    pub fn introduced_by(&self, token: &str) -> usize {
+    pub fn number_introduced_by(&self, token: &str) -> usize {
         self.introduced.get(token).copied().unwrap_or_default()
     }
 
@@ -24,7 +24,7 @@ impl Devices {
     pub fn insert(&mut self, device: Device) {
         self.remove(device.id());
         if let Some(token) = &device.source().introduced_by {
-            self.introduced.insert(token.clone(), self.introduced_by(token) + 1);
+            self.introduced.insert(token.clone(), self.number_introduced_by(token) + 1);
         }
         self.by_id.insert(device.id().clone(), device);
     }
@@ -33,7 +33,7 @@ impl Devices {
     pub fn remove(&mut self, id: &DeviceId) {
         let Some(device) = self.by_id.get(id) else { return };
         if let Some(token) = device.source().introduced_by.clone() {
-            match self.introduced_by(&token) {
+            match self.number_introduced_by(&token) {
                 ..=1 => self.introduced.remove(&token),
                 number => self.introduced.insert(token, number - 1),
             }
@@ -96,7 +96,7 @@ mod tests {
             }
             for token in (1..4).map(|n| format!("token {n}")) {
                 let expected = plain.values().filter(|it| it.as_ref() == Some(&token)).count();
-                prop_assert_eq!(devices.introduced_by(&token), expected);
+                prop_assert_eq!(devices.number_introduced_by(&token), expected);
             }
             prop_assert!(devices.keys().eq(plain.keys()));
         }

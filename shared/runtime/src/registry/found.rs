@@ -31,7 +31,7 @@ pub struct FoundDevices {
     pub(super) not_looked_up: BTreeSet<DeviceId>,
 }
 
-/// Where a page of devices begins, and how many are read.
+/// The start of a page of devices, and the number that is read.
 #[derive(Debug, Clone, Copy)]
 pub struct PageStart<'a> {
     /// The last device of the page before.
@@ -91,17 +91,17 @@ impl FoundDevices {
     }
 
     /// The number of devices that a sender has introduced. Returns `None` if memory does not hold the registry.
-    pub fn introduced_by(&self, sender: &str) -> Option<usize> {
-        self.snapshot.all_devices().map(|devices| devices.introduced_by(sender))
+    pub fn number_introduced_by(&self, sender: &str) -> Option<usize> {
+        self.snapshot.all_devices().map(|devices| devices.number_introduced_by(sender))
     }
 
     /// Whether some devices could not be looked up, because the table was too busy.
-    pub fn lacks_some(&self) -> bool {
+    pub fn has_not_looked_up_some(&self) -> bool {
         !self.not_looked_up.is_empty()
     }
 
     /// Whether the table was too busy to look the device up.
-    pub fn lacks(&self, id: &DeviceId) -> bool {
+    pub fn was_not_looked_up(&self, id: &DeviceId) -> bool {
         self.not_looked_up.contains(id)
     }
 
@@ -180,7 +180,7 @@ impl FoundDevices {
         Ok(())
     }
 
-    /// Reads the devices behind which these are, directly or by way of others, unless memory holds all.
+    /// Reads the meters of these devices, and the meters of those, unless memory holds all.
     pub async fn look_up_meters(
         &mut self,
         session: Session<'_, impl LookUpRegistry>,

@@ -1,5 +1,5 @@
 //! Whether a device has readings, and a deleted one is gone, so that a late record of one of its readings says nothing.
-//! Marks none.
+//! Deletes none.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{NearestReading, QueryReadings, Session, StoreResult};

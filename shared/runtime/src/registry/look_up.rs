@@ -16,7 +16,7 @@ const MAX_ROOMS_LOOKED_UP: usize = 100;
 /// What has to be known of the devices that readings name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceDetail {
-    /// Where they are: of a registry that memory does not hold, a remembered place is enough.
+    /// The places: where memory does not hold the registry, a remembered place is enough.
     Places,
     /// What they have, such as their metrics.
     Items,
@@ -26,7 +26,7 @@ impl<C: Clock> CachedRegistry<C> {
     /// Finds the devices and rooms that readings name. What memory lacks is asked of the table: another instance may
     /// have registered it.
     ///
-    /// Half of the patience is for looking up. Devices that are not found by then are told apart, so that each attempt of
+    /// Half of the patience is for looking up. Devices that are not found by then are kept apart, so that each attempt of
     /// a request with many devices stores some readings.
     pub async fn find<'a>(
         &self,
@@ -98,6 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
+            // Taken out: this reading may need the item, though an earlier one did not.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)

@@ -19,7 +19,7 @@ const WAYS: usize = 16;
 /// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
 const MAX_ROOMS: usize = 1 << 17;
 
-/// A device's place, without the time since when.
+/// A device's place, without its start time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedPlace {
     pub(super) room: Option<RoomId>,
@@ -53,7 +53,7 @@ struct Places {
     max_slots: usize,
     slots: Vec<Slot>,
     taken: usize,
-    /// With the second in which each was last known to be registered.
+    /// The rooms, each with the second in which it was last known to be registered.
     rooms: Vec<(RoomId, u32)>,
     numbers: HashMap<RoomId, u32>,
 }

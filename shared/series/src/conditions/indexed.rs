@@ -1,4 +1,4 @@
-//! Finds the quarters of an hour that match by the index, within a budget. Chooses no plan.
+//! Finds the quarters of an hour that match by the index, within a allowance. Chooses no plan.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -40,17 +40,17 @@ struct Task {
     device: usize,
     month: Timestamp,
     range: RangeInclusive<u64>,
-    /// The entry behind which it goes on.
+    /// The entry after which it goes on.
     after: Option<IndexedQuarter>,
 }
 
 /// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
-/// the budget of read units.
+/// the allowance of read units.
 pub(crate) async fn matching(
     session: Session<'_, impl QueryConditions>,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
-    budget: f64,
+    allowance: f64,
 ) -> StoreResult<Option<Vec<Matching>>> {
     let mut waiting: VecDeque<Task> = tasks(devices, boxed).collect();
     let mut under_way = FuturesUnordered::new();
@@ -58,7 +58,7 @@ pub(crate) async fn matching(
     let before = session.invocation.read_units();
 
     loop {
-        let left = budget - (session.invocation.read_units() - before);
+        let left = allowance - (session.invocation.read_units() - before);
         let affordable = |count: usize| {
             let pages = f64::from(u32::try_from(count).expect("few"));
             pages * PAGE_UNITS <= left
@@ -111,7 +111,7 @@ async fn page(
     Ok((task, page))
 }
 
-/// The rest of a range: behind an entry outside of the box it begins at the next address inside.
+/// The rest of a range: after an entry outside of the box it begins at the next address inside.
 fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Task> {
     if !page.has_more {
         return None;

@@ -44,7 +44,7 @@ pub struct Explanation {
     consumed_read_units: f64,
 }
 
-/// One plan.
+/// A plan.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct Plan {
@@ -123,7 +123,7 @@ pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'st
     }
 }
 
-/// The box of a question, covered by ranges, and the budget of the index; `Err` says why all rollups are
+/// The box of a question, covered by ranges, and the allowance of the index; `Err` says why all rollups are
 /// read instead.
 pub(crate) fn choose<'a>(
     stored: Option<&'a StoredSchema>,
@@ -153,7 +153,7 @@ pub(crate) fn choose<'a>(
         return Err("the conditions hold over half of the schema's domain".to_owned());
     }
 
-    let budget = questions.iter().map(plain_units).sum::<f64>() * MAX_SHARE;
+    let allowance = questions.iter().map(plain_units).sum::<f64>() * MAX_SHARE;
     let estimate = |ranges| {
         questions.iter().map(|question| index_units(question, &boxed, volume, ranges)).sum::<f64>()
     };
@@ -162,13 +162,13 @@ pub(crate) fn choose<'a>(
     let estimate = estimate(ranges);
 
     plan.estimate = Some(estimate);
-    if estimate > budget.max(0.0) || budget < PAGE_UNITS {
+    if estimate > allowance.max(0.0) || allowance < PAGE_UNITS {
         return Err("the index is estimated to cost over a fifth of all rollups".to_owned());
     }
 
     boxed.ranges = schema.curve().ranges(&boxed.region, MAX_SPLITS, ranges);
     plan.ranges = Some(boxed.ranges.len());
-    Ok((boxed, budget))
+    Ok((boxed, allowance))
 }
 
 /// The part of the domain that a box holds.

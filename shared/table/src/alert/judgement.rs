@@ -47,8 +47,8 @@ impl NewJudgement {
 
         let mut waiting = Vec::new();
         for told in &told {
-            let is_sent = told.message.news.is_firing() && !channels.is_empty();
-            let key = is_sent.then(|| LinkKey::new(random()));
+            let has_link = told.message.news.is_firing() && !channels.is_empty();
+            let key = has_link.then(|| LinkKey::new(random()));
             if let (Some(key), AlertState::Episodes(state)) = (&key, &mut state.state) {
                 state.add_link(key);
             }
@@ -66,7 +66,7 @@ impl NewJudgement {
         &self.state
     }
 
-    /// The rule, and when it was saved as it was judged by.
+    /// The id of the rule, and the `changed` of the version that judged.
     pub const fn rule(&self) -> (&RuleId, Timestamp) {
         (&self.state.key.rule, self.changed)
     }

@@ -71,8 +71,8 @@ pub struct WaitingMessage {
     pub attempts: u32,
     /// When it is to be sent.
     pub next: Timestamp,
-    /// Until when somebody is sending it. The attempt of a lease that is over may have arrived: its sender died,
-    /// or had no answer.
+    /// The end of the lease of whoever is sending it. The attempt of a lease that is over may have arrived: its sender
+    /// died, or had no answer.
     pub lease: Option<Timestamp>,
     /// The number of devices by which it is told, where many have messages of its rule. With the lease it says what an
     /// attempt told that may have arrived.

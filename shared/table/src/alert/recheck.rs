@@ -1,4 +1,4 @@
-//! That a device, or a rule that was saved, is to be judged again. Judges none.
+//! The rechecks: a device, or a rule that was saved, is to be judged again. Judges none.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -13,7 +13,7 @@ pub enum Rechecked {
     Device(DeviceId),
 }
 
-/// That something was stored, changed or deleted which no judgement has seen.
+/// The note that something was stored, changed or deleted which no judgement has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
     /// The device or rule.

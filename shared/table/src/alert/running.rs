@@ -4,7 +4,7 @@ use domain::{TimeRange, Timestamp};
 
 /// When alerts were last judged, and the pauses before: a laptop sleeps, and no device is silent for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningMark {
+pub struct RunningNote {
     /// The number of times that it was put.
     pub version: u64,
     /// When the system last ran.

@@ -10,7 +10,7 @@ use crate::Expected;
 /// a state that begins again, with version 1, is not taken for it.
 pub const STATE_KEPT: TimeDelta = TimeDelta::days(1);
 /// How long it is kept what was told once: a day longer than it is remembered.
-pub const ONCE_KEPT: TimeDelta = TimeDelta::days(41);
+pub const FIGURES_KEPT: TimeDelta = TimeDelta::days(41);
 
 /// The identity of a state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,10 +24,10 @@ pub struct AlertKey {
 /// A state, by the kind of its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertState {
-    /// Of a metric or of silence: what begins, lasts and ends.
+    /// The state of a metric or of silence: what begins, lasts and ends.
     Episodes(Box<EpisodeState>),
-    /// Of a budget, a demand or a counter: what was told once.
-    Once(FigureState),
+    /// The state of a budget, a demand or a counter: each figure is told once.
+    Figures(FigureState),
 }
 
 /// A state as the table keeps it.
@@ -49,7 +49,7 @@ impl AlertState {
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Episodes(state) => state.due,
-            Self::Once(_) => None,
+            Self::Figures(_) => None,
         }
     }
 
@@ -63,7 +63,7 @@ impl AlertState {
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self {
             Self::Episodes(state) => state.is_due(now),
-            Self::Once(_) => false,
+            Self::Figures(_) => false,
         }
     }
 }
@@ -74,7 +74,7 @@ impl StoredAlertState {
         let expires = match &state {
             AlertState::Episodes(state) if state.due.is_some() => None,
             AlertState::Episodes(_) => Some(now.saturating_add(STATE_KEPT)),
-            AlertState::Once(_) => Some(now.saturating_add(ONCE_KEPT)),
+            AlertState::Figures(_) => Some(now.saturating_add(FIGURES_KEPT)),
         };
         Self { key, version: known.map_or(1, |known| known.version + 1), state, expires }
     }

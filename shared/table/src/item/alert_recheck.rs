@@ -3,7 +3,7 @@
 use super::attribute::{AFTER, AT, PAUSES, SINCE, TOUCH, VERSION};
 use super::form::{At, List, Listed, Maybe, Text, Whole};
 use super::kind::kind;
-use crate::{Recheck, RunningMark};
+use crate::{Recheck, RunningNote};
 
 kind! { Recheck = AlertRecheck(what) {
     since: At = SINCE,
@@ -11,7 +11,7 @@ kind! { Recheck = AlertRecheck(what) {
     touch: Whole = TOUCH,
 } }
 
-kind! { RunningMark = AlertRunning {
+kind! { RunningNote = AlertRunning {
     version: Whole = VERSION,
     at: At = AT,
     pauses: Listed<List> = PAUSES,

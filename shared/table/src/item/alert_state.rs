@@ -25,7 +25,7 @@ impl Attributes for AlertState {
                     (STATE, part::<Json, _>(&without_due)),
                 ]
             }
-            Self::Once(once) => vec![(ONCE, part::<Json, _>(once))],
+            Self::Figures(figures) => vec![(ONCE, part::<Json, _>(figures))],
         }
     }
 }
@@ -33,7 +33,7 @@ impl Attributes for AlertState {
 impl Group for AlertState {
     fn take(item: &mut Item) -> Result<Self, ItemError> {
         if item.contains_key(ONCE) {
-            return take::<Json, _>(item, ONCE).map(Self::Once);
+            return take::<Json, _>(item, ONCE).map(Self::Figures);
         }
         let due = take::<Maybe<At>, _>(item, DUE)?;
         let state = take::<Json, EpisodeState>(item, STATE)?;

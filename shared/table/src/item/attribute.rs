@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "most are the fields of the same names")]
 
-/// A mark: the sender of a reading named its room; it was not filled in.
+/// A flag: the sender of a reading named its room; it was not filled in.
 pub const NAMED: &str = "_named";
 /// The room that the sender of a reading named where a person had chosen another.
 pub const NAMED_ROOM: &str = "_named_room";
@@ -41,7 +41,7 @@ pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
-/// A mark: a sender or a person has described the metric.
+/// A flag: a sender or a person has described the metric.
 pub const DESCRIBED: &str = "described";
 /// Facts of a device that senders tell: the name, the tags and the fields of metrics.
 pub const SOURCE: &str = "source";
@@ -56,7 +56,7 @@ pub const EXCHANGES: &str = "exchanges";
 pub const VERDICTS: &str = "verdicts";
 /// The role of a meter.
 pub const ROLE: &str = "role";
-/// A mark: a counter is a net meter.
+/// A flag: a counter is a net meter.
 pub const NET: &str = "net";
 /// The metric that tells in which cycle a counter is.
 pub const CYCLE: &str = "cycle";
@@ -74,7 +74,7 @@ pub const SETTINGS: &str = "settings";
 pub const CHANGES: &str = "changes";
 /// The earliest expiry of the readings of a rollup: epoch seconds.
 pub const RAW_UNTIL: &str = "raw_until";
-/// A mark: a reading of a rollup has changed that can no longer be folded.
+/// A flag: a reading of a rollup has changed that can no longer be folded.
 pub const FROZEN: &str = "frozen";
 /// The rooms of a rollup's readings, or those that a token shows.
 pub const ROOMS: &str = "rooms";
@@ -88,7 +88,7 @@ pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";
 pub const SINCE: &str = "since";
-/// By group of devices, the time up to which every rollup is stored.
+/// The watermark of each group of devices: up to there every rollup is stored.
 pub const SEALED: &str = "sealed";
 /// The time up to which rollups are folded again.
 pub const DONE_UNTIL: &str = "done_until";
@@ -100,7 +100,7 @@ pub const SCHEMA: &str = "schema";
 pub const ENCODING: &str = "encoding";
 pub const DOMAIN: &str = "domain";
 pub const BITS: &str = "bits";
-/// A mark: every rollup of 15 minutes is in the index by conditions as the schema says.
+/// A flag: every rollup of 15 minutes is in the index by conditions as the schema says.
 pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
@@ -157,7 +157,7 @@ pub const MESSAGE: &str = "message";
 pub const JUDGED_AT: &str = "judged_at";
 /// The attempts to send a message.
 pub const ATTEMPTS: &str = "attempts";
-/// Until when somebody is sending a message, or asking a source.
+/// The end of the lease of whoever is sending a message, or asking a source.
 pub const LEASE: &str = "lease";
 /// The number of the run that is asking a source.
 pub const CLAIM: &str = "claim";

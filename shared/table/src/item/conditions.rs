@@ -6,8 +6,8 @@ use super::attribute::{
 };
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, List, Listed, Mark, Maybe, Members, Number, RoomOrNone, Seconds, Text, Whole, list, listed,
-    part,
+    At, ByPresence, List, Listed, Maybe, Members, Number, RoomOrNone, Seconds, Text, Whole, list,
+    listed, part,
 };
 use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
@@ -80,7 +80,7 @@ impl Decode for IndexedQuarter {
 
 kind! { StoredSchema = ConditionsSchema {
     schema: ConditionsSchema,
-    is_ready: Mark = READY,
+    is_ready: ByPresence = READY,
 } }
 
 impl Attributes for ConditionsSchema {

@@ -10,7 +10,7 @@ use super::attribute::{
 };
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, ByText, Damage, Form, List, Listed, Mark, Maybe, Members, Millis, Number, OrDefault,
+    At, ByPresence, ByText, Damage, Form, List, Listed, Maybe, Members, Millis, Number, OrDefault,
     Readable, Said, Text, TextSet, Whole, element, list, listed, members, part,
 };
 use super::kind::{group, kind, take};
@@ -71,11 +71,11 @@ group! { MetricInfo {
     exchanges: OrDefault<ByText<At, List>> = EXCHANGES,
     verdicts: OrDefault<ByText<At, Word>> = VERDICTS,
     role: KnownWord = ROLE,
-    is_net: Mark = NET,
+    is_net: ByPresence = NET,
     cycle: Maybe<Text> = CYCLE,
     in_room_means: Maybe<Said> = IN_ROOM_MEANS,
     hourly_until: Maybe<At> = HOURLY_UNTIL,
-    is_described: Mark = DESCRIBED,
+    is_described: ByPresence = DESCRIBED,
 } }
 
 list! { Exchange { old: Number, new: Number } }
@@ -153,7 +153,7 @@ pub fn tombstone_expires(ended: Timestamp) -> Timestamp {
 pub enum DeviceItem {
     /// The device.
     Device(Box<Device>),
-    /// The mark of a deletion.
+    /// The deletion mark.
     Deleted(DeletedDevice),
 }
 

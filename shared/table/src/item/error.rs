@@ -17,7 +17,7 @@ pub enum ItemError {
     /// An attribute whose content cannot be.
     #[error("{attribute} is not valid")]
     Invalid {
-        /// Which.
+        /// The attribute.
         attribute: &'static str,
         /// Why.
         #[source]

@@ -23,9 +23,9 @@ pub(crate) trait Form<T> {
 /// Why an attribute has no value.
 #[derive(Debug)]
 pub(crate) enum Damage {
-    /// It is not there, or has another type.
+    /// The attribute is not there, or has another type.
     Missing,
-    /// Its content cannot be.
+    /// The content of the attribute cannot be read.
     Invalid(Box<dyn Error + Send + Sync>),
     /// An attribute inside this one is damaged.
     Inner(ItemError),
@@ -157,12 +157,12 @@ impl Form<bool> for Said {
     }
 }
 
-/// What is so if the attribute is there, whatever it holds.
-pub(crate) struct Mark;
+/// A flag: set if the attribute is there, whatever it holds.
+pub(crate) struct ByPresence;
 
-impl Form<bool> for Mark {
+impl Form<bool> for ByPresence {
     fn attribute(is_so: &bool) -> Option<Attribute> {
-        is_so.then(mark)
+        is_so.then(flag)
     }
 
     fn value(attribute: Option<Attribute>) -> Result<bool, Damage> {
@@ -170,8 +170,8 @@ impl Form<bool> for Mark {
     }
 }
 
-/// The attribute of a mark: as short as any.
-pub fn mark() -> Attribute {
+/// The attribute of a flag: as short as any.
+pub fn flag() -> Attribute {
     Attribute::number(1)
 }
 
@@ -339,7 +339,6 @@ macro_rules! list {
 }
 pub(super) use list;
 
-/// The attribute of a value in a form.
 pub(crate) fn part<F: Form<T>, T>(value: &T) -> Option<Attribute> {
     F::attribute(value)
 }
@@ -377,7 +376,6 @@ pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
     }
 }
 
-/// The text of an attribute that is one.
 pub(super) fn text(attribute: Option<Attribute>) -> Result<String, Damage> {
     match attribute {
         Some(Attribute::S(text)) => Ok(text),

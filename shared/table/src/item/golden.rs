@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningMark, SourceSecrets, StoredAlertState,
+    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningNote, SourceSecrets, StoredAlertState,
     StoredChannel, StoredRule, StoredSource, ToldMessage, WaitingMessage,
 };
 
@@ -58,7 +58,7 @@ fn of_object(value: &Value) -> Item {
     members.map(|(name, value)| (name.clone(), of_json(value))).collect()
 }
 
-/// Attributes that are not read: a mark says something by being there, and others are for the table and its index only.
+/// Attributes that are not read: a flag says something by being there, and others are for the table and its index only.
 const NOT_READ: [&str; 7] = ["_zpk", "exp", "frozen", "ready", "done", "net", "described"];
 /// Attributes that leave out what cannot be read.
 const LENIENT: [&str; 2] = ["changes", "metrics"];
@@ -102,7 +102,7 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::AlertTold(_) => read_and_written(item, ToldMessage::item),
         Key::AlertWaiting(_) => read_and_written(item, WaitingMessage::item),
         Key::AlertRecheck(_) => read_and_written(item, Recheck::item),
-        Key::AlertRunning => read_and_written(item, RunningMark::item),
+        Key::AlertRunning => read_and_written(item, RunningNote::item),
         Key::Source(_) => read_and_written(item, StoredSource::item),
         Key::SourceSecrets(_) => {
             read_and_written(item, |secrets: &SourceSecrets| with_key(&under, secrets.attributes()))

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::attribute::{ARRIVAL, METRICS, NAMED, NAMED_ROOM, SAID_ABOUT};
 use super::fields::{foreign_key, invalid};
-use super::form::{mark, text};
+use super::form::{flag, text};
 use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
 use domain::{About, Decimal, MetricName, Reading, RoomId, Timestamp};
@@ -26,7 +26,7 @@ pub fn from_reading(
     let text = |text: &str| Attribute::S(text.to_owned());
     let room = |id: &RoomId| text(id.as_str());
     let named = match &reading.named_room {
-        Some(_) if reading.named_room == reading.room => Some((NAMED, mark())),
+        Some(_) if reading.named_room == reading.room => Some((NAMED, flag())),
         other => other.as_ref().map(|other| (NAMED_ROOM, room(other))),
     };
     let expiry = retention.map(|retention| (keys::TTL, expiry(reading.at, retention)));

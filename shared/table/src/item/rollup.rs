@@ -12,7 +12,7 @@ use super::attribute::{
 use super::conditions::indexed_attributes;
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, Damage, Form, List, Listed, Mark, Maybe, RoomOrNone, Seconds, Text, Whole, element,
+    At, ByPresence, Damage, Form, List, Listed, Maybe, RoomOrNone, Seconds, Text, Whole, element,
     elements, list, list_of, members, part,
 };
 use super::kind::{kind, take};
@@ -46,7 +46,7 @@ impl Attributes for StoredRollup {
             (ROLLED_UP, Some(Attribute::M(metrics.collect()))),
             (RAW_UNTIL, part::<Maybe<Seconds>, _>(&self.raw_until)),
             (keys::TTL, part::<Maybe<Seconds>, _>(&self.expires)),
-            (FROZEN, part::<Mark, _>(&self.is_frozen)),
+            (FROZEN, part::<ByPresence, _>(&self.is_frozen)),
         ];
 
         if let Some(indexed) = &self.indexed {
@@ -98,7 +98,7 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
         settings: take::<Whole, _>(&mut item, SETTINGS)?,
         raw_until: take::<Maybe<Seconds>, _>(&mut item, RAW_UNTIL)?,
         expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
-        is_frozen: take::<Mark, _>(&mut item, FROZEN)?,
+        is_frozen: take::<ByPresence, _>(&mut item, FROZEN)?,
         rollup: Rollup { rooms: take::<Listed<RoomOrNone>, _>(&mut item, ROOMS)?, metrics },
         key: RollupKey { device, bucket },
     })

@@ -63,7 +63,7 @@ pub(super) fn check_write(write: &Write, layout: Layout) {
     }
 }
 
-/// Panics at an item that `DynamoDB` never stores. Its size is not looked at.
+/// Panics at an item that `DynamoDB` never stores. Its size is not checked.
 pub(super) fn check_item(item: &Item, layout: Layout) {
     check_key(&ItemKey::of_item(item));
     for (name, value) in item {
@@ -174,7 +174,7 @@ pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
     check_filter(query);
 }
 
-/// A page begins behind an item of the partition, between the sort keys.
+/// A page begins after an item of the partition, between the sort keys.
 fn check_start(query: &ItemQuery) {
     let Some(start) = &query.start else { return };
     let names: BTreeSet<&str> = place_keys(query.index).collect();
@@ -210,7 +210,6 @@ fn check_filter(query: &ItemQuery) {
     }
 }
 
-/// The paths of a condition.
 fn paths(condition: &If) -> Vec<&Path> {
     match condition {
         If::Absent(path)

@@ -24,9 +24,9 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 pub(super) struct Page<'a> {
     /// The items for which the filter holds.
     pub(super) sent: Vec<&'a Item>,
-    /// The number of items that were looked at.
+    /// The number of items that were visited.
     pub(super) visited: u32,
-    /// The key behind which the next page begins.
+    /// The key after which the next page begins.
     pub(super) next: Option<Item>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
             page.sent.push(item);
         }
 
-        // Nobody looks whether another item follows.
+        // Nobody checks whether another item follows.
         if page.visited >= limit || bytes > MAX_PAGE_BYTES {
             page.next = Some(place(item, query.index));
             break;
@@ -84,7 +84,7 @@ pub(super) fn has_key(keys: &Keys, sort: &Attribute) -> bool {
     }
 }
 
-/// The items that a query visits, in its order, beginning behind its start.
+/// The items that a query visits, in its order, beginning after its start.
 fn visited<'a>(
     items: &'a StoredItems,
     query: &ItemQuery,
@@ -154,7 +154,7 @@ fn index_order(index: &Index, a: &Item, b: &Item) -> Ordering {
     by_sort_key.then_with(|| ItemKey::of_item(a).cmp(&ItemKey::of_item(b)))
 }
 
-/// The key behind which a page begins that follows this item.
+/// The key after which a page begins that follows this item.
 fn place(item: &Item, index: Option<&Index>) -> Item {
     let keys = place_keys(index);
     keys.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()

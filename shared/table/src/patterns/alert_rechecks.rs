@@ -1,4 +1,4 @@
-//! The devices and rules that are to be rechecked, and the mark of when the system last ran. Judges nothing.
+//! The devices and rules that are to be rechecked, and the note of when the system last ran. Judges nothing.
 
 use domain::{DeviceId, Timestamp};
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +11,7 @@ use crate::item::attribute::{AFTER, SINCE, TOUCH};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_RECHECKS, Key};
 use crate::{
-    Expected, ListPage, Patterns, PutOutcome, Recheck, Rechecked, RunningMark, StoreError,
+    Expected, ListPage, Patterns, PutOutcome, Recheck, Rechecked, RunningNote, StoreError,
     StoreResult,
 };
 
@@ -24,14 +24,14 @@ impl<D: Db> Patterns<'_, D> {
     /// Notes what was touched.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting: Vec<_> =
-            touched.iter().map(|(what, since)| self.note_look(what, *since)).collect();
+            touched.iter().map(|(what, since)| self.note_recheck(what, *since)).collect();
         let noted: Vec<StoreResult<()>> =
             stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
         PutOutcome::of(noted)
     }
 
     /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.
-    async fn note_look(self, what: &Rechecked, since: Timestamp) -> StoreResult<()> {
+    async fn note_recheck(self, what: &Rechecked, since: Timestamp) -> StoreResult<()> {
         let key = Key::AlertRecheck(what.clone());
         // Random, so that no recheck is taken for one that was removed before.
         let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
@@ -54,7 +54,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the recheck of {what}")))
     }
 
-    /// A page of what is to be looked at.
+    /// A page of what is to be rechecked.
     pub async fn rechecks(
         self,
         after: Option<&Rechecked>,
@@ -68,7 +68,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(range, limit, |_| true).await
     }
 
-    /// Notes up to which device a rule was looked at, if nothing was touched since.
+    /// Notes up to which device a rule was rechecked, if nothing was touched since.
     pub async fn move_recheck(self, recheck: &Recheck, after: &DeviceId) -> StoreResult<bool> {
         let place = update(&Key::AlertRecheck(recheck.what.clone()))
             .when(is_still(recheck))
@@ -83,13 +83,13 @@ impl<D: Db> Patterns<'_, D> {
     }
 
     /// When the system last ran.
-    pub async fn running_mark(self) -> StoreResult<Option<RunningMark>> {
+    pub async fn running_note(self) -> StoreResult<Option<RunningNote>> {
         self.find(&Key::AlertRunning).await
     }
 
-    /// Puts the mark in the place of the expected one.
-    pub async fn put_running_mark(self, mark: &RunningMark, before: Expected) -> StoreResult<bool> {
-        self.is_written(put(mark.item()).when([expected(before)])).await
+    /// Puts the note in the place of the expected one.
+    pub async fn put_running_note(self, note: &RunningNote, before: Expected) -> StoreResult<bool> {
+        self.is_written(put(note.item()).when([expected(before)])).await
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
 const DELETE_CONCURRENCY: usize = 16;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Those of the states that there are.
+    /// The states under these keys that exist.
     pub async fn alert_states(self, keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>> {
         let keys = keys.iter().map(|key| ItemKey::of(&Key::AlertState(key.clone())));
         self.find_all(keys.collect()).await
@@ -35,7 +35,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
     }
 
-    /// Of the next states those that are due. One request; not consistent, for half the price.
+    /// The due ones of the next states. One request; not consistent, for half the price.
     pub async fn due_alert_states(
         self,
         now: Timestamp,

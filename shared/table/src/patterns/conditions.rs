@@ -51,7 +51,7 @@ impl<D: Db> Patterns<'_, D> {
     pub async fn set_conditions_ready(self, version: u8) -> StoreResult<bool> {
         let ready = update(&Key::ConditionsSchema)
             .when([is(VERSION, Attribute::number(version))])
-            .with([set(READY, item::mark())]);
+            .with([set(READY, item::flag())]);
         self.is_written(ready).await
     }
 

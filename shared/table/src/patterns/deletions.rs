@@ -1,5 +1,4 @@
-//! The mark of a device that is being deleted, written with the device's meter; and rooms and homes that go. Removes
-//! nothing else.
+//! The deletion mark of a device, written with the device's meter; and rooms and homes that go. Removes nothing else.
 
 use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 
@@ -47,7 +46,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// Marks a device in the version that was read: a device that is put behind it raises the version.
+    /// Gives a device the deletion mark in the version that was read: a device that is put behind it raises the version.
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])

@@ -60,7 +60,6 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// The writes of a companion.
     pub(super) fn companion_writes(self, companion: Companion) -> Vec<Write> {
         match companion {
             Companion::RegisterRoom(room) => vec![put(room.item()).when([absent(PK)])],

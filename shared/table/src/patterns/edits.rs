@@ -129,7 +129,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Ok(change.companions()))
     }
 
-    /// Takes away the mark that the index of attributes is complete, because what is written next is not in it.
+    /// Deletes the note that the index of attributes is complete, because what is written next is not in it.
     async fn forget_index(self) -> StoreResult<()> {
         self.write(delete(&Key::Indexed)).await.map(drop)
     }

@@ -28,14 +28,14 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::Room(id.clone())).await
     }
 
-    /// Those of the devices that are registered, in any order. No id may be there twice.
+    /// The registered devices of some ids, in any order. No id may be there twice.
     pub async fn find_devices(self, ids: &[DeviceId]) -> StoreResult<Listing<Device>> {
         self.check_shards().await?;
         let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
         self.find_all(keys).await
     }
 
-    /// The same; beside them the devices that the table's capacity did not let in.
+    /// The registered devices, and the ids for which the table's capacity did not suffice.
     pub async fn find_some_devices(
         self,
         ids: &[DeviceId],
@@ -49,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok((listing, left.collect()))
     }
 
-    /// Those of the rooms that are registered, in any order.
+    /// The registered rooms of some ids, in any order.
     pub async fn find_rooms(self, ids: &[RoomId]) -> StoreResult<Listing<Room>> {
         self.find_all(ids.iter().map(|id| ItemKey::of(&Key::Room(id.clone()))).collect()).await
     }

@@ -115,7 +115,7 @@ const MERGE_CONCURRENCY: usize = 8;
 /// One device's readings on their way into a room's page.
 struct Lane<'a> {
     device: &'a DeviceId,
-    /// The next page to ask for: it begins behind the last reading that was found.
+    /// The next page to ask for: it begins after the last reading that was found.
     query: RangeQuery,
     is_done: bool,
 }
@@ -152,7 +152,7 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
     if order == Order::Ascending { ascending } else { ascending.reverse() }
 }
 
-/// The position behind which a device's part of a room's page begins. Readings of one timestamp are in the order
+/// The position after which a device's part of a room's page begins. Readings of one timestamp are in the order
 /// of their devices, and the page before ends with `after`.
 fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
@@ -160,7 +160,7 @@ fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> O
         Order::Descending => (*device >= after.device, 1),
     };
     let millis = after.at.as_millis() + if is_passed { 0 } else { step };
-    // A page cannot begin behind a place outside of its range; then it begins with the range.
+    // A page cannot begin after a place outside of its range; then it begins with the range.
     let at = Timestamp::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
     Some(ReadingKey { at, device: device.clone() })
 }

@@ -24,7 +24,6 @@ const METRICS_CHUNK: usize = 200;
 /// deletes readings should be able to replace one.
 const DELETE_CONCURRENCY: usize = 16;
 
-/// Readings as items.
 struct ReadingItems<'a> {
     readings: &'a [Reading],
     retention: Option<TimeDelta>,
@@ -143,7 +142,7 @@ fn rooms(reading: &Reading) -> Vec<AttributeChange> {
             ]
         }
         (Some(named), _) => {
-            vec![set(ROOM, Attribute::text(named)), set(NAMED, item::mark()), remove(NAMED_ROOM)]
+            vec![set(ROOM, Attribute::text(named)), set(NAMED, item::flag()), remove(NAMED_ROOM)]
         }
         // Where there is a room already, it stays: the sender may have named it.
         (None, Some(room)) => vec![set_if_absent(ROOM, Attribute::text(room))],

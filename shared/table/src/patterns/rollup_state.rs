@@ -58,7 +58,7 @@ impl<D: Db> Patterns<'_, D> {
         self.insert(put(state.item())).await
     }
 
-    /// Moves the marks of groups forward, and notes the depth of the queue.
+    /// Moves the watermarks of groups forward, and notes the depth of the queue.
     pub async fn advance_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -78,22 +78,22 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Moves all of the marks forward, or none where one is ahead already.
+    /// Moves all of the watermarks forward, or none where one is ahead already.
     async fn is_advanced(
         self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
         queue: Option<QueueDepth>,
     ) -> StoreResult<bool> {
-        let marks = groups.iter().map(|group| mark_of(*group));
+        let watermarks = groups.iter().map(|group| watermark_of(*group));
         let advanced = update(&Key::RollupState)
-            .when(marks.clone().map(|mark| below(mark, Attribute::text(&sealed))))
+            .when(watermarks.clone().map(|path| below(path, Attribute::text(&sealed))))
             .with(queue.map(|depth| set_as::<List, _>(QUEUE, &depth)))
-            .with(marks.map(|mark| set(mark, Attribute::text(&sealed))));
+            .with(watermarks.map(|path| set(path, Attribute::text(&sealed))));
         self.is_written(advanced).await
     }
 
-    /// Moves the marks of groups back that are ahead. One by one: each is set back by itself, and this happens once
+    /// Moves the watermarks of groups back that are ahead. One by one: each is set back by itself, and this happens once
     /// after a wrong clock.
     pub async fn set_back_sealed(
         self,
@@ -101,9 +101,9 @@ impl<D: Db> Patterns<'_, D> {
         sealed: Timestamp,
     ) -> StoreResult<()> {
         for group in groups {
-            let mark = mark_of(*group);
-            let is_ahead = above(mark.clone(), Attribute::text(&sealed));
-            let set_back = [set(mark, Attribute::text(&sealed))];
+            let watermark = watermark_of(*group);
+            let is_ahead = above(watermark.clone(), Attribute::text(&sealed));
+            let set_back = [set(watermark, Attribute::text(&sealed))];
             self.write(update(&Key::RollupState).when([is_ahead]).with(set_back)).await?;
         }
         Ok(())
@@ -137,7 +137,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Where the mark of a group of devices stands.
-fn mark_of(group: usize) -> Path {
+/// The path of the watermark of a group of devices.
+fn watermark_of(group: usize) -> Path {
     member(SEALED, group_name(group))
 }

@@ -1,4 +1,4 @@
-//! Searches and stores the values by which devices are found, and the mark that all are stored.
+//! Searches and stores the values by which devices are found, and the note that all are stored.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -29,8 +29,8 @@ impl<D: Db> Patterns<'_, D> {
         if !self.db.layout().attribute_index {
             return Ok(false);
         }
-        let mark = self.db.get(&ItemKey::of(&Key::Indexed), self.invocation).await?;
-        Ok(mark.is_some_and(|mark| mark.contains_key(DONE)))
+        let note = self.db.get(&ItemKey::of(&Key::Indexed), self.invocation).await?;
+        Ok(note.is_some_and(|note| note.contains_key(DONE)))
     }
 
     /// Some entries of the index, of every partition of a subject at once.
@@ -82,13 +82,13 @@ impl<D: Db> Patterns<'_, D> {
             return Ok(true);
         }
 
-        // The version tells this mark from later ones: if an edit deletes it and another process puts one, the last
+        // The version tells this note from later ones: if an edit deletes it and another process puts one, the last
         // write below is refused.
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
-        let mut mark = item::key(&Key::Indexed);
-        mark.insert(VERSION.to_owned(), Attribute::number(version));
-        mark.insert(RUN.to_owned(), Attribute::text(&now));
-        let begun = put(mark.clone()).when([expected(Expected::Absent)]);
+        let mut note = item::key(&Key::Indexed);
+        note.insert(VERSION.to_owned(), Attribute::number(version));
+        note.insert(RUN.to_owned(), Attribute::text(&now));
+        let begun = put(note.clone()).when([expected(Expected::Absent)]);
         if !self.is_written(begun).await? {
             return Ok(false);
         }
@@ -102,8 +102,8 @@ impl<D: Db> Patterns<'_, D> {
             return Ok(false);
         }
 
-        mark.insert(DONE.to_owned(), Attribute::text(&now));
-        self.is_written(put(mark).when([expected(Expected::Version(version))])).await
+        note.insert(DONE.to_owned(), Attribute::text(&now));
+        self.is_written(put(note).when([expected(Expected::Version(version))])).await
     }
 
     /// Notes that a run has begun.

@@ -44,7 +44,7 @@ pub(super) fn readings() -> Value {
 
 /// The schemas of what people save.
 pub(super) fn others() -> Value {
-    let end = json!({"type": ["string", "null"], "format": "date-time", "description": "null of a single moment; at most 31 days behind its begin"});
+    let end = json!({"type": ["string", "null"], "format": "date-time", "description": "null of a single moment; at most 31 days after its begin"});
     let text = json!({"type": "string", "minLength": 1, "maxLength": 100});
     let ids = json!({"type": "array", "items": reference("Id"), "maxItems": MAX_VIEWED});
     let name = json!({"type": ["string", "null"], "minLength": 1, "maxLength": 100});

@@ -218,7 +218,7 @@ impl Mapped<'_> {
     }
 }
 
-/// What is known of a metric that has the vocabulary's name because its field's name tells the unit.
+/// Kind and unit of a metric that was renamed to a word of the vocabulary; nothing of any other.
 fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> AboutMetric {
     let named = if field == "value" { measurement } else { field.trim_start_matches(CONVERTED) };
     if metric_name(named) == *metric {

@@ -162,7 +162,7 @@ async fn known_attributes(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// How candidates are read from the index: the condition whose entries are read, the entry behind which
+/// How candidates are read from the index: the condition whose entries are read, the entry after which
 /// reading begins, and the estimated read units.
 struct Driver<'c> {
     condition: &'c SearchCondition,

@@ -29,7 +29,7 @@ pub(crate) struct Search {
 pub(crate) struct Found<'a> {
     /// At most as many as the page holds, each with its place in the order of all.
     pub(crate) devices: Vec<(Cow<'a, Device>, String)>,
-    /// The place behind which there may be more.
+    /// The place after which there may be more.
     pub(crate) rest: Option<String>,
     /// How they were found, if that is asked for.
     pub(crate) plan: Option<Plan>,

@@ -1,4 +1,4 @@
-//! The plan that looks through all devices in memory, by id. Asks no index.
+//! The plan that searches all devices in memory, by id. Asks no index.
 
 use std::borrow::Cow;
 

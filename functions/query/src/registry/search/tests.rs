@@ -240,7 +240,7 @@ impl Fleet {
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
-                Some(place) => cursor = Some(list.cursor_behind(&place)),
+                Some(place) => cursor = Some(list.cursor_after(&place)),
                 None => return Ok(found),
             }
         }

@@ -13,7 +13,6 @@ use crate::answer::row::Entries;
 use crate::registry::presence::RoomsLack;
 use crate::series::write::respond;
 
-/// An answer.
 pub(crate) struct Answer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,

@@ -89,7 +89,7 @@ pub(super) struct Entity {
     class: Option<String>,
     unit: Option<String>,
     state_class: Option<String>,
-    /// Its id and the name that people gave it.
+    /// Its id and friendly name, with a space between.
     names: String,
 }
 

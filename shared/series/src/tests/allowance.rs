@@ -1,6 +1,6 @@
-//! What a device that has moved costs the budget of an answer: that of one device, for what is held and read of it.
+//! What a device that has moved costs the allowance of an answer: that of one device, for what is held and read of it.
 
-use super::super::budget::{Budget, DeviceRows, RowReader};
+use super::super::allowance::{DeviceRows, ReadAllowance, RowReader};
 use super::super::density::Densities;
 use super::*;
 
@@ -23,7 +23,7 @@ async fn a_device_that_is_read_again_takes_units() {
     let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
 
     let mut reader = RowReader::of(session(&home.store, &invocation), &densities);
-    reader.budget = Budget::of(0.1, &densities);
+    reader.allowance = ReadAllowance::of(0.1, &densities);
     reader.spend(&rows).await.expect("a single device has bounds of its own");
     let why = refusal(reader.spend(&rows).await);
     assert!(why.contains("read units of one device,"), "{why}");

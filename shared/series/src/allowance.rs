@@ -1,4 +1,4 @@
-//! What one answer may cost, told before anything of it is read. Reads nothing but what tells how dense readings are.
+//! What one answer may cost, estimated before anything of it is read. Reads only how dense readings are.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub const MAX_ROW_VALUES: usize = 1_000_000;
 
 /// What an answer costs so far, and the most that it may.
 #[derive(Debug)]
-pub struct Budget<'a> {
+pub struct ReadAllowance<'a> {
     /// What is known of how dense readings are.
     pub densities: &'a Densities,
     max_units: f64,
@@ -31,7 +31,7 @@ pub struct Budget<'a> {
 /// An answer would cost too many read units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TooDear {
-    /// As estimated.
+    /// The estimated units.
     pub units: f64,
     /// The most that there may be.
     pub max_units: f64,
@@ -59,8 +59,8 @@ impl<'a> DeviceRows<'a> {
     }
 }
 
-impl<'a> Budget<'a> {
-    /// One of so many read units.
+impl<'a> ReadAllowance<'a> {
+    /// An allowance of so many read units.
     pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
         Self { densities, max_units, units: 0.0, values: 0, devices: BTreeSet::new() }
     }
@@ -96,10 +96,10 @@ impl<'a> Budget<'a> {
         TooDear { units, max_units }: TooDear,
     ) -> String {
         let longer = match question.coarsest {
-            Level::Readings => ", or ask by 15m or longer".to_owned(),
+            Level::Readings => ", or ask with every=15m or longer".to_owned(),
             Level::QuarterHours => {
                 let zone = question.horizon.zone();
-                format!(", or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
+                format!(", or ask with every=1d, 1w, 1mo or 1y in the home's time zone, {zone}")
             }
             Level::Days => String::new(),
         };
@@ -111,46 +111,46 @@ impl<'a> Budget<'a> {
     }
 }
 
-/// Reads rows within a budget.
+/// Reads rows within a allowance.
 #[derive(Debug)]
 pub struct RowReader<'r, S> {
     /// The table.
     pub session: Session<'r, S>,
     /// What the answer may cost.
-    pub budget: Budget<'r>,
+    pub allowance: ReadAllowance<'r>,
 }
 
 impl<'r, S: Store> RowReader<'r, S> {
-    /// One that has read nothing yet.
+    /// A reader that has read nothing yet.
     pub const fn of(session: Session<'r, S>, densities: &'r Densities) -> Self {
-        Self { session, budget: Budget::of(MAX_ROW_UNITS, densities) }
+        Self { session, allowance: ReadAllowance::of(MAX_ROW_UNITS, densities) }
     }
 
-    /// Adds the rows of devices to the budget.
+    /// Adds the rows of devices to the allowance.
     ///
     /// # Errors
     ///
     /// If they are too many or too dear together; the message says what to ask instead.
     pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
         let Some(first) = rows.first() else { return Ok(()) };
-        let (session, budget) = (self.session, &mut self.budget);
+        let (session, allowance) = (self.session, &mut self.allowance);
         let is_new =
-            |rows: &&DeviceRows<'_>| budget.devices.insert(rows.question.device.id().clone());
+            |rows: &&DeviceRows<'_>| allowance.devices.insert(rows.question.device.id().clone());
         let new = rows.iter().filter(is_new).count();
-        budget.values += rows.iter().map(DeviceRows::values).sum::<usize>();
-        if budget.values > MAX_ROW_VALUES {
-            return Err(SeriesError::OutOfReach(budget.too_many(&first.question)));
+        allowance.values += rows.iter().map(DeviceRows::values).sum::<usize>();
+        if allowance.values > MAX_ROW_VALUES {
+            return Err(SeriesError::OutOfReach(allowance.too_many(&first.question)));
         }
 
-        // A single device has bounds of its own, each time that it is read: what it is read for again counts.
-        if budget.devices.len() == 1 && new == rows.len() {
+        // `gather` bounds the first read of a single device; further reads count here.
+        if allowance.devices.len() == 1 && new == rows.len() {
             return Ok(());
         }
 
-        let costs = rows.iter().map(|rows| budget.densities.cost(session, &rows.question));
+        let costs = rows.iter().map(|rows| allowance.densities.cost(session, &rows.question));
         let costs: Vec<Cost> = at_once(DEVICE_CONCURRENCY, costs).await?;
         let units = rows.iter().zip(costs).map(|(rows, cost)| cost.of(rows.question.coarsest));
-        let spent = budget.spend(units.sum());
-        spent.map_err(|why| SeriesError::OutOfReach(budget.too_dear(&first.question, why)))
+        let spent = allowance.spend(units.sum());
+        spent.map_err(|why| SeriesError::OutOfReach(allowance.too_dear(&first.question, why)))
     }
 }

@@ -1,0 +1,81 @@
+//! What a source says of the readings that were fetched from it: rooms, names, the meaning of metrics. Reads no body.
+
+use std::collections::BTreeSet;
+
+use domain::{About, DeviceId, Reading};
+
+use crate::event::{FetchedMessage, FetchedRoom};
+use crate::formats::draft::{Fault, Refusal};
+use crate::readings::batch::Assembled;
+
+/// The largest number of devices that one event may have.
+pub(crate) const MAX_FETCHED_DEVICES: usize = 64;
+
+impl FetchedMessage {
+    /// Takes out the readings of unwanted and of too many devices. Completes the others by what the source says.
+    pub(super) fn complete(&self, assembled: &mut Assembled) {
+        self.leave_out(assembled);
+        refuse_further_devices(assembled);
+
+        let Assembled { timed, arrivals, .. } = assembled;
+        for reading in timed.readings.iter_mut().chain(&mut arrivals.readings) {
+            self.complete_reading(reading);
+        }
+    }
+
+    /// Takes out the readings of devices that the person who made the source does not want, and counts them.
+    fn leave_out(&self, assembled: &mut Assembled) {
+        let Assembled { timed, arrivals, left_out, .. } = assembled;
+        for placed in [timed, arrivals] {
+            let unwanted =
+                placed.split_off(|reading| matches!(self.room_of(&reading.device), Some(None)));
+
+            for (reading, origins) in unwanted.readings.into_iter().zip(unwanted.origins) {
+                *left_out.entry(reading.device).or_default() += origins.len();
+            }
+        }
+    }
+
+    /// Gives a reading the room of its device, as if named by the sender, and what the payload does not say.
+    fn complete_reading(&self, reading: &mut Reading) {
+        let chosen = self.room_of(&reading.device).and_then(Option::as_ref);
+        let room = match chosen {
+            Some(chosen) => Some(chosen.room.clone()),
+            None => reading.named_room.take().or_else(|| self.room.clone()),
+        };
+        reading.room.clone_from(&room);
+        reading.named_room.clone_from(&room);
+
+        let about = About {
+            name: self.names.get(&reading.device).cloned(),
+            room_name: chosen.and_then(|chosen| chosen.name.clone()),
+            metrics: self.about.clone(),
+            ..About::default()
+        };
+        reading.say(about, room.as_ref());
+    }
+
+    /// The entry of a device in `rooms`. A part without an entry has the entry of its device.
+    fn room_of(&self, device: &DeviceId) -> Option<&Option<FetchedRoom>> {
+        let own = self.rooms.iter().filter(|(id, _)| device.is_part_of(id));
+        own.max_by_key(|(id, _)| id.as_str().len()).map(|(_, room)| room)
+    }
+}
+
+/// Refuses the readings of devices beyond the largest number, in the order of the request.
+fn refuse_further_devices(assembled: &mut Assembled) {
+    let mut devices = BTreeSet::new();
+    let mut refusal = |reading: &Reading| {
+        let device = &reading.device;
+        if devices.len() < MAX_FETCHED_DEVICES {
+            devices.insert(device.clone());
+        }
+        let fault = Fault::TooManyFetchedDevices(MAX_FETCHED_DEVICES);
+        (!devices.contains(device)).then(|| Refusal::of("device_id", fault).at(None))
+    };
+
+    let Assembled { timed, arrivals, rejected, .. } = assembled;
+    for placed in [timed, arrivals] {
+        rejected.extend(placed.refuse(&mut refusal));
+    }
+}
