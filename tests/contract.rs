@@ -20,22 +20,23 @@ mod rollups;
 mod search;
 mod seen;
 mod shards;
+mod sources;
 mod stays;
 mod tokens;
 
 use table::memory_db::MemoryDb;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
-    FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
-    MarkLateChanges, MergeReadings, NoteChannels, NoteRechecks, NoteRunning, NoteSeen,
-    PageRegistry, PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
-    ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges,
-    ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
-    RemoveBelongings, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady,
-    UpdateRegistry,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, FindRegistry,
+    FindToken, FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
+    MarkDeletions, MarkLateChanges, MergeReadings, NoteChannels, NoteRechecks, NoteRunning,
+    NoteSeen, PageRegistry, PutConditionsSchema, PutJudgements, PutReadings, PutRollups,
+    PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules,
+    ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadRunning, ReadSeen, ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings,
+    ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RestoreStays, RunSources, SendWaitingMessages, SetConditionsReady, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table, layout_of};
@@ -63,6 +64,11 @@ table::store! {
         + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
         + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
         + NoteRechecks + ReadRechecks + FinishRechecks + ReadRunning + NoteRunning
+}
+
+table::store! {
+    /// All ports of sources that are asked.
+    trait SourcePorts: ReadSources + EditSources + ReadSourceSecrets + RunSources
 }
 
 /// A table in memory.
@@ -376,6 +382,18 @@ macro_rules! alerts {
     };
 }
 
+macro_rules! sources {
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
+            sources(store):
+                a_source_and_its_secrets_are_saved_together_or_not_at_all
+                of_runs_begun_at_once_one_is_given
+                a_run_is_noted_by_whoever_has_the_claim
+                a_save_ends_the_run_and_keeps_what_was_counted;
+        }
+    };
+}
+
 macro_rules! tables_with_alerts {
     ($when:ident $backend:ident($layout:ident)) => {
         run! { $when $backend($layout):
@@ -389,6 +407,7 @@ macro_rules! tables_with_alerts {
 
 mod on_memory {
     alerts!(always memory(DEFAULT));
+    sources!(always memory(DEFAULT));
     ports!(always memory(DEFAULT));
 }
 
@@ -402,6 +421,7 @@ mod on_memory_with_four_shards {
 
 mod on_engine {
     alerts!(always engine(DEFAULT));
+    sources!(always engine(DEFAULT));
     ports!(always engine(DEFAULT));
     tables!(always engine(DEFAULT));
     tables_with_alerts!(always engine(DEFAULT));
@@ -422,6 +442,7 @@ mod on_dynamodb_local_with_four_shards {
 
 mod on_dynamodb_local {
     alerts!(when_asked dynamodb_local(DEFAULT));
+    sources!(when_asked dynamodb_local(DEFAULT));
     ports!(when_asked dynamodb_local(DEFAULT));
     tables!(when_asked dynamodb_local(DEFAULT));
     tables_with_alerts!(when_asked dynamodb_local(DEFAULT));

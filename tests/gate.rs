@@ -18,8 +18,8 @@ use table::item::Item;
 use table::layout::Layout;
 use table::{Invocation, ItemKey, PutOutcome, StoreError, StoreResult, Target};
 
-/// What is no step: no model has a rule of alerts, or the index by conditions.
-const FREE: [Target; 9] = [
+/// What is no step: no model has a rule of alerts, a source, or the index by conditions.
+const FREE: [Target; 11] = [
     Target::AlertChannels,
     Target::AlertRechecks,
     Target::AlertRules,
@@ -29,6 +29,8 @@ const FREE: [Target; 9] = [
     Target::AlertTold,
     Target::AlertWaiting,
     Target::ConditionsSchema,
+    Target::SourceSecrets,
+    Target::Sources,
 ];
 
 /// The outcome of a step.

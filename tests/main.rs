@@ -13,6 +13,7 @@ mod documents;
 mod engine;
 mod events;
 mod faults;
+mod fetching;
 mod fleet;
 mod fleet_model;
 mod flow;

@@ -7,6 +7,7 @@ mod fleet;
 mod rooms;
 mod search;
 mod series;
+mod sources;
 
 use std::fs;
 use std::path::Path;
@@ -447,6 +448,7 @@ async fn every_pattern_costs_what_its_page_says() {
     rows.extend(Box::pin(rooms::rows()).await);
     rows.extend(Box::pin(alerts::rows()).await);
     rows.extend(Box::pin(annotations::rows()).await);
+    rows.extend(Box::pin(sources::rows()).await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/develop/access-patterns.md");
     let document = fs::read_to_string(path).expect("the page");
     let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit();

@@ -15,17 +15,18 @@ use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::{
     Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
     ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry,
-    FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry,
-    ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings, NewJudgement,
-    NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry, Permission,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, Expected,
+    FindRegistry, FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState, ListDevices,
+    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings,
+    NewJudgement, NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
-    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
-    ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomVisit,
-    RunningNote, SearchDevices, SearchQuery, SendWaitingMessages, SetConditionsReady, StayQuery,
+    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings, ReadToldMessages,
+    ReadWaitingMessages, ReadingKey, Recheck, Refold, RegisterDevices, RemoveBelongings,
+    RemoveRooms, RestoreStays, RollupState, RoomVisit, RunSources, RunningNote, SearchDevices,
+    SearchQuery, SendWaitingMessages, SetConditionsReady, SourceSecrets, StayQuery, StoredSource,
     Target, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
@@ -397,4 +398,32 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     let mark = RunningNote { version: 1, at: at(0), pauses: Vec::new() };
     check!(NoteRunning: store.put_running_note(&mark, Expected::Absent, invocation));
     check!(ReadRunning: store.running_note(invocation));
+}
+
+#[tokio::test]
+async fn each_port_of_sources_asks_what_it_declares() {
+    let watched = Watched::tables_of(&[&[]]).await;
+    let store = watched.store_of(0);
+    let invocation = &invocation();
+    macro_rules! check {
+        ($port:ident: $($call:expr),+) => {
+            watched.taken();
+            $(drop(Box::pin($call).await);)+
+            let declared = declared(<DynamoStore as $port>::PERMISSIONS);
+            assert_eq!(watched.taken(), declared, stringify!($port));
+        };
+    }
+
+    let members = serde_json::json!({"kind": "remo"});
+    let members = members.as_object().expect("an object").clone();
+    let source = polling::PolledSource::read(members, outgoing::Reach::Public).expect("a source");
+    let stored = StoredSource::new("remo".parse().expect("an id"), None, &source, at(0));
+    let secrets = SourceSecrets(polling::SecretTexts::of([("token".into(), "t".into())].into()));
+    check!(EditSources:
+        store.current_sources(invocation),
+        store.save_source(&stored, Some(&secrets), invocation),
+        store.delete_source(&"gone".parse().expect("an id"), invocation));
+    check!(ReadSources: store.sources(invocation));
+    check!(ReadSourceSecrets: store.source_secrets(&stored.id, invocation));
+    check!(RunSources: store.begin_source_run(&stored, stored.spent, Some(at(45)), invocation));
 }

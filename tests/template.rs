@@ -259,6 +259,7 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
                 keys::SEEN_IN_PREFIX,
                 keys::ATTRIBUTE_PREFIX,
                 keys::ALERT_PREFIX,
+                keys::SOURCE_PREFIX,
             ];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
                 text.replace(&format!("\"{prefix}*\""), "")

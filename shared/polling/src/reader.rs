@@ -480,3 +480,64 @@ fn number(value: &Value, times: Option<&Decimal>) -> Result<Decimal, String> {
         None => Ok(number),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::given::{at, cases, device};
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(asking: &str, answer: &str) -> Vec<String> {
+        let mut members: Value = serde_json::from_str(asking).expect("an object");
+        members["url"] = json!("https://example.org");
+        let asking: Asking = serde_json::from_value(members).expect(asking);
+        let (pump, members) = (device("pump"), Values::new());
+        let now = at("2026-01-12T12:00:00Z");
+        let context = ReadContext { request: 0, device: &pump, members: &members, now };
+        match asking.read_answer(&serde_json::from_str(answer).expect("JSON"), context) {
+            Ok(ReadAnswer { portions, refused }) => {
+                let portions = portions.iter().map(|portion| {
+                    let when = if portion.is_timed { "" } else { " each time" };
+                    format!("{}{when}: {}", portion.key, portion.rows.join(" "))
+                });
+                let all: Vec<_> = portions.chain(refused).collect();
+                if all.is_empty() { vec!["nothing".to_owned()] } else { all }
+            }
+            Err(why) => vec![why.to_string()],
+        }
+    }
+
+    #[test]
+    fn an_answer_is_read_as_its_case_says() {
+        for case in cases(include_str!("reader.txt")) {
+            let (asking, answer) = case.given.split_once("} ").expect("a request and an answer");
+            let shown = shown(&format!("{asking}}}"), answer);
+            assert_eq!(shown.len(), case.expected.len(), "{case}: {shown:#?}");
+            for (shown, expected) in shown.iter().zip(&case.expected) {
+                assert!(shown.starts_with(expected), "{case}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_row_of_a_power_that_holds_is_delivered_alone() {
+        let row = |n: usize| format!("{{\"current_w\":{n}}}");
+        let hold = AboutMetric { hold: Some(TimeDelta::minutes(30)), ..AboutMetric::default() };
+        let metric: MetricName = "current_w".parse().expect("a name");
+        let mut portion = Portion::of_reading("0", &json!({}));
+        portion.rows = (0..5).map(row).collect();
+        assert_eq!(portion.bodies(3).len(), 2);
+        portion.about.insert(metric, hold);
+        let bodies = portion.bodies(3);
+        assert_eq!(bodies[0], r#"[{"current_w":0}]"#);
+        assert_eq!(bodies.len(), 3);
+    }
+
+    #[test]
+    fn an_answer_of_too_many_rows_is_refused() {
+        let rows: Vec<_> = (0..=MAX_ROWS).map(|n| json!({"t": n})).collect();
+        let shown = shown(r#"{"each": "", "metrics": {"t": "/t"}}"#, &json!(rows).to_string());
+        assert_eq!(shown, ["the answer has 10001 rows; at most 10000 are taken"]);
+    }
+}

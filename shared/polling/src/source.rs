@@ -372,3 +372,67 @@ fn rooms(
     });
     read.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::given::cases;
+
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let members = serde_json::from_str(text).expect("an object");
+        match PolledSource::read(members, Reach::Public) {
+            Ok(source) => {
+                let stored = PolledSource::from_stored(&source.to_json());
+                assert_eq!(stored.as_ref(), Ok(&source), "it comes back");
+                let needed: Vec<_> = source.needed_secrets().into_iter().collect();
+                let needed =
+                    if needed.is_empty() { "nothing".to_owned() } else { needed.join(" ") };
+                format!("{} needs {needed}", Value::Object(source.to_json()))
+            }
+            Err(why) => why.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_source_is_kept_or_refused_as_its_case_says() {
+        for case in cases(include_str!("source.txt")) {
+            let shown = shown(case.given);
+            let is_refusal = !case.answer().starts_with('{');
+            let is_expected =
+                shown == case.answer() || is_refusal && shown.starts_with(case.answer());
+            assert!(is_expected, "{case}: {shown}");
+            assert!(!is_refusal || !shown.contains("geheim"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn switchbot_is_asked_as_often_as_its_calls_permit() {
+        for (calls, devices, minutes) in
+            [(9_000, 6, 1), (9_000, 12, 2), (9_000, 30, 5), (10_000, 6, 1), (100, 64, 1_440)]
+        {
+            let members = json!({"kind": "switchbot", "calls": calls});
+            let members = members.as_object().cloned().expect("an object");
+            let source = PolledSource::read(members, Reach::Public).expect("a source");
+            assert_eq!(source.every(devices), TimeDelta::minutes(minutes), "{calls} {devices}");
+        }
+    }
+
+    #[test]
+    fn rooms_and_questions_are_those_of_the_source() {
+        let of = |text: &str| {
+            PolledSource::read(serde_json::from_str(text).expect("an object"), Reach::Public)
+                .expect("a source")
+        };
+        let id = "my-weather".parse().expect("an id");
+        let weather = of(r#"{"kind": "weather", "latitude": 1, "longitude": 1}"#);
+        assert_eq!(weather.room(&id).expect("a room").as_str(), "outdoors");
+        assert_eq!(of(r#"{"kind": "remo"}"#).room(&id).expect("a room").as_str(), "my-weather");
+        let moved = of(r#"{"kind": "weather", "latitude": 2, "longitude": 1}"#);
+        assert_ne!(weather.question(), moved.question());
+        assert_eq!(weather.destination(), moved.destination(), "the same maker");
+        let paused =
+            of(r#"{"kind": "weather", "latitude": 1, "longitude": 1, "on": false, "room": "x"}"#);
+        assert_eq!(weather.question(), paused.question());
+    }
+}

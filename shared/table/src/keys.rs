@@ -106,6 +106,8 @@ pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
 /// The sort key of that note.
 const RUNNING_NOTE: &str = "mark";
 
+/// What the partitions of sources that are asked begin with. What is secret has one of its own.
+pub const SOURCE_PREFIX: &str = "POLL#";
 /// The partition of the sources that are asked.
 pub const SOURCES: &str = "POLL#SOURCES";
 /// The partition of what is secret of the sources.
