@@ -11,12 +11,14 @@ use runtime::clock::{Clock as _, Deadline, TestClock};
 use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use runtime::telemetry::Telemetry;
 use sending::{FetchAnswer, Unanswered};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use table::given::minute;
 use table::memory_db::MemoryDb;
-use table::{EditSources as _, SourceSecrets, StoredSource};
+use table::{EditSources as _, ReadSources as _, SourceSecrets, StoredSource};
 
 use crate::given::{at, invocation};
-use crate::home::Home;
+use crate::home::{Home, Options};
 
 /// A maker that tells Remo's devices and a meter whose counter moves each three minutes.
 #[derive(Clone)]
@@ -48,8 +50,61 @@ impl FetchAnswer for Remo {
     }
 }
 
+/// A source, and what its maker answers to each path, as `events/answers` has them.
+#[derive(Deserialize)]
+struct Documented {
+    source: Value,
+    secrets: BTreeMap<String, String>,
+    answers: BTreeMap<String, Value>,
+}
+
+/// A maker that answers what is documented.
+struct DocumentedMaker(BTreeMap<String, Value>);
+
+impl FetchAnswer for DocumentedMaker {
+    fn fetch(&self, request: &Request) -> Result<Fetched, Unanswered> {
+        let body = &self.0[request.uri().path()];
+        Ok(Fetched { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() })
+    }
+}
+
+/// Asks a source until its maker has told everything, and forgets it. Returns its state.
+pub(crate) async fn play(home: &Home<MemoryDb>, text: &str) -> Value {
+    let Documented { source, secrets, answers } = serde_json::from_str(text).expect("a source");
+    let (began, fetching) = (home.clock.now(), asking(home, Arc::new(DocumentedMaker(answers))));
+    save(home, "asked", source, secrets).await;
+    for _ in 0..2 {
+        Box::pin(fetching.handle(Event::Schedule, minute())).await.expect("done");
+        home.clock.advance(Duration::from_secs(60));
+    }
+
+    let asked = home.store.sources(&invocation()).await.expect("read").found.remove(0);
+    let state = asked.status.state(home.clock.now());
+    home.store.delete_source(&asked.id, &invocation()).await.expect("deleted");
+    home.clock.set(began);
+    json!({"state": state, "error": asked.status.error})
+}
+
+/// The function fetching is invoked by its schedule, where there is no source.
+pub(crate) async fn schedule(home: &Home<MemoryDb>, event: &str) -> Value {
+    let fetching = asking(home, Arc::new(DocumentedMaker(BTreeMap::new())));
+    let event = serde_json::from_str(event).expect("an event");
+    let done = Box::pin(fetching.handle(event, minute())).await;
+    json!(done.expect("the table does not fail"))
+}
+
+/// The function fetching of a home.
+fn asking(home: &Home<MemoryDb>, http: Arc<dyn FetchAnswer>) -> Fetching<MemoryDb, TestClock> {
+    let (clock, registry_max_age) = (home.clock.clone(), Duration::ZERO);
+    let options = Options { clock, registry_max_age, ..Options::at(home.clock.now()) };
+    let ingest = Arc::new(OfHome(Home::with(home.store.clone(), options)));
+    let outside = Outside { http, ingest, reach: Reach::Public };
+    let permitted = home.store.for_role(<MemoryDb as fetching::Store>::PERMISSIONS);
+    Fetching::new(permitted, outside, home.clock.clone(), Telemetry::silent())
+}
+
 /// The function ingest of a home, as fetching invokes it.
-struct OfHome(Arc<Home<MemoryDb>>);
+struct OfHome(Home<MemoryDb>);
 
 impl InvokeFunction for OfHome {
     fn invoke(&self, event: String, deadline: Deadline) -> Invoking<'_> {
@@ -62,32 +117,29 @@ impl InvokeFunction for OfHome {
     }
 }
 
-async fn save(home: &Home<MemoryDb>, id: &str, settings: Value, secret: (&str, &str)) {
+async fn save(home: &Home<MemoryDb>, id: &str, settings: Value, secrets: BTreeMap<String, String>) {
     let settings = settings.as_object().expect("an object").clone();
     let source = PolledSource::read(settings, Reach::Public).expect("a source");
     let stored = StoredSource::new(id.parse().expect("an id"), None, &source, home.clock.now());
-    let secrets = [(secret.0.to_owned(), secret.1.to_owned())];
-    let secrets = SourceSecrets(SecretTexts::of(secrets.into()));
+    let secrets = SourceSecrets(SecretTexts::of(secrets));
     assert!(home.store.save_source(&stored, Some(&secrets), &invocation()).await.expect("saved"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_day_of_a_maker_is_there_once_in_named_rooms_and_its_energy_is_what_the_meter_counted() {
-    let home = Arc::new(Home::at(MemoryDb::default(), at(0)));
+    let home = Home::at(MemoryDb::default(), at(0));
     let remo = Remo { clock: home.clock.clone(), told: Arc::default() };
-    let (http, ingest) = (Arc::new(remo.clone()), Arc::new(OfHome(Arc::clone(&home))));
-    let outside = Outside { http, ingest, reach: Reach::Public };
-    let permitted = home.store.for_role(<MemoryDb as fetching::Store>::PERMISSIONS);
-    let fetching = Fetching::new(permitted, outside, home.clock.clone(), Telemetry::silent());
+    let fetching = asking(&home, Arc::new(remo.clone()));
     let settings = json!({"kind": "remo", "rooms": {"a1": {"room": "living", "name": "リビング"}}});
-    save(&home, "remo", settings, ("token", "geheim")).await;
+    let secrets = [("token".to_owned(), "geheim".to_owned())];
+    save(&home, "remo", settings, secrets.into()).await;
 
     for _ in 0..1_440 {
         home.clock.advance(Duration::from_secs(60));
-        let deadline = Deadline::after(Duration::from_secs(55));
-        Box::pin(fetching.handle(Event::Schedule, deadline)).await.expect("done");
+        Box::pin(fetching.handle(Event::Schedule, minute())).await.expect("done");
     }
 
+    home.clock.advance(Duration::from_secs(1));
     let rooms = home.found("/rooms", "").await.body;
     assert!(rooms.to_string().contains("リビング"), "{rooms}");
     let devices = home.found("/devices", "").await.body;
@@ -103,7 +155,7 @@ async fn a_day_of_a_maker_is_there_once_in_named_rooms_and_its_energy_is_what_th
     assert_eq!(names["\"b2\""], (json!("メーター"), json!("remo")));
 
     let told = remo.told.lock().expect("no panic").clone();
-    let readings = home.found("/devices/b2/readings", "from=-25h&to=now+1h&limit=1000").await.body;
+    let readings = home.found("/devices/b2/readings", "from=-25h&limit=1000").await.body;
     let stored: BTreeMap<String, Value> = readings["data"]
         .as_array()
         .expect("readings")

@@ -9,7 +9,9 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::{AlertingEvent, Data, IngestEvent, NewDirectory, Options, RollupEvent, System};
+use local::{
+    AlertingEvent, Data, FetchingEvent, IngestEvent, NewDirectory, Options, RollupEvent, System,
+};
 use serde_json::Value;
 
 use crate::output::{print, print_error};
@@ -91,6 +93,10 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
             system.invoke_alerting(event).await?;
             "alerting -> done".to_owned()
         }
+        Sample::Fetching(event) => {
+            system.invoke_fetching(event).await?;
+            "fetching -> done".to_owned()
+        }
     };
     system.settle().await?;
     Ok(answer)
@@ -103,6 +109,7 @@ enum Sample {
     Stream(Event),
     Rollup(RollupEvent),
     Alerting(AlertingEvent),
+    Fetching(FetchingEvent),
 }
 
 /// Recognises an event by its members.
@@ -125,7 +132,13 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
         }
         return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
     }
-    if event["source"] == "roomtide.hint" || is_of_alerting(&event["resources"]) {
+    if event["source"] == "roomtide.fetching" {
+        return Ok(Sample::Iot(serde_json::from_value(event).context("not what was fetched")?));
+    }
+    if is_of(&event["resources"], "FetchingFunction") {
+        return Ok(Sample::Fetching(serde_json::from_value(event)?));
+    }
+    if event["source"] == "roomtide.hint" || is_of(&event["resources"], "AlertingFunction") {
         return Ok(Sample::Alerting(serde_json::from_value(event)?));
     }
     if event["source"] == "aws.events" {
@@ -145,11 +158,11 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     )
 }
 
-/// Whether a schedule's rule is the alerting function's. `CloudFormation` names a rule by the logical id that SAM gives
-/// it, which begins with the function's.
-fn is_of_alerting(resources: &Value) -> bool {
+/// Whether a schedule's rule is that of a function. `CloudFormation` names a rule by the logical id that SAM gives it,
+/// which begins with the function's.
+fn is_of(resources: &Value, function: &str) -> bool {
     let mut rules = resources.as_array().into_iter().flatten().filter_map(Value::as_str);
-    rules.any(|rule| rule.contains("-AlertingFunction"))
+    rules.any(|rule| rule.contains(&format!("-{function}")))
 }
 
 /// Writes an answer's status and its body; JSON is indented.

@@ -46,6 +46,7 @@ pub use alerting::Event as AlertingEvent;
 pub use bulk::Bulk;
 pub use data_directory::DataDirectory;
 pub use engine::Engine;
+pub use fetching::Event as FetchingEvent;
 pub use ingest::{
     Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,
     read_reading,
