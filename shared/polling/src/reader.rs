@@ -16,7 +16,7 @@ use crate::portion::{Portion, READINGS};
 const MAX_ROWS: usize = 10_000;
 /// How far ahead of the clock a row may be that is no price: a forecast is no reading.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// The length of a row that is repeated, where the rows beside it are farther away.
+/// The longest row that is repeated: where both neighbours are farther away, a row is a quarter of an hour.
 const LONGEST_ROW: TimeDelta = TimeDelta::hours(1);
 /// The most refusals that are told.
 const MAX_REFUSED: usize = 20;
@@ -165,6 +165,9 @@ pub enum ReadError {
     /// A place is no array.
     #[error("{0:?} of the answer is no array")]
     NoArray(String),
+    /// The device of a payload is not there.
+    #[error("the device is not at its place in the answer")]
+    NoDevice,
     /// Arrays of one table differ in length.
     #[error("{0:?} of the answer has {1} elements and the times have {2}")]
     Lengths(String, usize, usize),
@@ -218,9 +221,15 @@ impl Asking {
         answer: &Value,
         context: ReadContext<'_>,
     ) -> Result<ReadAnswer, ReadError> {
+        let reader = RowReader { asking: self, context, refused: Vec::new() };
         match self.reads_whole() {
-            Some(whole) => whole.read(answer, context),
-            None => RowReader { asking: self, context, refused: Vec::new() }.read(answer),
+            Some(whole) => {
+                let device = reader.device_of(answer).map_err(|_| ReadError::NoDevice)?;
+                let context =
+                    ReadContext { device: device.as_ref().unwrap_or(context.device), ..context };
+                whole.read(answer, context)
+            }
+            None => reader.read(answer),
         }
     }
 }
@@ -431,21 +440,21 @@ impl Row {
     }
 }
 
-/// Each row once for each quarter of an hour until the next one. A gap stays a gap: a row is not longer than the time
-/// to either of its neighbours.
+/// Each row once for each quarter of an hour until the next one. A gap stays a gap: a row is as long as the time to the
+/// nearer of its neighbours.
 fn repeated(rows: Vec<Row>) -> Vec<Row> {
     const QUARTER: TimeDelta = TimeDelta::minutes(15);
     let times: Vec<_> = rows.iter().map(|row| row.at).collect();
     let between = |from: usize, to: usize| {
         let (from, to) = ((*times.get(from)?)?, (*times.get(to)?)?);
-        Some(to.since(from)).filter(|length| *length >= QUARTER)
+        Some(to.since(from)).filter(|length| (QUARTER..=LONGEST_ROW).contains(length))
     };
 
     let mut all = Vec::new();
     for (position, row) in rows.into_iter().enumerate() {
         let before = position.checked_sub(1).and_then(|before| between(before, position));
         let lengths = [before, between(position, position + 1)];
-        let length = lengths.into_iter().flatten().min().unwrap_or(QUARTER).min(LONGEST_ROW);
+        let length = lengths.into_iter().flatten().min().unwrap_or(QUARTER);
         let repeats = length.num_minutes() / QUARTER.num_minutes();
         for quarter in 0..repeats {
             let shift = QUARTER * i32::try_from(quarter).unwrap_or_default();
