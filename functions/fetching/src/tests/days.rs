@@ -263,3 +263,61 @@ async fn weather_ahead_of_now_is_no_reading_and_what_was_missed_is_asked_for() {
     let quarters = (now.since(at(START)).num_minutes() - 120) / 15;
     assert!(times.len() as i64 >= quarters, "{} of {quarters}", times.len());
 }
+
+/// A window of the past that is not answered is asked for again, and not left out.
+#[tokio::test(start_paused = true)]
+async fn a_year_of_the_past_is_asked_for_window_by_window_also_where_one_fails() {
+    let world = World::new();
+    let first = at(START).saturating_add(-TimeDelta::days(200));
+    let mut asked_so_far = 0;
+    world.play("api.octopus.energy", move |asked| {
+        asked_so_far += 1;
+        if asked_so_far % 3 == 2 {
+            return answer(asked.at, 503, &json!({}));
+        }
+        let query: BTreeMap<_, _> = asked
+            .path
+            .split_once('?')
+            .expect("a query")
+            .1
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .collect();
+        let time = |name: &str| at(&query[name].replace("%3A", ":"));
+        let days = (0..200).map(|day| first.saturating_add(TimeDelta::days(day)));
+        let days = days.filter(|day| *day >= time("period_from") && *day < time("period_to"));
+        let rows: Vec<_> = days
+            .map(|day| json!({"consumption": 0.5, "interval_start": day.to_string()}))
+            .collect();
+        answer(asked.at, 200, &json!({"next": null, "results": rows}))
+    });
+    let settings = json!({
+        "kind": "octopus", "mpan": "1000000000000", "serial": "11L1111111",
+        "since": first.to_string(), "every": "15m",
+    });
+    world.save("flat", settings, &[("key", SECRET)]).await;
+    world.minutes(180).await;
+    assert_eq!(world.values().len(), 200);
+}
+
+/// Other programs of the account have the few requests that are left.
+#[tokio::test(start_paused = true)]
+async fn few_requests_that_are_left_are_left_to_others() {
+    let world = World::new();
+    let reset = at(START).saturating_add(TimeDelta::seconds(400));
+    world.play("api.nature.global", move |asked| {
+        let left = if asked.at < reset { "5" } else { "28" };
+        let headers = vec![
+            ("date", http_date(asked.at)),
+            ("x-rate-limit-remaining", left.to_owned()),
+            ("x-rate-limit-reset", (reset.as_millis() / 1_000).to_string()),
+        ];
+        Fetched { status: 200, headers, body: b"[]".to_vec() }
+    });
+    world.save("remo", json!({"kind": "remo", "meter": false}), &[("token", SECRET)]).await;
+    world.minutes(8).await;
+    let times: Vec<_> = world.asked().iter().map(|(_, at, _)| *at).collect();
+    assert_eq!(times.iter().filter(|at| **at < reset).count(), 1, "{times:?}");
+    assert!(times.len() > 1);
+    assert_eq!(world.state("remo").await, SourceState::Ok);
+}
