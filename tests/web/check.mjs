@@ -868,6 +868,9 @@ async function withoutServer(home) {
   await page.getByText(/Base load last night: \d+ W/).waitFor();
   await show(page, home.url, "energy");
   assert.match(await page.locator(".tile", { has: page.getByRole("heading", { name: "Yesterday" }) }).innerText(), /9\.00 kWh/);
+  // What comes later is kept too, before somebody has opened it.
+  const kept = await page.evaluate(async () => (await (await caches.open("roomtide-files")).keys()).map(({ url }) => url));
+  for (const name of ["alerts", "sources", "sourceform"]) assert.ok(kept.some((url) => url.endsWith(`.${name}.js`)), `${name} in ${kept.join(" ")}`);
   await home.stop();
   const times = [];
   // The page itself notes when the first room is there.
