@@ -9,14 +9,11 @@ import { listenForSteps } from "./parts/datebar.js";
 import { fill, h } from "./parts/dom.js";
 import { age, duration, moment } from "./words/format.js";
 import { askForToken } from "./parts/token.js";
-import { alerts } from "./views/alerts.js";
 import { charts } from "./views/charts.js";
 import { connect } from "./views/connect.js";
 import { device } from "./views/device.js";
 import { energy } from "./views/energy.js";
-import { heat } from "./views/heat.js";
 import { now } from "./views/now.js";
-import { year } from "./views/year.js";
 import { t } from "./words/words.js";
 
 /** Milliseconds between two looks at the server. */
@@ -26,16 +23,19 @@ const MAX_WAIT = 300_000;
 
 /** @typedef {(main: HTMLElement, about: string) => Promise<() => Promise<unknown>>} View */
 
-/** The views with their names, in the order of the navigation. @type {[string, View, import("./words/words.js").Key][]} */
+/**
+ * The views with their names, in the order of the navigation. Those that are seldom the first come when they are chosen.
+ * @type {[string, () => View | Promise<View>, import("./words/words.js").Key][]}
+ */
 const VIEWS = [
-  ["now", now, "now"],
-  ["energy", energy, "energy"],
-  ["charts", charts, "charts"],
-  ["year", year, "year"],
-  ["heat", heat, "heatMap"],
-  ["device", device, "devices"],
-  ["alerts", alerts, "alerts"],
-  ["connect", connect, "connect"],
+  ["now", () => now, "now"],
+  ["energy", () => energy, "energy"],
+  ["charts", () => charts, "charts"],
+  ["year", async () => (await import("./views/year.js")).year, "year"],
+  ["heat", async () => (await import("./views/heat.js")).heat, "heatMap"],
+  ["device", () => device, "devices"],
+  ["alerts", async () => (await import("./views/alerts.js")).alerts, "alerts"],
+  ["connect", () => connect, "connect"],
 ];
 
 /** The views that a link for others has. */
@@ -58,7 +58,7 @@ async function route() {
   if (takeToken()) forget();
   const { view: name, about } = here();
   // An address that is nearly right, such as #devices, is the view that is meant.
-  const [view, show, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
+  const [view, load, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
   const offered = VIEWS.filter(([it]) => !isShared() || SHARED_VIEWS.includes(it));
   fill(nav, ...offered.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
   // On a phone the view that is shown is in the middle of the navigation, where that is longer than the screen.
@@ -73,7 +73,20 @@ async function route() {
   }
   state.shown = place;
   state.isBusy = false;
-  state.refresh = await show(main, about);
+  main.setAttribute("aria-busy", "true");
+  // Where the view does not come, it is asked for again.
+  state.refresh = async () => { state.shown = ""; await route(); };
+  const { refresh } = state;
+  try {
+    const show = await load();
+    // Somebody has chosen another one meanwhile.
+    if (refresh !== state.refresh) return;
+    state.refresh = await show(main, about);
+  } catch (error) {
+    if (refresh !== state.refresh) return;
+    main.removeAttribute("aria-busy");
+    throw error;
+  }
   await update();
 }
 

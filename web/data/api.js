@@ -32,10 +32,12 @@ export class Failure extends Error {
    * @param {string} message
    * @param {number} retryAfter seconds; 0 where the server does not say
    * @param {Use} use
+   * @param {string[]} fields the members of the body that are wrong
    */
-  constructor(status, message, retryAfter, use = "read") {
+  constructor(status, message, retryAfter, use = "read", fields = []) {
     super(message);
     this.use = use;
+    this.fields = fields;
     this.status = status;
     this.retryAfter = retryAfter;
   }
@@ -178,8 +180,8 @@ async function request(method, asked, use, body) {
   const token = tokens[use] || tokens.read;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  // The readings of the last minutes are no answer to those of an hour.
-  if (method === "GET" && isKept() && !asked.pathname.endsWith("/readings") && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
+  // The readings of the last minutes are no answer to those of an hour; what an admin sees is not kept.
+  if (method === "GET" && use === "read" && isKept() && !asked.pathname.endsWith("/readings") && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
@@ -194,7 +196,8 @@ async function request(method, asked, use, body) {
   const retryAfter = Number(answer.headers.get("retry-after")) || 0;
   // API Gateway itself answers with a message.
   const words = problem.detail || problem.message || t("answers", { status: answer.status });
-  throw new Failure(answer.status, words, retryAfter, use);
+  const fields = (problem.errors ?? []).map((/** @type {{field?: string}} */ error) => error.field ?? "");
+  throw new Failure(answer.status, words, retryAfter, use, fields);
 }
 
 /**
@@ -248,8 +251,8 @@ export async function patch(path, body) {
 }
 
 /**
- * An edit, or a question with a body.
- * @param {"POST" | "PUT" | "DELETE"} method
+ * An edit, or a question with a body or of an admin.
+ * @param {"GET" | "POST" | "PUT" | "DELETE"} method
  * @param {string} path
  * @param {any} [body]
  * @param {Use} [use]

@@ -185,6 +185,11 @@ export function linesOf(known, rows, metric) {
   return [...lines.values()];
 }
 
+/** Tells whether a device stands for a source that is asked, and measures nothing in the home. @param {Device} device */
+export function isOfSource(device) {
+  return device.device_id.startsWith("source:");
+}
+
 /** @param {Device} device */
 export function deviceName(device) {
   return device.name || device.device_id;

@@ -23,6 +23,8 @@ import { listed, t } from "../words/words.js";
 /** @typedef {{from: number, to: number, title: string}} Ends in milliseconds */
 
 const DAY = 86_400_000;
+/** How far ahead of now prices are drawn, in milliseconds. */
+const AHEAD = 3 * DAY;
 /** @type {import("../data/range.js").Span[]} */
 const SPANS = ["24h", "day", "week", "month", "year"];
 /** Up to this range in milliseconds a chart of one room shows its readings. */
@@ -48,6 +50,11 @@ function unitOf(millis, lines) {
   const rows = (/** @type {number} */ seconds) => millis / 1000 / seconds;
   const least = millis <= 2 * DAY ? 900 : 3600;
   return UNITS.find(([, seconds]) => seconds >= least && rows(seconds) <= MAX_ROWS[0] && rows(seconds) * lines <= MAX_ROWS[1]) ?? UNITS[UNITS.length - 1];
+}
+
+/** Tells whether a metric is a price, which is known ahead. @param {string} metric */
+function isPrice(metric) {
+  return /^price(_|$)/.test(metric);
 }
 
 /** The range that was zoomed into. @returns {Ends | null} */
@@ -113,7 +120,11 @@ export async function charts(main, room) {
     const marks = await marksOf(ends.from, ends.to);
     for (const [n, place] of metrics.length ? [...plots.children].entries() : []) await inPlace(place, async () => {
       const [name, { unit }] = metrics[n];
-      const { lines, step, query, answer } = await drawn(known, room, name, ends.from, ends.to, undefined, shown.span === "24h" && !zoomed());
+      const isLast = shown.span === "24h" && !zoomed();
+      // Prices are known ahead: they are asked until then, by quarters of an hour as the market has them.
+      const isAhead = isLast && isPrice(name);
+      const { lines, step, query, answer } = await drawn(known, room, name, ends.from, ends.to + (isAhead ? AHEAD : 0), isAhead ? 900 : undefined, isLast && !isAhead);
+      const until = isAhead ? Math.max(ends.to / 1000, ...lines.flatMap(({ points }) => points.map(({ time }) => time + 900))) : ends.to / 1000;
       const other = zoomed() ? null : shown.other;
       const past = other && (await drawn(known, room, name, other.from.getTime(), other.to.getTime(), step));
       const states = await statesNote(known, room, name, ends);
@@ -122,7 +133,7 @@ export async function charts(main, room) {
       // A rule that somebody is writing is left alone.
       if (place.querySelector("form") && place.contains(document.activeElement)) return;
       const pale = (past?.lines ?? []).map((line) => ({ ...line, label: `${line.label}, ${versusOf(shown)}`, isOther: true, points: line.points.map((it) => ({ ...it, time: (other?.shift(new Date(it.time * 1000)).getTime() ?? 0) / 1000 })) }));
-      const about = { title: words(name), when: ends.title, unit, lines: [...lines, ...pale], range: /** @type {[number, number]} */ ([ends.from / 1000, ends.to / 1000]), step, lacks: isLacking(answer), isState: stateWord(name, 1) !== "", marks: marks.filter((it) => !it.room || !room || it.room === room), select: (/** @type {number} */ a, /** @type {number} */ b) => zoomTo(a * 1000, b * 1000) };
+      const about = { title: words(name), when: ends.title, unit, lines: [...lines, ...pale], range: /** @type {[number, number]} */ ([ends.from / 1000, until]), step, lacks: isLacking(answer), isState: stateWord(name, 1) !== "", marks: marks.filter((it) => !it.room || !room || it.room === room), select: (/** @type {number} */ a, /** @type {number} */ b) => zoomTo(a * 1000, b * 1000) };
       const isRuled = chosen("alert") === name;
       const chart = h("div", null, lineChart(about));
       fill(
@@ -157,8 +168,9 @@ export async function charts(main, room) {
  * @param {boolean} [isLast] whether these are the last 24 hours, which are asked as that
  */
 async function drawn(known, room, metric, from, to, like, isLast = false) {
-  const ends = isLast ? { from: "-24h", to: "now" } : { from: new Date(from).toISOString(), to: new Date(Math.min(to, Date.now())).toISOString() };
-  if (from >= Date.now()) return { lines: [], step: undefined, query: { path: "series", params: ends }, answer: {} };
+  const latest = Date.now() + (isPrice(metric) ? AHEAD : 0);
+  const ends = isLast ? { from: "-24h", to: "now" } : { from: new Date(from).toISOString(), to: new Date(Math.min(to, latest)).toISOString() };
+  if (from >= latest) return { lines: [], step: undefined, query: { path: "series", params: ends }, answer: {} };
   if (room && to - from <= MAX_RAW) {
     const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
     const rows = await list(query.path, query.params);

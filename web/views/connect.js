@@ -1,8 +1,9 @@
-// The view for a newcomer: the lines that send a first reading, with this server's address and a token, and its arrival.
+// The view for a newcomer, in two halves: the lines that send a first reading, with this server's address and a token, and
+// its arrival; and what Roomtide asks for by itself, which comes when it is chosen.
 
 import { choose, chosen } from "../data/address.js";
 import { Failure, address, patch, path, send, store } from "../data/api.js";
-import { deviceName, forget, home } from "../data/home.js";
+import { deviceName, forget, home, isOfSource } from "../data/home.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
 import { age, clock, quantity, words } from "../words/format.js";
@@ -25,10 +26,31 @@ const typed = new Map();
 
 /** @param {HTMLElement} main */
 export async function connect(main) {
+  const halves = h("div");
+  const place = h("div");
+  fill(main, h("h1", null, t("connectDevice")), halves, place);
+  /** @type {string | null} */
+  let shown = null;
+  let show = async () => {};
+  return async () => {
+    const half = chosen("half");
+    if (shown !== half) {
+      fill(halves, buttons(t("halves"), [["", t("itSends")], ["asks", t("roomtideAsks")]], half, (half) => choose({ half, kind: "", source: "" })));
+      show = half === "asks" ? (await import("./sources.js")).sources(place) : sends(place);
+      shown = half;
+    }
+    return show();
+  };
+}
+
+/**
+ * The half of what sends by itself.
+ * @param {HTMLElement} place
+ * @returns {() => Promise<any>}
+ */
+function sends(place) {
   const arrived = h("div", { role: "status" });
   const settle = h("div");
-  const place = h("div");
-  fill(main, place);
   const since = Date.now();
   /** @type {string | null} */
   let settled = null;
@@ -38,7 +60,7 @@ export async function connect(main) {
     shown = location.hash;
     const { devices } = await home(1_000);
     const newest = devices
-      .filter((it) => it.latest)
+      .filter((it) => it.latest && !isOfSource(it))
       .sort((a, b) => (a.latest?.timestamp ?? "").localeCompare(b.latest?.timestamp ?? ""))
       .at(-1);
     if (!newest?.latest) return fill(arrived, h("p", { class: "big" }, t("waitingFirst")));
@@ -95,10 +117,9 @@ export function empty(arrived) {
   return h(
     "div",
     null,
-    h("h1", null, t("connectDevice")),
     card(t("thisServer"),
       h("p", null, ...rich(server === address.replace(/\/$/, "") ? "itsAddress" : "storedAt", { address: h("code", null, server) })),
-      arrived ?? h("p", null, ...rich("noDevicesYet", { wait: h("a", { href: "#connect" }, t("waitForFirst")) })),
+      arrived ?? h("p", null, ...rich("noDevicesYet", { wait: h("a", { href: "#connect" }, t("waitForFirst")), ask: h("a", { href: "#connect?half=asks" }, t("roomtideAsks")) })),
       isLocal && elsewhere(t("onlyThisMachine")),
     ),
     buttons(t("sender"), SENDERS.map((it) => [it.key, title(it)]), sender.key, (key) => choose({ sender: key })),

@@ -6,7 +6,7 @@ import { addressOf, choose, chosen } from "../data/address.js";
 import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
 import { baseLoad, unjudgedSteps } from "../data/consumption.js";
-import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, lastDayOf, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isOfSource, isSilent, isWeak, lastDay, lastDayOf, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
@@ -55,8 +55,10 @@ export async function now(main) {
   let shownLive = null;
   let liveOf = "";
   return async () => {
-    const known = await home();
-    if (known.devices.length === 0) return state("empty", () => [empty()]);
+    const all = await home();
+    // Whether a source is asked is told on Connect.
+    const known = { ...all, devices: all.devices.filter((it) => !isOfSource(it)) };
+    if (known.devices.length === 0) return state("empty", () => [h("h1", null, t("connectDevice")), empty()]);
     state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("metric_current_w"), power), rooms, behind]);
     const [{ failure, lack }, rules] = await Promise.all([lastDay(), alertsOrNone()]);
     const places = placesOf(known);

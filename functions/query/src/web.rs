@@ -83,10 +83,14 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// The most that the page and its files may weigh with one language, compressed.
-    const MAX_BYTES: usize = 100 << 10;
+    /// The most that the page may weigh with one language and the files that come with it, compressed.
+    const MAX_FIRST: usize = 95 << 10;
+    /// The most of the files that come when somebody chooses what they show.
+    const MAX_LATER: usize = 20 << 10;
 
     fn request(headers: &[(&str, &str)]) -> Request {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -105,9 +109,40 @@ mod tests {
             let is_other = |name: &str| {
                 languages.iter().any(|it| it != language && name.ends_with(it.as_str()))
             };
+            let page = text(FILES.iter().find(|file| file.name == "index.html").unwrap()).unwrap();
+            let is_later =
+                |name: &str| page.contains(&format!("\"later\" content=\"assets/{name}\""));
             let files = FILES.iter().filter(|file| !is_other(file.name));
-            let bytes: usize = files.map(|file| file.gzip.len()).sum();
-            assert!(bytes <= MAX_BYTES, "{language}: {bytes}");
+            let (later, first): (Vec<_>, Vec<_>) = files.partition(|file| is_later(file.name));
+
+            let bytes = |files: Vec<&File>| files.iter().map(|file| file.gzip.len()).sum::<usize>();
+            let (first, later) = (bytes(first), bytes(later));
+            assert!(first <= MAX_FIRST, "{language}: {first}");
+            assert!(later > 0 && later <= MAX_LATER, "{language}: {later}");
+        }
+    }
+
+    /// What the page loads with itself is not named as coming later, nor the other way round.
+    #[test]
+    fn a_file_comes_with_the_page_or_later() {
+        let page = text(FILES.iter().find(|file| file.name == "index.html").unwrap()).unwrap();
+        let named = |before: &str| -> BTreeSet<String> {
+            let rest = page.split(before).skip(1);
+            rest.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+        };
+        let (with, later) =
+            (named("\"modulepreload\" href=\"assets/"), named("\"later\" content=\"assets/"));
+        assert!(!later.is_empty() && with.is_disjoint(&later), "{with:?} {later:?}");
+
+        let scripts =
+            FILES.iter().filter(|file| with.contains(file.name) || file.name.ends_with(".main.js"));
+        for file in scripts {
+            let script = text(file).unwrap();
+            let imported =
+                script.split("from \"./").skip(1).filter_map(|rest| rest.split('"').next());
+            for name in imported {
+                assert!(!later.contains(name), "{} imports {name} at once", file.name);
+            }
         }
     }
 
