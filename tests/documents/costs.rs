@@ -150,23 +150,30 @@ fn bill(setup: Setup) -> Bill {
         |used: f64, free: f64| if setup.has_free_parts { beyond(used, free) } else { used };
     let readings = setup.devices * MINUTES;
     let requests = readings / setup.readings_in_a_request;
-    // The registry's window is 10 seconds, the rollup function's 60, and the schedules of that and of alerting a minute.
+    // The registry's window is 10 seconds, the rollup function's 60, and the schedules of that, of
+    // alerting and of fetching a minute.
     let registry = requests.min(MINUTES * 6.0);
     let rollup = requests.min(MINUTES) + MINUTES;
-    let alerting = MINUTES;
+    let (alerting, fetching) = (MINUTES, MINUTES);
     let seconds = gb_seconds(requests, 8.0, 256.0)
         + gb_seconds(registry, 4.0, 256.0)
         + gb_seconds(rollup, 30.0, 256.0)
-        + gb_seconds(alerting, 20.0, 256.0);
-    let lambda = beyond(requests + registry + rollup + alerting, FREE_REQUESTS) * LAMBDA_REQUEST
+        + gb_seconds(alerting, 20.0, 256.0)
+        + gb_seconds(fetching, 4.0, 256.0);
+    let invocations = requests + registry + rollup + alerting + fetching;
+    let lambda = beyond(invocations, FREE_REQUESTS) * LAMBDA_REQUEST
         + beyond(seconds, FREE_GB_SECONDS) * GB_SECOND_ARM;
-    let logs = (requests + registry + rollup + alerting) * LINE / 1_000.0
+    let logs = invocations * LINE / 1_000.0
         + if setup.uses_api { requests * ACCESS_LINE / 1_000.0 } else { 0.0 };
     // Each reading is in the index by room too.
     // Without a rule alerting reads rules and channels each minute, and notes every fifth that it runs.
     let alerts = alerting * (2.2 * READ_UNIT + 0.2 * WRITE_UNIT);
-    let units =
-        (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT + registry * 2.0 * READ_UNIT + alerts;
+    // Without a source fetching reads that there is none.
+    let sources = fetching * 0.5 * READ_UNIT;
+    let units = (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT
+        + registry * 2.0 * READ_UNIT
+        + alerts
+        + sources;
     let used = match (setup.is_provisioned, setup.has_free_parts) {
         (false, _) => units,
         (true, true) => 0.0,
@@ -289,6 +296,29 @@ fn the_costs_of_an_abuse_are_documented() {
     let apis = [20.0, 200.0].map(|requests| Door::Api { requests });
     let bills: Vec<_> = urls.iter().chain(&apis).map(abuse).collect();
     assert_documented("docs/deploy/costs.md", "abuse", &table(head, &bills, 0));
+}
+
+/// By units of `docs/develop/access-patterns.md`, 24a, 24c and 24d, on demand: each run writes two for the state of its
+/// source, and each new reading one and one for the index by room.
+#[test]
+fn the_costs_of_sources_are_documented() {
+    const HOURS: f64 = MINUTES / 60.0;
+    // Remo each minute, weather and prices each hour.
+    let runs = MINUTES + 2.0 * HOURS;
+    // Devices and a meter that change each minute, quarters of weather and prices, and whether each source fails.
+    let readings = 2.0 * MINUTES + 8.0 * HOURS + 3.0 * HOURS;
+    let writes = (2.0 * runs + 2.0 * readings) * WRITE_UNIT;
+    let without = 0.5 * MINUTES * READ_UNIT;
+    let reads = without + runs * READ_UNIT;
+    let text = format!(
+        "Nature Remo with a meter each minute, weather and prices cost {:.2} dollars a month with \
+         `Billing=on-demand`: {:.0},000 write units for the state of the sources, and {:.0},000 for readings. \
+         Without a source it is {without:.3}. With `Billing=provisioned` it is nothing.",
+        writes + reads,
+        2_000.0 * runs,
+        2_000.0 * readings,
+    );
+    assert_documented("docs/deploy/costs.md", "sources", &text);
 }
 
 #[test]
