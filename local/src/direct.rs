@@ -3,12 +3,15 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use runtime::clock::Deadline;
+use dynamodb::DynamoStore;
+use runtime::clock::{Deadline, SystemClock};
 use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::functions::{Fetching, Ingest};
+/// The functions on the engine's table.
+type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
+type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 
 /// The ingest function, as others invoke it.
 #[derive(Debug)]

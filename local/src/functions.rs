@@ -167,7 +167,7 @@ impl Functions {
             alert_topic: None,
         };
         let query = Query::new(store.clone(), SystemClock, telemetry.clone(), settings);
-        let query = query.with_fetching(Arc::new(DirectFetching(Arc::clone(&fetching))));
+        let query = query.with_fetching(DirectFetching(Arc::clone(&fetching)));
         let functions = Self { ingest, query: Arc::new(query), fetching };
         Box::pin(functions.ingest.load()).await;
         Box::pin(functions.query.load()).await;

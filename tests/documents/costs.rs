@@ -168,7 +168,7 @@ fn bill(setup: Setup) -> Bill {
     // Each reading is in the index by room too.
     // Without a rule alerting reads rules and channels each minute, and notes every fifth that it runs.
     let alerts = alerting * (2.2 * READ_UNIT + 0.2 * WRITE_UNIT);
-    // Without a source fetching reads that there is none.
+    // Without a source fetching reads an empty partition.
     let sources = fetching * 0.5 * READ_UNIT;
     let units = (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT
         + registry * 2.0 * READ_UNIT

@@ -8,9 +8,9 @@ use polling::{
     Asking, FailurePause, ListedDevice, Outcome, PolledSource, ReadAnswer, RequestContext,
 };
 use runtime::clock::{Clock, Stopwatch};
-use serde::Serialize;
 use serde_json::Value;
 
+use crate::reply::SentRequest;
 use crate::{Fetching, Store};
 
 /// A request of a source: its place among the requests, and the device that it is about.
@@ -34,15 +34,6 @@ pub(crate) struct Asked {
     pub(crate) reserved_until: Option<Timestamp>,
     /// How far the maker's clock is ahead, in milliseconds.
     pub(crate) clock_ahead: Option<i64>,
-}
-
-/// A request that was sent, for whoever tries a source.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct SentRequest {
-    host: String,
-    status: u16,
-    ms: u64,
-    bytes: usize,
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {

@@ -7,6 +7,7 @@ mod ask;
 mod deliver;
 mod event;
 mod minute;
+mod reply;
 mod report;
 mod run;
 mod test_source;
@@ -28,7 +29,7 @@ use tokio::sync::Semaphore;
 
 pub use event::{Event, SourceTest};
 
-pub use test_source::TestReply;
+pub use reply::TestReply;
 
 /// The most requests that are under way at once.
 const MAX_AT_ONCE: usize = 16;
@@ -47,6 +48,16 @@ pub struct Outside {
     pub ingest: Arc<dyn InvokeFunction>,
     /// How far requests may go.
     pub reach: Reach,
+}
+
+impl Outside {
+    /// What a deployed function reaches: public addresses.
+    pub fn deployed(
+        http: impl FetchAnswer + 'static,
+        ingest: impl InvokeFunction + 'static,
+    ) -> Self {
+        Self { http: Arc::new(http), ingest: Arc::new(ingest), reach: Reach::Public }
+    }
 }
 
 /// The function.

@@ -1,18 +1,18 @@
 //! A person tries a source: the real requests, and ingest's own reading of the answers. Stores nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use domain::{DeviceId, PolledSourceId, Timestamp};
+use domain::{PolledSourceId, Timestamp};
 use polling::{PolledSource, RequestContext, SecretTexts, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
-use serde::Serialize;
 use serde_json::Value;
 use table::{Session, StoreResult, StoredSource};
 
-use crate::ask::{Question, SentRequest};
+use crate::ask::Question;
 use crate::deliver::Delivering;
 use crate::event::SourceTest;
+use crate::reply::TestReply;
 use crate::{Fetching, Store};
 
 /// The most devices of a directory whose states are asked for.
@@ -21,27 +21,6 @@ const MAX_STATES: usize = 2;
 const MAX_NUMBERS: usize = 200;
 /// How often a test counts its requests again, where a run is faster.
 const ATTEMPTS: usize = 3;
-
-/// What a test found.
-#[derive(Debug, Default, Serialize)]
-pub struct TestReply {
-    requests: Vec<SentRequest>,
-    devices: BTreeSet<DeviceId>,
-    readings: Vec<Value>,
-    rejected: Vec<Value>,
-    ignored: BTreeSet<String>,
-    /// The numbers of the answer by their pointers, of the kind `json`.
-    numbers: BTreeMap<String, Value>,
-    /// Why the source cannot be read, in words that people may see.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-impl TestReply {
-    fn error(why: String) -> Self {
-        Self { error: Some(why), ..Self::default() }
-    }
-}
 
 impl<S: Store, C: Clock> Fetching<S, C> {
     /// Tries a source.

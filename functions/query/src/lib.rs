@@ -149,8 +149,8 @@ impl<S: Store, C: Clock> Query<S, C> {
 
     /// The same with the function that tries sources.
     #[must_use]
-    pub fn with_fetching(mut self, fetching: Arc<dyn InvokeFunction>) -> Self {
-        self.handlers.fetching = FetchingFunction(fetching);
+    pub fn with_fetching(mut self, fetching: impl InvokeFunction + 'static) -> Self {
+        self.handlers.fetching = FetchingFunction(Arc::new(fetching));
         self
     }
 

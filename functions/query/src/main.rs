@@ -1,19 +1,11 @@
 //! The deployed `query` function: wiring only.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use dynamodb::DynamoStore;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use query::{Query, Settings};
 use runtime::clock::{SystemClock, end_of_invocation};
-use runtime::config::Config;
-use runtime::invoke::LambdaFunction;
-use runtime::telemetry::Telemetry;
-
-/// How long the test of a source may take.
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+use runtime::{config::Config, invoke::LambdaFunction, telemetry::Telemetry};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -21,9 +13,9 @@ async fn main() -> Result<(), Error> {
     let store = DynamoStore::connect(&config.store, config.layout);
     let query =
         Query::new(store, SystemClock, Telemetry::deployed(&config), Settings::from(&config));
-    let (lambda, name) = (&config.lambda, config.fetching_function.as_deref());
-    let fetching = LambdaFunction::connect(lambda, name, TEST_TIMEOUT, SystemClock);
-    let query = &query.with_fetching(Arc::new(fetching));
+    let name = config.fetching_function.as_deref();
+    let fetching = LambdaFunction::connect(&config.lambda, name, SystemClock);
+    let query = &query.with_fetching(fetching);
     query.load().await;
     let handle = |event: LambdaEvent<ApiGatewayV2httpRequest>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);

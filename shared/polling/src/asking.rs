@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::placeholder::{NoValue, Template, Values, fill_json, texts_of};
-use crate::reader::{MetricPointer, Pointer, ReadWhole};
+use crate::pointer::{Fill, MetricPointer, Pointer};
 use crate::secrets::SecretTexts;
 
 /// The most headers and the most metrics.
@@ -90,14 +90,6 @@ impl Method {
     }
 }
 
-/// The time after which a row is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) enum Fill {
-    /// A quarter of an hour.
-    #[serde(rename = "15m")]
-    Quarter,
-}
-
 /// A user and a password for Basic authorization (RFC 7617).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -160,7 +152,7 @@ impl Asking {
         let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
         let text = self.url.as_str();
         let behind = text.find("://").map_or(0, |scheme| scheme + 3);
-        let host_end = text[behind..].find(['/', '?', '#']).map_or(text.len(), |end| behind + end);
+        let host_end = text[behind..].find(is_behind_host).map_or(text.len(), |end| behind + end);
         if text[..host_end].contains('{') {
             return Err(wrong(&"has a placeholder before its path"));
         }
@@ -265,12 +257,11 @@ impl Asking {
             Some(body) => Ok(fill_json(body, values)?.to_string()),
         }
     }
+}
 
-    /// What reads a whole answer at once.
-    pub(crate) fn reads_whole(&self) -> Option<ReadWhole<'_>> {
-        let format = self.format.as_deref()?;
-        Some(ReadWhole { format, at: self.at.as_ref(), only: self.only.as_ref() })
-    }
+/// Whether a character ends the part of a URL that says which host is asked.
+fn is_behind_host(character: char) -> bool {
+    !character.is_alphanumeric() && !".-_:[]@{}".contains(character)
 }
 
 fn is_of_secret(name: &str) -> bool {

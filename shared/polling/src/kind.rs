@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::asking::Asking;
 use crate::budget::Budget;
-use crate::outcome::Own;
 use crate::secrets::SecretTexts;
 use crate::time_window::HistoryWindow;
 
@@ -41,7 +40,7 @@ pub struct SourceKind {
     pub(crate) recipe: &'static str,
     /// The headers by which a request is signed.
     pub(crate) sign: Option<fn(&SecretTexts, &Signing) -> Vec<(&'static str, String)>>,
-    /// The list of devices, each of which is asked for by itself.
+    /// The list of devices. Each of them is asked for by itself.
     pub directory: Option<Directory>,
     /// What the maker means by an answer in a way of its own.
     pub(crate) judge: fn(u16, &Value) -> Option<Own>,
@@ -98,6 +97,36 @@ pub(crate) struct Signing {
     /// A text that no other request has.
     pub(crate) nonce: String,
 }
+
+/// What a maker means by an answer in a way of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// A limit, in words behind the maker's name.
+    Limited(String),
+    /// An error, in the same way.
+    Failing(String),
+    /// There is nothing yet, and that is right.
+    Nothing,
+}
+
+/// What kinds have in common; each says what is different.
+pub(crate) const PLAIN: SourceKind = SourceKind {
+    name: "",
+    title: "",
+    hint: "",
+    credit: None,
+    members: &[],
+    every: TimeDelta::minutes(5),
+    least_every: TimeDelta::minutes(1),
+    history: None,
+    room: None,
+    budget: None,
+    reserve: None,
+    recipe: "[]",
+    sign: None,
+    directory: None,
+    judge: |_, _| None,
+};
 
 impl SourceMember {
     /// Whether it is a secret.

@@ -7,7 +7,6 @@ mod remo;
 mod switchbot;
 mod weather;
 
-use chrono::TimeDelta;
 use domain::MemberError;
 
 use crate::kind::SourceKind;
@@ -21,25 +20,6 @@ pub const SOURCE_KINDS: [&SourceKind; 6] = [
     &octopus::OCTOPUS,
     &json::JSON,
 ];
-
-/// What kinds have in common; each says what is different.
-pub(crate) const PLAIN: SourceKind = SourceKind {
-    name: "",
-    title: "",
-    hint: "",
-    credit: None,
-    members: &[],
-    every: TimeDelta::minutes(5),
-    least_every: TimeDelta::minutes(1),
-    history: None,
-    room: None,
-    budget: None,
-    reserve: None,
-    recipe: "[]",
-    sign: None,
-    directory: None,
-    judge: |_, _| None,
-};
 
 impl SourceKind {
     /// The kind of a name.

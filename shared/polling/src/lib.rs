@@ -12,6 +12,7 @@ mod kind;
 mod kinds;
 mod outcome;
 mod placeholder;
+mod pointer;
 mod portion;
 mod reader;
 pub mod schedule;

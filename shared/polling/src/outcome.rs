@@ -5,7 +5,7 @@ use domain::Timestamp;
 use outgoing::Fetched;
 use serde_json::Value;
 
-use crate::kind::SourceKind;
+use crate::kind::{Own, SourceKind};
 
 /// The longest and the shortest pause that a limit makes.
 const LIMITS: [TimeDelta; 2] = [TimeDelta::minutes(1), TimeDelta::hours(24)];
@@ -156,15 +156,4 @@ fn pause(answer: &Fetched, now: Timestamp) -> Option<TimeDelta> {
         .retry_after(server)
         .or_else(|| until(seconds("x-rate-limit-reset")?))
         .or_else(|| until(seconds("ratelimit-reset")?))
-}
-
-/// What a maker means by an answer in a way of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Own {
-    /// A limit, in words behind the maker's name.
-    Limited(String),
-    /// An error, in the same way.
-    Failing(String),
-    /// There is nothing yet, and that is right.
-    Nothing,
 }

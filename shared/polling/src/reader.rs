@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::text_id::id_of;
-use domain::{AboutMetric, Decimal, DeviceId, MetricKind, MetricName, Timestamp, Unit, duration};
-use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use domain::{AboutMetric, Decimal, DeviceId, MetricName, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::asking::{Asking, Fill};
+use crate::asking::Asking;
 use crate::placeholder::Values;
+use crate::pointer::{Fill, MetricPointer, Pointer};
 use crate::portion::{Portion, READINGS};
 
 /// The most rows of an answer.
@@ -22,139 +23,6 @@ const LONGEST_ROW: TimeDelta = TimeDelta::hours(1);
 const MAX_REFUSED: usize = 20;
 /// The formats whose values have their own times. Others may be stored at the time of asking.
 const TIMED_FORMATS: [&str; 1] = ["remo"];
-
-/// A place in JSON (RFC 6901).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Pointer(String);
-
-impl TryFrom<String> for Pointer {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.as_str() {
-            "" => Ok(Self(text)),
-            place if place.starts_with('/') && place.len() <= 512 => Ok(Self(text)),
-            _ => Err("is no JSON pointer; write one like /data/temperature".to_owned()),
-        }
-    }
-}
-
-impl From<Pointer> for String {
-    fn from(pointer: Pointer) -> Self {
-        pointer.0
-    }
-}
-
-impl Pointer {
-    fn of<'a>(&self, value: &'a Value) -> Option<&'a Value> {
-        value.pointer(&self.0).filter(|found| !found.is_null())
-    }
-
-    fn needed<'a>(&self, value: &'a Value) -> Result<&'a Value, ReadError> {
-        self.of(value).ok_or_else(|| ReadError::Nothing(self.0.clone()))
-    }
-}
-
-/// Where the values of a metric are, and what they mean.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(from = "WrittenPointer", into = "WrittenPointer")]
-pub(crate) struct MetricPointer {
-    at: Pointer,
-    times: Option<Decimal>,
-    about: AboutMetric,
-}
-
-/// A pointer as people write it: a text, or an object with what the values mean.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(
-    untagged,
-    expecting = "must be a pointer such as \"/a\" or {\"at\": \"/a\", \"times\": 0.001, \"unit\": \"kWh\", \"kind\": \"counter\"}"
-)]
-enum WrittenPointer {
-    Text(Pointer),
-    #[serde(rename_all = "snake_case")]
-    Object(PointerObject),
-}
-
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct PointerObject {
-    at: Pointer,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    times: Option<Factor>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    unit: Option<Unit>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    kind: Option<MetricKind>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hold: Option<Hold>,
-}
-
-/// What values are multiplied by.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(try_from = "Number", into = "Number")]
-struct Factor(Decimal);
-
-impl TryFrom<Number> for Factor {
-    type Error = String;
-
-    fn try_from(number: Number) -> Result<Self, String> {
-        Decimal::parse(&number.to_string()).map(Self).map_err(|why| why.to_string())
-    }
-}
-
-impl From<Factor> for Number {
-    fn from(factor: Factor) -> Self {
-        serde_json::from_str(factor.0.as_str()).expect("a number")
-    }
-}
-
-/// For how long a power holds, in texts such as `30m`.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-struct Hold(TimeDelta);
-
-impl TryFrom<String> for Hold {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        duration::hold::parse(&text).map(Self).ok_or("is no time such as 30m, of a day at most")
-    }
-}
-
-impl From<Hold> for String {
-    fn from(hold: Hold) -> Self {
-        duration::hold::text(hold.0)
-    }
-}
-
-impl From<WrittenPointer> for MetricPointer {
-    fn from(written: WrittenPointer) -> Self {
-        match written {
-            WrittenPointer::Text(at) => Self { at, times: None, about: AboutMetric::default() },
-            WrittenPointer::Object(PointerObject { at, times, unit, kind, hold }) => {
-                let (times, hold) = (times.map(|times| times.0), hold.map(|hold| hold.0));
-                Self {
-                    at,
-                    times,
-                    about: AboutMetric { unit, kind, hold, ..AboutMetric::default() },
-                }
-            }
-        }
-    }
-}
-
-impl From<MetricPointer> for WrittenPointer {
-    fn from(MetricPointer { at, times, about }: MetricPointer) -> Self {
-        if times.is_none() && about == AboutMetric::default() {
-            return Self::Text(at);
-        }
-        let (unit, kind, hold) = (about.unit, about.kind, about.hold.map(Hold));
-        let times = times.map(Factor);
-        Self::Object(PointerObject { at, times, unit, kind, hold })
-    }
-}
 
 /// Why an answer cannot be read. It shows pointers and no text of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -177,6 +45,16 @@ pub enum ReadError {
     /// The answer is too long.
     #[error("the answer has {0} rows; at most {MAX_ROWS} are taken")]
     TooManyRows(usize),
+}
+
+impl Pointer {
+    fn of<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        value.pointer(self.place()).filter(|found| !found.is_null())
+    }
+
+    fn needed<'a>(&self, value: &'a Value) -> Result<&'a Value, ReadError> {
+        self.of(value).ok_or_else(|| ReadError::Nothing(self.place().to_owned()))
+    }
 }
 
 /// What was read of an answer.
@@ -215,6 +93,12 @@ pub(crate) struct ReadContext<'a> {
 }
 
 impl Asking {
+    /// What reads a whole answer at once.
+    fn reads_whole(&self) -> Option<ReadWhole<'_>> {
+        let format = self.format.as_deref()?;
+        Some(ReadWhole { format, at: self.at.as_ref(), only: self.only.as_ref() })
+    }
+
     /// Reads an answer.
     pub(crate) fn read_answer(
         &self,
@@ -257,7 +141,7 @@ impl RowReader<'_> {
 
         let has_number = rows.iter().any(|row| !row.metrics.is_empty());
         if !has_number && !rows.is_empty() && self.refused.is_empty() {
-            let first = metrics.values().next().map_or("", |pointer| &pointer.at.0);
+            let first = metrics.values().next().map_or("", |pointer| pointer.at.place());
             return Err(ReadError::NoNumber(first.to_owned()));
         }
 
@@ -278,7 +162,10 @@ impl RowReader<'_> {
         let rows = match each {
             Some(each) => {
                 let found = each.needed(answer)?;
-                found.as_array().ok_or_else(|| ReadError::NoArray(each.0.clone()))?.as_slice()
+                found
+                    .as_array()
+                    .ok_or_else(|| ReadError::NoArray(each.place().to_owned()))?
+                    .as_slice()
             }
             None => std::slice::from_ref(answer),
         };
@@ -299,9 +186,10 @@ impl RowReader<'_> {
         let times = time.of(answer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for MetricPointer { at, .. } in self.asking.metrics.values() {
             let Some(column) = at.of(answer) else { continue };
-            let column = column.as_array().ok_or_else(|| ReadError::NoArray(at.0.clone()))?;
+            let column =
+                column.as_array().ok_or_else(|| ReadError::NoArray(at.place().to_owned()))?;
             if column.len() != times.len() {
-                return Err(ReadError::Lengths(at.0.clone(), column.len(), times.len()));
+                return Err(ReadError::Lengths(at.place().to_owned(), column.len(), times.len()));
             }
         }
 
@@ -324,7 +212,7 @@ impl RowReader<'_> {
         value: &dyn Fn(&Pointer) -> Option<&'v Value>,
     ) -> Option<Row> {
         let at = time.map(time_of).transpose();
-        let place = self.asking.time.as_ref().map_or("", |time| &time.0);
+        let place = self.asking.time.as_ref().map_or("", |time| time.place());
         let at = at.map_err(|why| self.refuse(position, place, &why)).ok()?;
         let device =
             self.device_of(row).map_err(|why| self.refuse(position, "device", &why)).ok()?;
@@ -333,7 +221,7 @@ impl RowReader<'_> {
         for (name, MetricPointer { at, times, .. }) in &self.asking.metrics {
             match value(at).map(|value| number(value, times.as_ref())) {
                 Some(Ok(number)) => drop(metrics.insert(name.clone(), number)),
-                Some(Err(why)) => self.refuse(position, &at.0, &why),
+                Some(Err(why)) => self.refuse(position, at.place(), &why),
                 None => {}
             }
         }
@@ -402,7 +290,7 @@ impl ReadWhole<'_> {
         };
         if let Some(only) = self.only {
             let rows = part.as_array_mut();
-            let place = || ReadError::NoArray(self.at.map_or("", |at| &at.0).to_owned());
+            let place = || ReadError::NoArray(self.at.map_or("", |at| at.place()).to_owned());
             let rows = rows.ok_or_else(place)?;
             rows.retain(|row| only.of(row).is_some());
             if rows.is_empty() {

@@ -141,7 +141,7 @@ impl PolledSource {
         of_kind.chain(of_request).collect()
     }
 
-    /// Refuses secrets of which one is missing or of no use.
+    /// Refuses secrets if one is missing or of no use.
     pub fn check_secrets(&self, secrets: &SecretTexts) -> Result<(), MemberError> {
         let needed = self.needed_secrets();
         let wrong = |name: &str, why: &str| MemberError::of(&format!("secrets.{name}"), why);

@@ -8,6 +8,9 @@ use chrono::DateTime;
 
 use crate::clock::{Clock, Deadline};
 
+/// How long an invocation may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
 /// What becomes of an invocation.
 pub type Invoking<'a> = Pin<Box<dyn Future<Output = Result<String, NotInvoked>> + Send + 'a>>;
 
@@ -31,11 +34,16 @@ pub struct LambdaFunction<C> {
 }
 
 impl<C: Clock> LambdaFunction<C> {
-    /// A client that invokes a function by its name; nothing is sent yet. An invocation takes at most `timeout`.
-    pub fn connect(
+    /// A client that invokes a function by its name; nothing is sent yet.
+    pub fn connect(config: &ServiceConfig, name: Option<&str>, clock: C) -> Self {
+        Self::connect_within(TIMEOUT, config, name, clock)
+    }
+
+    /// The same with another time for an invocation.
+    pub(crate) fn connect_within(
+        timeout: Duration,
         config: &ServiceConfig,
         name: Option<&str>,
-        timeout: Duration,
         clock: C,
     ) -> Self {
         let target = name.map(|name| {

@@ -78,7 +78,7 @@ ports! {
         /// All sources as they are this moment, sorted by id.
         fn current_sources() -> StoreResult<Listing<StoredSource>>;
 
-        /// Saves a source in the place of the version before it, a first version where there is none; returns whether it
+        /// Saves a source in the place of the version before it, a first version where no source is; returns whether it
         /// was so. Its secrets are stored with it, both or neither; without them the stored secrets stay. What is kept
         /// between runs stays, and whoever asks it now can note nothing. Done twice, the second is refused.
         fn save_source(source: &StoredSource, secrets: Option<&SourceSecrets>) -> StoreResult<bool>;

@@ -1,7 +1,6 @@
 //! Any address that answers JSON: the source says what is asked, and how it is read.
 
-use crate::kind::SourceKind;
-use crate::kinds::PLAIN;
+use crate::kind::{PLAIN, SourceKind};
 
 pub(super) const JSON: SourceKind = SourceKind {
     name: "json",

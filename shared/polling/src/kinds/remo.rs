@@ -6,8 +6,7 @@
 use chrono::TimeDelta;
 
 use crate::budget::Budget;
-use crate::kind::{SourceKind, SourceMember, SourceMemberForm};
-use crate::kinds::PLAIN;
+use crate::kind::{PLAIN, SourceKind, SourceMember, SourceMemberForm};
 
 pub(super) const REMO: SourceKind = SourceKind {
     name: "remo",

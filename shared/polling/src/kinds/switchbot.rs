@@ -10,9 +10,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::kind::{Directory, ListedDevice, Signing, SourceKind, SourceMember, SourceMemberForm};
-use crate::kinds::PLAIN;
-use crate::outcome::Own;
+use crate::kind::{
+    Directory, ListedDevice, Own, PLAIN, Signing, SourceKind, SourceMember, SourceMemberForm,
+};
 use crate::secrets::SecretTexts;
 
 pub(super) const SWITCHBOT: SourceKind = SourceKind {

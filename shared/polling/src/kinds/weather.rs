@@ -5,9 +5,7 @@
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use crate::kind::{SourceKind, SourceMember, SourceMemberForm};
-use crate::kinds::PLAIN;
-use crate::outcome::Own;
+use crate::kind::{Own, PLAIN, SourceKind, SourceMember, SourceMemberForm};
 use crate::time_window::HistoryWindow;
 
 pub(super) const WEATHER: SourceKind = SourceKind {

@@ -18,7 +18,7 @@ pub struct LambdaHint<C>(LambdaFunction<C>);
 impl<C: Clock> LambdaHint<C> {
     /// A client that invokes a function by its name; nothing is sent yet. Without a name nobody is asked.
     pub fn connect(config: &ServiceConfig, function: Option<&str>, clock: C) -> Self {
-        Self(LambdaFunction::connect(config, function, TIMEOUT, clock))
+        Self(LambdaFunction::connect_within(TIMEOUT, config, function, clock))
     }
 }
 

@@ -1,0 +1,144 @@
+//! Places in answers of JSON, and what the values there mean, as people write them. Reads no answer.
+
+use chrono::TimeDelta;
+use domain::{AboutMetric, Decimal, MetricKind, Unit, duration};
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+/// A place in JSON (RFC 6901).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Pointer(String);
+
+impl Pointer {
+    /// The place as it is written.
+    pub(crate) fn place(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "" => Ok(Self(text)),
+            place if place.starts_with('/') && place.len() <= 512 => Ok(Self(text)),
+            _ => Err("is no JSON pointer; write one like /data/temperature".to_owned()),
+        }
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.0
+    }
+}
+
+/// Where the values of a metric are, and what they mean.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(from = "WrittenPointer", into = "WrittenPointer")]
+pub(crate) struct MetricPointer {
+    pub(crate) at: Pointer,
+    pub(crate) times: Option<Decimal>,
+    pub(crate) about: AboutMetric,
+}
+
+/// A pointer as people write it: a text, or an object with what the values mean.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "must be a pointer such as \"/a\" or {\"at\": \"/a\", \"times\": 0.001, \"unit\": \"kWh\", \"kind\": \"counter\"}"
+)]
+enum WrittenPointer {
+    Text(Pointer),
+    #[serde(rename_all = "snake_case")]
+    Object(PointerObject),
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct PointerObject {
+    at: Pointer,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    times: Option<Factor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unit: Option<Unit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<MetricKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hold: Option<Hold>,
+}
+
+/// What values are multiplied by.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(try_from = "Number", into = "Number")]
+struct Factor(Decimal);
+
+impl TryFrom<Number> for Factor {
+    type Error = String;
+
+    fn try_from(number: Number) -> Result<Self, String> {
+        Decimal::parse(&number.to_string()).map(Self).map_err(|why| why.to_string())
+    }
+}
+
+impl From<Factor> for Number {
+    fn from(factor: Factor) -> Self {
+        serde_json::from_str(factor.0.as_str()).expect("a number")
+    }
+}
+
+/// For how long a power holds, in texts such as `30m`.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+struct Hold(TimeDelta);
+
+impl TryFrom<String> for Hold {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        duration::hold::parse(&text).map(Self).ok_or("is no time such as 30m, of a day at most")
+    }
+}
+
+impl From<Hold> for String {
+    fn from(hold: Hold) -> Self {
+        duration::hold::text(hold.0)
+    }
+}
+
+impl From<WrittenPointer> for MetricPointer {
+    fn from(written: WrittenPointer) -> Self {
+        match written {
+            WrittenPointer::Text(at) => Self { at, times: None, about: AboutMetric::default() },
+            WrittenPointer::Object(PointerObject { at, times, unit, kind, hold }) => {
+                let (times, hold) = (times.map(|times| times.0), hold.map(|hold| hold.0));
+                Self {
+                    at,
+                    times,
+                    about: AboutMetric { unit, kind, hold, ..AboutMetric::default() },
+                }
+            }
+        }
+    }
+}
+
+impl From<MetricPointer> for WrittenPointer {
+    fn from(MetricPointer { at, times, about }: MetricPointer) -> Self {
+        if times.is_none() && about == AboutMetric::default() {
+            return Self::Text(at);
+        }
+        let (unit, kind, hold) = (about.unit, about.kind, about.hold.map(Hold));
+        let times = times.map(Factor);
+        Self::Object(PointerObject { at, times, unit, kind, hold })
+    }
+}
+
+/// The time after which a row is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum Fill {
+    /// A quarter of an hour.
+    #[serde(rename = "15m")]
+    Quarter,
+}
