@@ -27,6 +27,8 @@ const ATTEMPTS: usize = 3;
 pub struct TestReply {
     requests: Vec<SentRequest>,
     devices: BTreeSet<DeviceId>,
+    /// The names of devices, of a kind whose maker lists them.
+    names: BTreeMap<DeviceId, String>,
     readings: Vec<Value>,
     rejected: Vec<Value>,
     ignored: BTreeSet<String>,
@@ -151,7 +153,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let answer = self.try_one(question, trial).await?;
         let listed = answer.and_then(|answer| trial.source.listed(&answer, trial.at));
         let devices = listed.map_or_else(Vec::new, |listed| listed.devices);
-        trial.reply.devices.extend(devices.iter().filter_map(|device| device.id.parse().ok()));
+        for device in &devices {
+            let Ok(id) = device.id.parse::<DeviceId>() else { continue };
+            trial.reply.names.insert(id.clone(), device.name.clone());
+            trial.reply.devices.insert(id);
+        }
         for device in devices.iter().take(MAX_STATES) {
             let question = Question { position: 1, asking: state, device: Some(device) };
             self.try_one(question, trial).await?;

@@ -155,13 +155,25 @@ impl Asking {
         }
     }
 
+    /// The host that is asked, with its port if there is one.
+    pub(crate) fn host(&self) -> &str {
+        let (before_path, _) = self.url.as_str().split_at(self.path_start());
+        before_path.split_once("://").map_or(before_path, |(_, host)| host)
+    }
+
+    /// Where the scheme and the host of the URL end.
+    fn path_start(&self) -> usize {
+        let text = self.url.as_str();
+        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
+        text[behind..].find(['/', '?', '#']).map_or(text.len(), |end| behind + end)
+    }
+
     /// Placeholders stand behind the host only: who may edit a value may not say where a secret goes.
     fn check_url(&self, reach: Reach) -> Result<(), MemberError> {
         let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
         let text = self.url.as_str();
-        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
-        let host_end = text[behind..].find(['/', '?', '#']).map_or(text.len(), |end| behind + end);
-        if text[..host_end].contains('{') {
+        let (before_path, _) = text.split_at(self.path_start());
+        if before_path.contains('{') {
             return Err(wrong(&"has a placeholder before its path"));
         }
 

@@ -216,6 +216,17 @@ impl PolledSource {
         self.kind.budget.or_else(|| self.kind.directory.is_some().then_some(of_calls))
     }
 
+    /// The host that is asked.
+    pub fn host(&self) -> String {
+        let askings = self.askings();
+        askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+    }
+
+    /// Whether a person gave its devices a room.
+    pub const fn has_room(&self) -> bool {
+        self.room.is_some()
+    }
+
     /// The room of a device that has none of its own here.
     pub fn room(&self, id: &PolledSourceId) -> Option<RoomId> {
         let by_default = || self.kind.room.unwrap_or(id.as_str()).parse().ok();
