@@ -114,7 +114,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 }
             }
         };
-        Asked { clock_ahead, reserved_until, ..asked }
+        Asked { reserved_until, clock_ahead, ..asked }
     }
 }
 

@@ -11,6 +11,8 @@ use serde_json::Value;
 pub struct TestReply {
     pub(crate) requests: Vec<SentRequest>,
     pub(crate) devices: BTreeSet<DeviceId>,
+    /// The names of devices, of a kind whose maker lists them.
+    pub(crate) names: BTreeMap<DeviceId, String>,
     pub(crate) readings: Vec<Value>,
     pub(crate) rejected: Vec<Value>,
     pub(crate) ignored: BTreeSet<String>,

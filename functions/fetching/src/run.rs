@@ -203,8 +203,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
         run.requests += asked.len();
         for (question, asked) in questions.iter().zip(asked) {
-            if question.device.is_none() && asked.answer.is_some() {
-                let answer = asked.answer.as_ref().expect("it is there");
+            if let Some(answer) = asked.answer.as_ref().filter(|_| question.device.is_none()) {
                 report.listed =
                     work.source.listed(answer, work.at).or_else(|| report.listed.take());
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{PolledSourceId, Timestamp};
+use domain::{DeviceId, PolledSourceId, Timestamp};
 use polling::{PolledSource, RequestContext, SecretTexts, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
@@ -130,7 +130,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let answer = self.try_one(question, trial).await?;
         let listed = answer.and_then(|answer| trial.source.listed(&answer, trial.at));
         let devices = listed.map_or_else(Vec::new, |listed| listed.devices);
-        trial.reply.devices.extend(devices.iter().filter_map(|device| device.id.parse().ok()));
+        for device in &devices {
+            let Ok(id) = device.id.parse::<DeviceId>() else { continue };
+            trial.reply.names.insert(id.clone(), device.name.clone());
+            trial.reply.devices.insert(id);
+        }
         for device in devices.iter().take(MAX_STATES) {
             let question = Question { position: 1, asking: state, device: Some(device) };
             self.try_one(question, trial).await?;

@@ -19,6 +19,7 @@ mod registry;
 #[cfg(feature = "schema")]
 pub mod schemas;
 mod series;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -52,6 +53,7 @@ pub use registry::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
+use sources::{edit as sources_edit, trial as sources_trial};
 
 /// The settings of the function.
 #[derive(Debug, Clone)]

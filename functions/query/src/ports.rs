@@ -2,7 +2,7 @@
 
 use table::{
     AddToken, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations,
-    EditChannels, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    EditChannels, EditRegistry, EditSources, FindRegistry, FindToken, ListDevices, LookUpRegistry,
     MarkDeletions, MarkIndexed, MarkLateChanges, NoteRechecks, PageRegistry, PutConditionsSchema,
     PutJudgements, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema,
@@ -18,5 +18,5 @@ table::store! {
         + DeleteReadings + ReadRollups + ReadRollupState + ReadRefold
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
         + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
-        + DeleteAlertStates + PutJudgements + ReadRunning + NoteRechecks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
+        + EditSources + DeleteAlertStates + PutJudgements + ReadRunning + NoteRechecks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

@@ -10,6 +10,8 @@ use crate::conditions_schema::Shown;
 use crate::registry::search::question::Plan;
 use crate::series::conditions::answer::{About as AboutEpisodes, EpisodeRow};
 use crate::series::{answer, energy_answer, events};
+use crate::sources::rows::{SourceRow, SourceRows};
+use crate::sources::trial::TestAnswer;
 use crate::tokens::Issued;
 
 /// What `series::write` makes of rows in JSON.
@@ -32,7 +34,10 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<ReadingRow<'_>>();
     generator.subschema_for::<RoomRow<'_>>();
     generator.subschema_for::<Shown<'_>>();
+    generator.subschema_for::<SourceRow<'_>>();
+    generator.subschema_for::<SourceRows<'_>>();
     generator.subschema_for::<StayRow<'_>>();
+    generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
     add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
     add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");

@@ -255,6 +255,7 @@ impl Endpoint {
             Some("alerts") => "rule",
             Some("annotations") => "annotation",
             Some("channels") => "channel",
+            Some("sources") => "source",
             _ => "id",
         }
     }
@@ -269,7 +270,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells whether its path names a device, a room, a home, an annotation, a rule or a channel.
+    /// Tells whether its path names a device, a room, a home, an annotation, a rule, a channel or a source.
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
     }

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{
     AnnotationId, AttributeName, AttributeValues, Decimal, DeviceId, Exact, HomeId, Label,
-    MetricName, RoomId, RuleId, Timestamp, Unit,
+    MetricName, PolledSourceId, RoomId, RuleId, Timestamp, Unit,
 };
 
 /// Gives some types one schema, which stands wherever a value of theirs does.
@@ -28,7 +28,7 @@ macro_rules! schema {
     )+};
 }
 
-schema! { DeviceId HomeId RoomId RuleId = {"$ref": "#/components/schemas/Id"} }
+schema! { DeviceId HomeId PolledSourceId RoomId RuleId = {"$ref": "#/components/schemas/Id"} }
 schema! { AttributeName MetricName = {"type": "string"} }
 schema! { AnnotationId = {"type": "string", "examples": ["2026-01-11T16:00:00.000Z-kettle"]} }
 schema! { Label Unit = {"type": "string", "minLength": 1, "maxLength": 100} }

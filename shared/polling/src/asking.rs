@@ -124,11 +124,16 @@ impl Asking {
         Ok(asking)
     }
 
+    /// Whether it says how its answer is read. A request that is tried may leave it open.
+    pub(crate) fn has_reader(&self) -> bool {
+        self.format.is_some() || !self.metrics.is_empty()
+    }
+
     /// An answer is a payload of a format, or a table of metrics.
     fn check_reader(&self) -> Result<(), MemberError> {
         let wrong = |member: &str, why: &str| Err(MemberError::of(member, why));
         match (&self.format, self.metrics.len()) {
-            (None, 0) => wrong("metrics", "is missing; write metrics or format"),
+            (None, 0) => Ok(()),
             (Some(_), 1..) => wrong("metrics", "is given beside format; write one of them"),
             (None, ..=MAX_METRICS) if self.at.is_some() => {
                 wrong("at", "is for format; a table of metrics has each")
@@ -147,13 +152,25 @@ impl Asking {
         }
     }
 
+    /// The host that is asked, with its port if there is one.
+    pub(crate) fn host(&self) -> &str {
+        let (before_path, _) = self.url.as_str().split_at(self.path_start());
+        before_path.split_once("://").map_or(before_path, |(_, host)| host)
+    }
+
+    /// Where the scheme and the host of the URL end.
+    fn path_start(&self) -> usize {
+        let text = self.url.as_str();
+        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
+        text[behind..].find(is_behind_host).map_or(text.len(), |end| behind + end)
+    }
+
     /// Placeholders stand behind the host only: who may edit a value may not say where a secret goes.
     fn check_url(&self, reach: Reach) -> Result<(), MemberError> {
         let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
         let text = self.url.as_str();
-        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
-        let host_end = text[behind..].find(is_behind_host).map_or(text.len(), |end| behind + end);
-        if text[..host_end].contains('{') {
+        let (before_path, _) = text.split_at(self.path_start());
+        if before_path.contains('{') {
             return Err(wrong(&"has a placeholder before its path"));
         }
 

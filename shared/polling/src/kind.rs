@@ -39,7 +39,7 @@ pub struct SourceKind {
     /// Its requests, as people write that of the kind `json`.
     pub(crate) recipe: &'static str,
     /// The headers by which a request is signed.
-    pub(crate) sign: Option<fn(&SecretTexts, &Signing) -> Vec<(&'static str, String)>>,
+    pub(crate) sign: Option<Sign>,
     /// The list of devices. Each of them is asked for by itself.
     pub directory: Option<Directory>,
     /// What the maker means by an answer in a way of its own.
@@ -89,6 +89,9 @@ pub struct ListedDevice {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }
+
+/// Makes the headers by which a request is signed.
+pub(crate) type Sign = fn(&SecretTexts, &Signing) -> Vec<(&'static str, String)>;
 
 /// What a signature is made of beside the secrets.
 pub(crate) struct Signing {

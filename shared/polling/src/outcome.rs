@@ -54,9 +54,8 @@ impl FailurePause {
     /// The pause after so many failures in a row, this one among them.
     pub fn after(self, failures: u32) -> TimeDelta {
         match (self, failures) {
-            (Self::Refused, _) | (Self::Mend, 2..) => TimeDelta::hours(1),
+            (Self::Refused, _) | (Self::Mend, 2..) | (Self::Transient, 7..) => TimeDelta::hours(1),
             (Self::Mend, _) => TimeDelta::minutes(15),
-            (Self::Transient, 7..) => TimeDelta::hours(1),
             (Self::Transient, failures) => {
                 TimeDelta::minutes(1 << failures.saturating_sub(1)).min(TimeDelta::hours(1))
             }

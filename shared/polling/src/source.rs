@@ -154,6 +154,13 @@ impl PolledSource {
         }
     }
 
+    /// Refuses a source that does not say how its answers are read.
+    pub fn check_reader(&self) -> Result<(), MemberError> {
+        let has_reader = self.asking.as_ref().is_none_or(Asking::has_reader);
+        let why = "is missing; write metrics or format";
+        has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
+    }
+
     /// What its secrets are given for. Where it differs, they have to be given again: else whoever edits a source could
     /// send them to an address of their own.
     pub fn destination(&self) -> String {
@@ -214,6 +221,17 @@ impl PolledSource {
     pub fn budget(&self) -> Option<Budget> {
         let of_calls = Budget { requests: self.calls(), per: TimeDelta::days(1) };
         self.kind.budget.or_else(|| self.kind.directory.is_some().then_some(of_calls))
+    }
+
+    /// The host that is asked.
+    pub fn host(&self) -> String {
+        let askings = self.askings();
+        askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+    }
+
+    /// Whether a person gave its devices a room.
+    pub const fn has_room(&self) -> bool {
+        self.room.is_some()
     }
 
     /// The room of a device that has none of its own here.

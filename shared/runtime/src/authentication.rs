@@ -51,6 +51,8 @@ pub struct Authenticator {
 pub struct Grant {
     scope: Option<Scope>,
     token: Option<TokenHash>,
+    /// Whether it is of somebody without a token, who may read and store and no more.
+    is_anybody: bool,
 }
 
 impl Authenticator {
@@ -82,6 +84,10 @@ impl Authenticator {
             (Access::Address, _) | (Access::Admin, Auth::Off) => {
                 self.look_up(request, session, log).await?
             }
+            (Access::Read, Auth::Off) if request.secret.is_some() => {
+                let known = self.look_up(request, session, log).await.ok();
+                known.filter(Grant::may_edit).unwrap_or_else(|| Grant::without_token(self.auth))
+            }
             _ => self.authenticate(request, session, log).await?,
         };
         grant.check(asked)?;
@@ -97,7 +103,7 @@ impl Authenticator {
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
         if self.auth != Auth::On {
-            return Ok(Grant::all());
+            return Ok(Grant::without_token(self.auth));
         }
         self.look_up(request, session, log).await
     }
@@ -138,7 +144,7 @@ impl Authenticator {
             _ => {}
         }
 
-        Ok(Grant { scope: Some(token.scope), token: Some(hash) })
+        Ok(Grant { scope: Some(token.scope), token: Some(hash), is_anybody: false })
     }
 }
 
@@ -162,7 +168,21 @@ fn refused(detail: &str) -> Problem {
 impl Grant {
     /// All permissions.
     const fn all() -> Self {
-        Self { scope: None, token: None }
+        Self { scope: None, token: None, is_anybody: false }
+    }
+
+    /// What is permitted without a token where no request to read or store needs one.
+    fn without_token(auth: Auth) -> Self {
+        Self { is_anybody: auth == Auth::Off, ..Self::all() }
+    }
+
+    /// Whether it also permits to edit, so that settings may be shown.
+    pub const fn may_edit(&self) -> bool {
+        match self.scope {
+            None => !self.is_anybody,
+            Some(Scope::Admin) => true,
+            Some(_) => false,
+        }
     }
 
     /// The token, where one is needed.

@@ -154,7 +154,7 @@ async fn octopus_half_hours_are_each_there_once_however_late_they_come() {
                     let start = first.saturating_add(half * i32::try_from(n).expect("few"));
                     (start >= time("period_from") && start < time("period_to")).then(|| {
                         json!({"consumption": f64::from(u16::try_from(n % 500).expect("few")) / 1000.0,
-                            "interval_start": start.to_string().replace("Z", "+00:00")})
+                            "interval_start": start.to_string().replace('Z', "+00:00")})
                     })
                 })
                 .collect();

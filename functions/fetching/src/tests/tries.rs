@@ -92,8 +92,20 @@ async fn a_test_that_fails_says_why_in_words() {
     let reply = serde_json::to_value(&reply).expect("JSON");
     assert_eq!(reply["error"], "The address answers 403: it does not take the secret");
     let mut wrong = pump();
-    wrong["metrics"] = json!({});
+    wrong["metrics"] = json!({"t": "t"});
     let reply = world.try_source("pump", wrong, Some(secrets)).await;
     let reply = serde_json::to_value(&reply).expect("JSON");
-    assert_eq!(reply["error"], "metrics: is missing; write metrics or format");
+    assert!(reply["error"].as_str().expect("why").starts_with("metrics.t: must be a pointer"));
+}
+
+/// The page shows the numbers of an answer, of which a person chooses some.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_tried_before_anybody_says_what_is_read() {
+    let world = playing();
+    let mut open = pump();
+    open["metrics"] = json!({});
+    let reply = world.try_source("pump", open, Some(&[("key", SECRET)])).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!((&reply["error"], &reply["readings"]), (&Value::Null, &json!([])));
+    assert_eq!(reply["numbers"]["/data/temp"], 21.4);
 }

@@ -57,7 +57,7 @@ mod texts {
 
     texts! {
         annotations channels conditions deletion general homes influxql mcp meters readings registry rooms rules search
-        series tokens
+        series sources tokens
     }
 }
 

@@ -390,6 +390,16 @@ macro_rules! endpoints {
               "Delete a channel and its secret" }
             { Query TestChannel = channels::test: Admin POST "/channels/{id}/test" takes "Nothing", &[], One("WaitingTest"),
               "Send a test by a channel, within a minute" }
+            { Query ListSources = sources_edit::list: Read GET "/sources", &[], One("Sources"),
+              "List the sources that are asked, and the kinds of sources" }
+            { Query ShowSource = sources_edit::show: Read GET "/sources/{id}", &[], One("Source"),
+              "Show a source and its state; its settings to an admin, and its secrets to nobody" }
+            { Query PutSource = sources_edit::put: Admin PUT "/sources/{id}" takes "NewSource", &[], One("Source"),
+              "Save a source, at most 20; without its secrets, those stored for the same request stay" }
+            { Query DeleteSource = sources_edit::delete: Admin DELETE "/sources/{id}", &[], One("Deletion"),
+              "Delete a source and its secrets; its readings stay" }
+            { Query TestSource = sources_trial::test: Admin POST "/sources/test" takes "NewSource", &[], One("SourceTest"),
+              "Ask a source and store nothing" }
             { Query Mcp = mcp::answer: Read POST "/mcp" takes "McpMessage", &[], Message("McpAnswer"),
               "Answer a language model's tools, by the Model Context Protocol" }
             { Query InfluxQl = influxql::query: Any GET "/query" | POST "/query" takes "InfluxQl"

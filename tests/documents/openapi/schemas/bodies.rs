@@ -2,6 +2,7 @@
 
 use api::MAX_READINGS;
 use domain::{MAX_METRICS, MAX_VIEWED};
+use polling::SOURCE_KINDS;
 use serde_json::{Value, json};
 
 use super::super::reference::reference;
@@ -71,6 +72,32 @@ pub(super) fn others() -> Value {
         }},
         "NewConditionsSchema": {"type": "object", "required": ["metrics"], "additionalProperties": false, "properties": {
             "metrics": {"type": "array", "minItems": 2, "maxItems": 8, "items": reference("SchemaMetric")},
+        }},
+        "NewSource": {
+            "type": "object",
+            "description": "Beside these members, those of the kind: GET /sources lists them, docs/connect/sources.md has those of json. A test also takes id, to use stored secrets. What an answer has beside them is passed over.",
+            "required": ["kind"],
+            "properties": {
+                "kind": {"enum": SOURCE_KINDS.map(|kind| kind.name)},
+                "secrets": {
+                    "type": ["object", "array", "null"],
+                    "additionalProperties": {"type": "string"},
+                    "description": "Secrets by their names; without them, those stored for the same request stay",
+                },
+                "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The room of devices that rooms does not name"},
+                "rooms": {
+                    "type": ["object", "null"],
+                    "description": "The room of each device, or null for a device that is left out",
+                    "additionalProperties": {"oneOf": [reference("SourceRoom"), {"type": "null"}]},
+                },
+                "every": {"type": ["string", "null"], "description": "How often it is asked, such as 5m"},
+                "since": {"type": ["string", "null"], "description": "From when on the past is asked for, where the kind has one"},
+                "on": {"type": ["boolean", "null"], "description": "Whether it is asked"},
+            },
+            "examples": [{"kind": "remo", "secrets": {"token": "..."}, "room": "home"}],
+        },
+        "SourceRoom": {"type": "object", "required": ["room"], "additionalProperties": false, "properties": {
+            "room": reference("Id"), "name": {"type": "string", "description": "The name of the room, where it has none yet"},
         }},
         "NewToken": {
             "type": "object",

@@ -1,0 +1,40 @@
+//! Sources that are asked: settings, states, tests. Asks none itself and reads no secret.
+
+pub(crate) mod edit;
+pub(crate) mod rows;
+pub(crate) mod trial;
+mod warnings;
+
+use api::Problem;
+use domain::{DeviceId, MemberError, PolledSourceId};
+use runtime::http::Call;
+use runtime::telemetry::chain;
+use table::StoredSource;
+
+use crate::ports::Store;
+
+/// The largest body, inflated.
+const MAX_BODY: usize = 64 << 10;
+
+/// The problem of a member.
+fn wrong(error: MemberError) -> Problem {
+    Problem::field(&error.field, error.why)
+}
+
+/// An id of a source, which is also a part of the device that says whether it fails.
+fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
+    let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why.to_string());
+    let id: PolledSourceId = text.parse().map_err(|why| bad(&why))?;
+    let device = format!("source:{id}").parse::<DeviceId>();
+    device.map(|_| id).map_err(|why| bad(&why))
+}
+
+/// The sources as they are this moment; the log names those that cannot be read.
+async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredSource>, Problem> {
+    let listing = call.session.current_sources().await?;
+    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
+    if !unreadable.is_empty() {
+        call.log.set("sources.unreadable", unreadable);
+    }
+    Ok(listing.found)
+}

@@ -1,0 +1,169 @@
+//! `GET /sources`, and `GET`, `PUT` and `DELETE /sources/{id}`. A secret is written and never read.
+
+use api::{Problem, ProblemKind, Response, body};
+use domain::MemberError;
+use polling::{PolledSource, SecretTexts};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use serde_json::{Map, Value, json};
+use table::{SourceSecrets, StoredSource};
+
+use super::rows::{SourceRow, SourceRows};
+use super::{MAX_BODY, all, source_id, warnings, wrong};
+use crate::handlers::Handlers;
+use crate::ports::Store;
+use crate::registry::lookup::not_found;
+
+/// The most sources.
+const MAX_SOURCES: usize = 20;
+
+/// `GET /sources`
+pub(crate) async fn list(
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let stored = all(call).await?;
+    let with_settings = call.grant.may_edit();
+    let rows = stored.iter().map(|stored| SourceRow::of(stored, with_settings, call.session.now));
+    let (mut data, mut damaged) = (Vec::new(), Vec::new());
+    for (stored, row) in stored.iter().zip(rows) {
+        match row {
+            Ok(row) => data.push(row),
+            Err(why) => damaged.push(format!("{}: {why}", stored.id)),
+        }
+    }
+    Ok(Response::json(200, &SourceRows::new(data, damaged)))
+}
+
+/// `GET /sources/{id}`
+pub(crate) async fn show(
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let stored = known(call).await?;
+    let row = SourceRow::of(&stored, call.grant.may_edit(), call.session.now).map_err(wrong)?;
+    Ok(Response::json(200, &row))
+}
+
+/// `PUT /sources/{id}`: secrets that are not sent stay as they are, if they are for the same request.
+pub(crate) async fn put(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let id = source_id(&call.id)?;
+    let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
+    let secrets = SecretTexts::read(members.remove("secrets")).map_err(wrong)?;
+    let stored = all(call).await?;
+    let before = stored.iter().find(|stored| stored.id == id);
+    if let Some(before) = before {
+        forget_shown_period(&mut members, before);
+    }
+    let source = PolledSource::read(members, handlers.reach).map_err(wrong)?;
+    source.check_reader().map_err(wrong)?;
+    if before.is_none() && stored.len() >= MAX_SOURCES {
+        return Err(too_many());
+    }
+
+    let secrets = secrets_to_store(&source, secrets, before)?;
+    let saved = StoredSource::new(id, before, &source, call.session.now);
+    if let Some(before) = before
+        && secrets.is_none()
+        && before.settings == saved.settings
+    {
+        return shown_saved(handlers, before, &source, call).await;
+    }
+    if !call.session.save_source(&saved, secrets.as_ref()).await? {
+        let detail =
+            "The source was saved or deleted at the same moment; read it, and send this again.";
+        return Err(Problem::new(ProblemKind::Contended, detail));
+    }
+
+    // Others may have been saved at the same moment.
+    if before.is_none() && all(call).await?.len() > MAX_SOURCES {
+        call.session.delete_source(&saved.id).await?;
+        return Err(too_many());
+    }
+
+    shown_saved(handlers, &saved, &source, call).await
+}
+
+/// Removes `every` where it is only what an answer said of a source for which nobody chose it: so an answer can be sent
+/// back, and nothing has changed.
+fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) {
+    let is_chosen = before.settings.contains_key("every");
+    let shown = before.source().map(|source| SourceRow::period(before, &source));
+    if !is_chosen && shown.is_ok_and(|shown| members.get("every") == Some(&json!(shown))) {
+        members.remove("every");
+    }
+}
+
+/// The secrets to store with a source; `None` where the stored ones stay. They stay for the request for which they were
+/// given alone: else who edits a source could send them to an address of their own.
+fn secrets_to_store(
+    source: &PolledSource,
+    given: Option<SecretTexts>,
+    before: Option<&StoredSource>,
+) -> Result<Option<SourceSecrets>, Problem> {
+    if let Some(given) = given {
+        source.check_secrets(&given).map_err(wrong)?;
+        return Ok(Some(SourceSecrets(given)));
+    }
+
+    let known = before.and_then(|before| before.source().ok());
+    if known.is_some_and(|known| known.destination() == source.destination()) {
+        return Ok(None);
+    }
+    // One that is restored from an export has none yet, and is not asked.
+    let is_restored = before.is_none() && !source.is_on;
+    if source.needed_secrets().is_empty() || is_restored {
+        return Ok(Some(SourceSecrets(SecretTexts::default())));
+    }
+
+    let names: Vec<_> = source.needed_secrets().into_iter().collect();
+    let names = names.join(", ");
+    let why = match before {
+        None => format!("is missing; give {names}"),
+        Some(_) => format!(
+            "must be given again ({names}): the request is another one than that for which they are stored"
+        ),
+    };
+    Err(wrong(MemberError::of("secrets", why)))
+}
+
+/// A saved source, with its warnings.
+async fn shown_saved(
+    handlers: &Handlers<impl Clock>,
+    stored: &StoredSource,
+    source: &PolledSource,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let warnings = warnings::of_saved(stored, source, &handlers.registry, call).await;
+    let warnings = warnings.map_err(|failure| {
+        let detail = format!("The source is saved, but not shown. {}", failure.detail);
+        Problem { detail, ..failure }
+    })?;
+    let row = SourceRow::of(stored, true, call.session.now).map_err(wrong)?;
+    Ok(Response::json(200, &row.with_warnings(warnings)))
+}
+
+fn too_many() -> Problem {
+    let detail = format!("There are {MAX_SOURCES} sources, and there can be no more.");
+    Problem::new(ProblemKind::Conflict, detail)
+}
+
+/// `DELETE /sources/{id}`: the secrets go with it, and the readings stay.
+pub(crate) async fn delete(
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let stored = known(call).await?;
+    call.session.delete_source(&stored.id).await?;
+    Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
+}
+
+/// The source of the path.
+async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredSource, Problem> {
+    let id = source_id(&call.id)?;
+    let found = all(call).await?.into_iter().find(|stored| stored.id == id);
+    found.ok_or_else(|| not_found("source", id.as_str()))
+}

@@ -1,0 +1,192 @@
+//! Sources and their kinds, as the API shows them. Has no secret, and reads nothing.
+
+use std::collections::BTreeSet;
+
+use domain::{DeviceId, MemberError, PolledSourceId, Timestamp, duration};
+use polling::{PolledSource, SOURCE_KINDS, SourceKind, SourceMember, SourceState};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use table::StoredSource;
+
+/// A source.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Source"))]
+pub(crate) struct SourceRow<'a> {
+    /// The id
+    id: &'a PolledSourceId,
+    /// The kind: who is asked
+    kind: &'static str,
+    /// The host that is asked
+    host: String,
+    /// The devices that it has told so far
+    devices: &'a [DeviceId],
+    /// Whether it is asked
+    on: bool,
+    /// How often it is asked
+    every: String,
+    /// What must be said where its values are shown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<&'static str>,
+    /// What it says of itself
+    state: StateRow<'a>,
+    /// The names of its secrets, for an admin
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secrets: Option<BTreeSet<String>>,
+    /// What is odd about it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    /// The other members as they were sent, for an admin
+    #[serde(flatten)]
+    settings: Map<String, Value>,
+}
+
+/// What a source says of itself.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceState"))]
+struct StateRow<'a> {
+    /// waiting, ok, limited or failing
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    state: SourceState,
+    /// When it was last answered and stored
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_success: Option<Timestamp>,
+    /// Since when it fails
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_since: Option<Timestamp>,
+    /// The last error, or what of a good answer cannot be taken
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// When it is asked next, if it is on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Timestamp>,
+    /// The requests of this day of UTC
+    requests_today: u32,
+}
+
+/// The sources, and what may become one.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sources"))]
+pub(crate) struct SourceRows<'a> {
+    data: Vec<SourceRow<'a>>,
+    /// The kinds of sources
+    kinds: Vec<KindRow>,
+    /// The sources whose settings cannot be read, and why: they are not asked
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<String>,
+}
+
+/// A kind of sources.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceKind"))]
+struct KindRow {
+    /// Its name, the member kind of a source
+    kind: &'static str,
+    /// Who is asked
+    title: &'static str,
+    /// The members of a source of this kind, beside those that every source has
+    members: Vec<KindMember>,
+    /// How often it is asked, unless a person says otherwise
+    every: String,
+    /// What must be said where its values are shown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<&'static str>,
+    /// Where a person finds the secret, and what it permits
+    r#where: &'static str,
+}
+
+/// A member of a source of one kind.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceMember"))]
+struct KindMember {
+    name: &'static str,
+    /// Whether it is written into secrets
+    is_secret: bool,
+    /// Whether it may not be left out
+    is_needed: bool,
+    /// What it is
+    hint: &'static str,
+}
+
+impl<'a> SourceRow<'a> {
+    /// A source at `now`. Its settings are for those who may edit it.
+    pub(super) fn of(
+        stored: &'a StoredSource,
+        with_settings: bool,
+        now: Timestamp,
+    ) -> Result<Self, MemberError> {
+        let source = stored.source()?;
+        let mut settings = if with_settings { source.to_json() } else { Map::new() };
+        for shown in ["kind", "on", "every"] {
+            settings.remove(shown);
+        }
+        Ok(Self {
+            id: &stored.id,
+            kind: source.kind.name,
+            host: source.host(),
+            devices: &stored.status.devices,
+            on: source.is_on,
+            every: Self::period(stored, &source),
+            credit: source.kind.credit,
+            state: StateRow::of(stored, source.is_on, now),
+            secrets: with_settings.then(|| source.needed_secrets()),
+            warnings: Vec::new(),
+            settings,
+        })
+    }
+
+    /// How often a source is asked.
+    pub(super) fn period(stored: &StoredSource, source: &PolledSource) -> String {
+        let listed = stored.status.listed.as_ref().map_or(0, |listed| listed.devices.len());
+        duration::text(source.every(listed), "dhms")
+    }
+
+    /// The same with what is odd about it.
+    pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
+    }
+}
+
+impl<'a> StateRow<'a> {
+    fn of(stored: &'a StoredSource, is_on: bool, now: Timestamp) -> Self {
+        let status = &stored.status;
+        Self {
+            state: status.state(now),
+            last_success: status.last_success,
+            failing_since: status.failing_since,
+            error: status.error.as_deref(),
+            next: is_on.then_some(stored.next),
+            requests_today: stored.spent.today(now),
+        }
+    }
+}
+
+impl<'a> SourceRows<'a> {
+    /// The sources that can be read, with those that cannot.
+    pub(super) fn new(data: Vec<SourceRow<'a>>, damaged: Vec<String>) -> Self {
+        Self { data, kinds: SOURCE_KINDS.into_iter().map(KindRow::from).collect(), damaged }
+    }
+}
+
+impl From<&'static SourceKind> for KindRow {
+    fn from(kind: &'static SourceKind) -> Self {
+        Self {
+            kind: kind.name,
+            title: kind.title,
+            members: kind.members.iter().map(KindMember::from).collect(),
+            every: duration::text(kind.every, "dhms"),
+            credit: kind.credit,
+            r#where: kind.hint,
+        }
+    }
+}
+
+impl From<&'static SourceMember> for KindMember {
+    fn from(member: &'static SourceMember) -> Self {
+        Self {
+            name: member.name,
+            is_secret: member.is_secret(),
+            is_needed: member.is_needed,
+            hint: member.about,
+        }
+    }
+}

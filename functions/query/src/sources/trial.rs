@@ -1,0 +1,193 @@
+//! `POST /sources/test`: a source is tried by the function that asks. Stores nothing, and logs nothing of the source.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::{Problem, ProblemKind, Response, body};
+use domain::text_id::id_of;
+use domain::{DeviceId, PolledSourceId, RoomId};
+use polling::{PolledSource, SecretTexts};
+use runtime::clock::{Clock, Deadline};
+use runtime::http::Call;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{MAX_BODY, source_id, warnings, wrong};
+use crate::handlers::Handlers;
+use crate::ports::Store;
+
+/// How long a test may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The id of a source that is not saved and has none.
+const UNNAMED: &str = "test";
+/// The metric of imported energy, and the units of energy and power.
+const IMPORT: &str = "cumulative_kwh_p";
+const UNITS: [&str; 2] = ["W", "kWh"];
+
+/// What the function that asks says of a test.
+#[derive(Deserialize)]
+struct Reply {
+    requests: Vec<TestRequest>,
+    devices: BTreeSet<DeviceId>,
+    /// The names of devices, where a list of the maker has them.
+    names: BTreeMap<DeviceId, String>,
+    readings: Vec<Value>,
+    rejected: Vec<Value>,
+    ignored: BTreeSet<String>,
+    numbers: BTreeMap<String, Value>,
+    error: Option<String>,
+}
+
+/// What a test found; nothing of it is stored.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceTest"))]
+pub(crate) struct TestAnswer {
+    /// The requests that were made
+    requests: Vec<TestRequest>,
+    /// The devices, each with its room or the one that is proposed
+    devices: Vec<TestDevice>,
+    /// The first readings, as they would be stored
+    readings: Vec<Value>,
+    /// What cannot be taken, and why
+    rejected: Vec<Value>,
+    /// The names of what is passed over
+    ignored: BTreeSet<String>,
+    /// The numbers of the answer by their JSON pointers, of the kind json
+    numbers: BTreeMap<String, Value>,
+    /// What is odd about it
+    warnings: Vec<String>,
+}
+
+/// A request that was made.
+#[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct TestRequest {
+    host: String,
+    /// The status of the answer
+    status: u16,
+    /// How long it took, in milliseconds
+    ms: u64,
+    /// The size of the answer
+    bytes: u64,
+}
+
+/// A device that a test found.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct TestDevice {
+    id: DeviceId,
+    /// The name that the maker knows
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The room of the source, or a proposal from the name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<RoomId>,
+}
+
+/// `POST /sources/test`
+pub(crate) async fn test(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
+    let id = match members.remove("id") {
+        None | Some(Value::Null) => source_id(UNNAMED)?,
+        Some(Value::String(id)) => source_id(&id)?,
+        Some(_) => return Err(Problem::field("id", "must be a text")),
+    };
+    let secrets = members.remove("secrets");
+    SecretTexts::read(secrets.clone()).map_err(wrong)?;
+    let source = PolledSource::read(members.clone(), handlers.reach).map_err(wrong)?;
+
+    let mut event = json!({"source": "roomtide.test", "id": id, "settings": members});
+    if let Some(secrets) = secrets {
+        event["secrets"] = secrets;
+    }
+    let deadline = Deadline::after(TIMEOUT.min(call.session.invocation.remaining()));
+    let reply = handlers.fetching.0.invoke(event.to_string(), deadline).await;
+    let reply = reply.map_err(|why| unanswerable(&format!("The source is not tried: {why}.")))?;
+    let reply: Reply = serde_json::from_str(&reply)
+        .map_err(|_| unanswerable("The function that asks sources has another version."))?;
+    if let Some(why) = &reply.error {
+        return Err(unanswerable(why));
+    }
+
+    let mut warnings = Vec::new();
+    if reply.readings.iter().any(measures_energy) {
+        let own: Vec<_> = reply.devices.iter().cloned().collect();
+        warnings = warnings::of_second_meters(&own, &handlers.registry, call).await?;
+    }
+    Ok(Response::json(200, &reply.answer(&id, &source, warnings)))
+}
+
+fn unanswerable(detail: &str) -> Problem {
+    Problem::new(ProblemKind::Unanswerable, detail)
+}
+
+/// Whether a reading has imported energy or power.
+fn measures_energy(reading: &Value) -> bool {
+    let metrics = reading["metrics"].as_object();
+    metrics.into_iter().flatten().any(|(name, metric)| {
+        name == IMPORT || metric["unit"].as_str().is_some_and(|unit| UNITS.contains(&unit))
+    })
+}
+
+impl Reply {
+    fn answer(
+        self,
+        id: &PolledSourceId,
+        source: &PolledSource,
+        warnings: Vec<String>,
+    ) -> TestAnswer {
+        let names = self.readings.iter().filter_map(|reading| {
+            let id = reading["device"].as_str()?.parse().ok()?;
+            Some((id, reading["name"].as_str()?.to_owned()))
+        });
+        let mut names: BTreeMap<DeviceId, String> = names.collect();
+        names.extend(self.names);
+
+        let wanted = self.devices.into_iter().filter(|device| {
+            let is_left_out = source.rooms.get(device).is_some_and(Option::is_none);
+            !is_left_out
+        });
+        let devices = wanted.map(|device| {
+            let name = names.remove(&device);
+            let room = room_of(id, source, &device, name.as_deref());
+            TestDevice { id: device, name, room }
+        });
+        TestAnswer {
+            requests: self.requests,
+            devices: devices.collect(),
+            readings: self.readings,
+            rejected: self.rejected,
+            ignored: self.ignored,
+            numbers: self.numbers,
+            warnings,
+        }
+    }
+}
+
+/// The room of a device: what a person wrote, else a proposal from its name, else that of the source.
+fn room_of(
+    id: &PolledSourceId,
+    source: &PolledSource,
+    device: &DeviceId,
+    name: Option<&str>,
+) -> Option<RoomId> {
+    if let Some(Some(room)) = source.rooms.get(device) {
+        return Some(room.room.clone());
+    }
+    match name {
+        Some(name) if !source.has_room() => Some(proposed(device, name)?),
+        _ => source.room(id),
+    }
+}
+
+/// A room for a name; of a name that is not ASCII, an id would be unreadable.
+fn proposed(device: &DeviceId, name: &str) -> Option<RoomId> {
+    if name.is_ascii() {
+        return id_of(name).ok().map(|(room, _)| room);
+    }
+    let start: String = device.as_str().chars().take(4).collect();
+    format!("room-{start}").parse().ok()
+}

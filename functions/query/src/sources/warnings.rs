@@ -1,0 +1,68 @@
+//! What is odd about a source: energy that another device measures too. It is saved all the same.
+
+use api::Problem;
+use domain::{Device, DeviceId, Meter};
+use polling::PolledSource;
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::StoredSource;
+
+use crate::ports::Store;
+
+/// The most devices that a warning names.
+const MAX_NAMED: usize = 10;
+
+/// Of a source that is saved.
+pub(super) async fn of_saved(
+    stored: &StoredSource,
+    source: &PolledSource,
+    registry: &CachedRegistry<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Vec<String>, Problem> {
+    let has_meter = match source.kind.name {
+        "octopus" => true,
+        "remo" => stored.settings.get("meter").is_none_or(|meter| meter != "false"),
+        _ => false,
+    };
+    if !has_meter {
+        return Ok(Vec::new());
+    }
+
+    let mut own: Vec<DeviceId> = stored.status.devices.clone();
+    own.extend(source.rooms.keys().cloned());
+    own.extend(stored.id.as_str().parse().ok());
+    of_second_meters(&own, registry, call).await
+}
+
+/// Of a source that measures imported energy: the devices that do so too, without its own.
+pub(super) async fn of_second_meters(
+    own: &[DeviceId],
+    registry: &CachedRegistry<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Vec<String>, Problem> {
+    let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
+    // Without a list of all devices nothing can be said of the others.
+    let Some(devices) = snapshot.all_devices() else { return Ok(Vec::new()) };
+    let others = devices.values().filter(|device| {
+        let is_own = own.iter().any(|own| device.id().is_part_of(own));
+        !is_own && measures_import(device)
+    });
+    let others: Vec<&str> = others.map(|device| device.id().as_str()).collect();
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
+
+    let named = others.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = others.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Ok(vec![format!(
+        "imported energy is measured by {named}{more} too; if it is the same energy, PATCH one of the devices with \
+         \"role\": \"none\" for its metric, or it is counted twice"
+    )])
+}
+
+fn measures_import(device: &Device) -> bool {
+    let meter = Meter::of(device.metrics());
+    meter.is_some_and(|meter| meter.other_role.is_none() && !meter.used.is_empty())
+}
