@@ -548,40 +548,48 @@ async fn what_a_minute_has_no_time_for_goes_on_where_it_ended() {
     assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
 }
 
-/// The table throttles a device, so its group is sealed and its quarter waits in the queue. A mean without the device would
-/// be above the limit.
+/// The table throttles a device, so its group is sealed and its quarter waits in the queue, perhaps until the next quarter is
+/// folded. A mean without the device would be above the limit.
 #[tokio::test]
 async fn a_room_is_judged_by_no_mean_that_lacks_a_quarter_in_the_queue() {
     let reading = |device: &str, minute, value: &str| {
         given::reading(device, at(minute), Some("hall"), &[("temperature", value)])
     };
     let rule = json!({"name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25});
-    let world = World::new(rule, &[reading("a", -15, "30"), reading("b", -15, "10")]).await;
-    world.seal(QuarterHour::of(at(-15)), at(11)).await;
     let group = sweep_group(&given::device("b"));
     let (of_b, others): (BTreeSet<_>, BTreeSet<_>) =
         (0..SWEEP_GROUPS).partition(|sealed| *sealed == group);
 
-    for start in [0, 15, 30, 45] {
-        for minute in (start..start + 15).step_by(5) {
-            // Above the limit together, in the last quarter.
-            let of_b = if start == 45 { "40" } else { "10" };
-            world.put(&[reading("a", minute, "30"), reading("b", minute, of_b)]).await;
-        }
-        let (quarter, now) = (QuarterHour::of(at(start)), at(start + 26));
-        world.seal_groups(&others, quarter, now).await;
-        if start == 15 {
-            let waiting = Some(QueueDepth { messages: 1, at: now });
-            let end = quarter.end();
-            let given = invocation();
-            world.store.advance_sealed(&of_b, end, waiting, &given).await.expect("memory");
+    for folded_after in [15, 30] {
+        let first = [reading("a", -15, "30"), reading("b", -15, "10")];
+        let world = World::new(rule.clone(), &first).await;
+        world.seal(QuarterHour::of(at(-15)), at(11)).await;
+
+        for start in [0, 15, 30, 45] {
+            for minute in (start..start + 15).step_by(5) {
+                // Above the limit together, in the last quarter.
+                let of_b = if start == 45 { "40" } else { "10" };
+                world.put(&[reading("a", minute, "30"), reading("b", minute, of_b)]).await;
+            }
+            let (quarter, now) = (QuarterHour::of(at(start)), at(start + 26));
+            world.seal_groups(&others, quarter, now).await;
+            if start == 15 {
+                let waiting = Some(QueueDepth { messages: 1, at: now });
+                let (end, given) = (quarter.end(), invocation());
+                world.store.advance_sealed(&of_b, end, waiting, &given).await.expect("memory");
+            } else {
+                world.seal_groups(&of_b, quarter, now).await;
+            }
             world.judge_sealed(now).await;
-            assert_eq!(world.news(), [], "nobody knows the mean");
+            let expected: &[News] = if start == 45 { &[News::Fired] } else { &[] };
+            assert_eq!(world.news(), expected, "{start}: nobody knows the mean that waits");
+
+            if start == folded_after {
+                world.seal_groups(&of_b, QuarterHour::of(at(15)), now).await;
+                world.judge_sealed(now).await;
+                assert_eq!(world.news(), expected, "{start}");
+            }
         }
-        world.seal_groups(&of_b, quarter, now).await;
-        world.judge_sealed(now).await;
-        let expected: &[News] = if start == 45 { &[News::Fired] } else { &[] };
-        assert_eq!(world.news(), expected, "{start}");
     }
 }
 
