@@ -627,6 +627,53 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
     }
 }
 
+/// `DynamoDB` throttles a partition as a whole: the list of the devices, and each device by itself.
+#[tokio::test(start_paused = true)]
+async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_by_the_last_list() {
+    let home: Vec<_> = (0..30).map(|number| sensor(number, 0)).collect();
+    let one =
+        json!({"name": "Warm", "device": "d0", "metric": "temperature", "above": 30, "for": "5m"});
+    let group =
+        json!({"name": "G", "room": "hall", "metric": "temperature", "above": 30, "for": "5m"});
+    let world = World::new(one, &home).await;
+    world.save(StoredRule { id: rule_id("g"), ..stored(1, group, at(-10)) }).await;
+    let hot: Vec<_> = (0..30).map(|number| warm(number, 2, "40")).collect();
+    world.put(&hot).await;
+    world.batch(&hot, at(2)).await;
+    world.store.throttle(|_, partition| partition.starts_with("DEVICE"));
+
+    let rules = world.rules(at(7)).await;
+    let due = world.store.due_alert_states(at(7), None, 1_000, &invocation()).await;
+    let part = Invocation::until(Deadline::after(Duration::from_secs(22)));
+    let session = world.session(at(7), &part);
+    Box::pin(session.judge_due(&rules, &due.expect("memory").listing.found)).await;
+    assert_eq!(world.told().len(), 31);
+
+    let recheck = |device: &str| Recheck {
+        what: given::device(device).into(),
+        since: at(2),
+        after: None,
+        touch: 1,
+    };
+    let report = Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("the last list");
+    assert!(report.is_done() && report.judged == 2, "{report:?}");
+
+    let batch =
+        [warm(3, 8, "20"), given::reading("new", at(8), Some("hall"), &[("temperature", "41")])];
+    world.put(&batch).await;
+    let part = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let found = world.session(at(8), &part).judge_batch(&by_device(&batch)).await;
+    assert_eq!((found.report.judged, world.told().len()), (1, 32), "d3 is clear again");
+    assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("new")]);
+
+    // A process that has never read a list judges the rules that name the device.
+    let world = World { judging: Judging::new(), ..world };
+    let session = world.session(at(9), &part);
+    let report =
+        Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("one rule is judged");
+    assert!(!report.is_done() && report.judged == 1, "{report:?}");
+}
+
 /// The table throttles a device, so the quarters of its group stay open.
 #[tokio::test]
 async fn a_group_that_is_not_sealed_holds_up_no_budget_and_no_room_of_other_groups() {
