@@ -6,8 +6,8 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a request that was throttled is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that many judgements make. Where the table throttles it to the end of a part of the time, it fails at once for
-/// a minute: what needs it uses what was read last, or is left, and the others keep their time.
+/// A request that many judgements make. Where the table throttles the request to the end of its part of the time, it fails at
+/// once for a minute. The judgement uses what was read last, or is left, and others keep their time.
 #[derive(Debug, Default)]
 pub(crate) struct ThrottledRequest(Remembered<()>);
 
