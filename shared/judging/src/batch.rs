@@ -16,6 +16,7 @@ use crate::judging::JudgingSession;
 use crate::observed::observation;
 use crate::ports::Store;
 use crate::progress::Trigger;
+use crate::recheck::device_of;
 use crate::report::JudgingReport;
 use crate::rules::Rules;
 use crate::task::{JudgingTask, Tasks};
@@ -33,6 +34,16 @@ pub struct BatchReport {
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
     /// Why the rules, devices or states could not be read, or why devices are left.
     pub cause: Option<SeriesError>,
+}
+
+/// What is known of the devices of a batch.
+#[derive(Default)]
+struct KnownDevices {
+    listed: Arc<Devices>,
+    /// The devices that the list lacks, by id.
+    new: BTreeMap<DeviceId, Device>,
+    /// The devices that could not be read, and why.
+    unread: Option<(Vec<DeviceId>, StoreError)>,
 }
 
 /// The devices of a batch that are judged.
@@ -57,71 +68,62 @@ impl<S: Store> JudgingSession<'_, S> {
             return BatchReport::default();
         }
 
-        let since_of = |id: &DeviceId| since(fresh.get(id)?);
-        match self.judge_fresh(&fresh).await {
-            Ok(report) => {
-                let left = report.left.iter().filter_map(|key| match &key.subject {
-                    AlertSubject::Device(id) => Some((id.clone(), since_of(id)?)),
-                    AlertSubject::Room(_) => None,
-                });
-                let rechecks = left.collect();
-                let cause = report.is_cut.then(|| StoreError::TimedOut.into());
-                BatchReport { report, rechecks, cause }
-            }
-            Err(failure) => {
-                let all = fresh.keys().filter_map(|id| Some(((*id).clone(), since_of(id)?)));
-                let rechecks = all.collect();
-                BatchReport { report: JudgingReport::default(), rechecks, cause: Some(failure) }
-            }
-        }
+        self.judge_fresh(&fresh).await.unwrap_or_else(|failure| {
+            let mut report = BatchReport { cause: Some(failure), ..BatchReport::default() };
+            report.leave(fresh.keys().copied(), &fresh);
+            report
+        })
     }
 
-    async fn judge_fresh(&self, fresh: &Fresh<'_>) -> Result<JudgingReport> {
+    async fn judge_fresh(&self, fresh: &Fresh<'_>) -> Result<BatchReport> {
         let rules = self.rules().await?;
-        let mut matches = self.matches(&rules, fresh).await?;
-        if matches.is_empty() {
-            return Ok(JudgingReport::default());
+        let known = self.known_devices(&rules, fresh).await?;
+        let mut matches = self.matches(&rules, &known, fresh);
+
+        let mut batch = BatchReport::default();
+        if !matches.is_empty() {
+            let keys: Vec<AlertKey> = matches.keys().cloned().collect();
+            let listing = self.table.alert_states(&keys).await?;
+            let damaged = listing.damaged();
+            let states: BTreeMap<AlertKey, StoredAlertState> =
+                listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
+
+            // Not skipped where the state is damaged: the judgement reports it.
+            matches.retain(|key, found| {
+                damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
+            });
+            let task = |(key, Match { rule, written })| {
+                (key, JudgingTask::Rule { rule, touched: since(written) })
+            };
+            let tasks = Tasks::of(Trigger::Batch, &rules, matches.into_iter().map(task));
+            batch.report = self.judge_all(tasks).await;
         }
 
-        let keys: Vec<AlertKey> = matches.keys().cloned().collect();
-        let listing = self.table.alert_states(&keys).await?;
-        let damaged = listing.damaged();
-        let states: BTreeMap<AlertKey, StoredAlertState> =
-            listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
-
-        // Not skipped where the state is damaged: the judgement reports it.
-        matches.retain(|key, found| {
-            damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
-        });
-        let task = |(key, Match { rule, written })| {
-            (key, JudgingTask::Rule { rule, touched: since(written) })
-        };
-        let tasks = Tasks::of(Trigger::Batch, &rules, matches.into_iter().map(task));
-        Ok(self.judge_all(tasks).await)
+        let left = std::mem::take(&mut batch.report.left);
+        batch.leave(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
+        batch.cause = batch.report.is_cut.then(|| StoreError::TimedOut.into());
+        if let Some((unread, error)) = known.unread {
+            batch.leave(unread.iter(), fresh);
+            batch.cause = Some(error.into());
+        }
+        Ok(batch)
     }
 
     /// Each rule with each device of a batch that it is about, where batches are judged by it.
-    async fn matches<'a>(
+    fn matches<'a>(
         &self,
         rules: &'a Rules,
+        known: &KnownDevices,
         fresh: &Fresh<'a>,
-    ) -> Result<BTreeMap<AlertKey, Match<'a>>> {
-        // Without rules on groups, nobody needs to know what a device is.
-        let (known, new) = if rules.has_groups() {
-            let known = self.devices().await?;
-            let new = self.missing(&known, fresh).await?;
-            (known, new)
-        } else {
-            (Arc::default(), BTreeMap::new())
-        };
-
+    ) -> BTreeMap<AlertKey, Match<'a>> {
+        let KnownDevices { listed, new, .. } = known;
         let mut matches = BTreeMap::new();
         let mut on_few_devices: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
-            let device = known.get(id).or_else(|| new.get(*id));
+            let device = listed.get(id).or_else(|| new.get(*id));
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.rule.watch)) {
                 let is_on_few = on_few_devices.entry(rule.id.as_str());
-                let is_on_few = *is_on_few.or_insert_with(|| known.are_few_of(&rule.rule));
+                let is_on_few = *is_on_few.or_insert_with(|| listed.are_few_of(&rule.rule));
                 let is_of_metric = matches!(rule.rule.watch, Watch::Metric { .. });
                 if is_on_few || is_of_metric && may_be_sealed(written, self.table.now) {
                     let subject = AlertSubject::Device((*id).clone());
@@ -129,26 +131,48 @@ impl<S: Store> JudgingSession<'_, S> {
                 }
             }
         }
-        Ok(matches)
+        matches
     }
 
-    /// The devices of a batch that the list lacks: they may be new. Where the list has no device, because there are too
+    /// The devices of a batch. A device that the list lacks may be new: it is read by itself. Where the list has no device, because there are too
     /// many, only the devices whose quarter may be sealed are read: rules on groups are judged by no other reading then.
-    async fn missing(
-        &self,
-        known: &Devices,
-        fresh: &Fresh<'_>,
-    ) -> Result<BTreeMap<DeviceId, Device>> {
+    async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
+        // Without rules on groups, nobody needs to know what a device is.
+        if rules.on_groups().next().is_none() {
+            return Ok(KnownDevices::default());
+        }
+
+        let listed = self.devices().await?;
         let is_lacking = |id: &DeviceId, written: &Written| {
-            known.get(id).is_none() && (known.is_whole() || may_be_sealed(written, self.table.now))
+            let may_be_new = listed.is_whole() || may_be_sealed(written, self.table.now);
+            listed.get(id).is_none() && may_be_new
         };
         let lacking = fresh.iter().filter(|(id, written)| is_lacking(id, written));
         let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
         if lacking.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(KnownDevices { listed, ..KnownDevices::default() });
         }
-        let found = self.table.find_devices(&lacking).await?.found;
-        Ok(found.into_iter().map(|device| (device.id().clone(), device)).collect())
+
+        match self.stored_devices(&lacking).await {
+            Ok(found) => {
+                let new = found.into_iter().map(|device| (device.id().clone(), device)).collect();
+                Ok(KnownDevices { listed, new, unread: None })
+            }
+            Err(error) if error.is_retryable() => Ok(KnownDevices {
+                listed,
+                unread: Some((lacking, error)),
+                ..KnownDevices::default()
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl BatchReport {
+    /// Leaves devices to rechecks.
+    fn leave<'a>(&mut self, ids: impl Iterator<Item = &'a DeviceId>, fresh: &Fresh<'_>) {
+        let left = ids.filter_map(|id| Some((id.clone(), since(fresh.get(id)?)?)));
+        self.rechecks.extend(left);
     }
 }
 

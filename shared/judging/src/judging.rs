@@ -8,16 +8,14 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
-use table::{
-    BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult,
-    out_of_patience,
-};
+use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
 
 use crate::devices::Devices;
 use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
 use crate::rules::{MAX_UNNOTED, Rules};
+use crate::throttled::ThrottledRequest;
 
 /// How long rules and channels are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
@@ -39,8 +37,8 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 pub struct Judging {
     rules: Remembered<Rules>,
     devices: Remembered<Devices>,
-    /// Kept for a minute after the table has throttled the list of the devices.
-    list_throttled: Remembered<()>,
+    device_list_request: ThrottledRequest,
+    device_request: ThrottledRequest,
     /// After how long devices count as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
@@ -62,7 +60,8 @@ impl Judging {
         Self {
             rules: Remembered::default(),
             devices: Remembered::default(),
-            list_throttled: Remembered::default(),
+            device_list_request: ThrottledRequest::default(),
+            device_request: ThrottledRequest::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
@@ -122,40 +121,33 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The devices, at most as many minutes old as there are thousands of them. While the table throttles their list, that
     /// of the last quarter of an hour is used, and once a minute it is asked again.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
-        let (judging, now) = (self.judging, self.table.now);
-        let last = || judging.devices.get(now, |_| MAX_LAST_LIST);
-        if judging.list_throttled.get(now, |()| MAX_AGE).is_some() {
-            return last().ok_or_else(out_of_patience);
-        }
-
-        let invocation = self.table.invocation;
-        let part = invocation.for_one_of_several(invocation.patience());
-        match self.within(&part).devices_read_after(Timestamp::MIN).await {
-            Err(error) if error.is_retryable() => {
-                judging.list_throttled.keep((), now);
-                last().ok_or(error)
-            }
+        match self.devices_read_after(Timestamp::MIN).await {
+            Err(error) if error.is_retryable() => self.last_devices().ok_or(error),
             read => read,
         }
     }
 
+    fn last_devices(&self) -> Option<Arc<Devices>> {
+        self.judging.devices.get(self.table.now, |_| MAX_LAST_LIST)
+    }
+
     /// The devices, as above and read after an instant. That there are too many for memory is not found out again.
     pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
-        let now = self.table.now;
+        let (judging, now) = (self.judging, self.table.now);
         let max_age = |devices: &Devices| {
             let age = devices.max_age();
             if devices.is_whole() { age.min(now.since(at)) } else { age }
         };
-
-        match self.judging.devices.get(now, max_age) {
-            Some(devices) => Ok(devices),
-            None => {
-                let page = self.table.device_page(None, MAX_CACHED_ENTRIES).await?;
-                let is_whole = !page.has_more;
-                let devices = is_whole.then(|| Devices::all(page.listing.found));
-                Ok(self.judging.devices.keep(devices.unwrap_or_default(), now))
-            }
+        if let Some(devices) = judging.devices.get(now, max_age) {
+            return Ok(devices);
         }
+
+        let request = &judging.device_list_request;
+        let page = request
+            .make(self.table, async |table| table.device_page(None, MAX_CACHED_ENTRIES).await);
+        let page = page.await?;
+        let devices = (!page.has_more).then(|| Devices::all(page.listing.found));
+        Ok(judging.devices.keep(devices.unwrap_or_default(), now))
     }
 
     /// A device, also if it is newer than the list or the list cannot be read.
@@ -164,20 +156,33 @@ impl<S: Store> JudgingSession<'_, S> {
         self.device_alone(id).await
     }
 
-    /// A device, from the remembered list or by itself: the list is not read.
+    /// A device, from the remembered list or by itself: the list is not read. While the table throttles the device, that of
+    /// the last quarter of an hour is used.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let listed = self.judging.devices.get(self.table.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
             return Ok(Some(device.clone()));
         }
-        self.stored_device(id).await
+
+        match self.stored_device(id).await {
+            Err(error) if error.is_retryable() => {
+                let last = self.last_devices();
+                last.and_then(|devices| devices.get(id).cloned()).map(Some).ok_or(error)
+            }
+            read => read,
+        }
     }
 
     /// A device, as the table has it now.
     pub(crate) async fn stored_device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        let ids = std::slice::from_ref(id);
-        let found = self.table.find_devices(ids).await?.found;
-        Ok(found.into_iter().next())
+        Ok(self.stored_devices(std::slice::from_ref(id)).await?.pop())
+    }
+
+    /// Devices, as the table has them now.
+    pub(crate) async fn stored_devices(&self, ids: &[DeviceId]) -> StoreResult<Vec<Device>> {
+        let request = &self.judging.device_request;
+        let found = request.make(self.table, async |table| table.find_devices(ids).await);
+        Ok(found.await?.found)
     }
 
     /// How far rollups reach, at most a minute old.

@@ -40,6 +40,7 @@ mod sealed;
 mod silence;
 mod silence_limits;
 mod task;
+mod throttled;
 
 pub use batch::{BatchReport, Written};
 pub use breach::{Breaches, SealedBreaches};

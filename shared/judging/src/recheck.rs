@@ -47,19 +47,28 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &DeviceId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
-        let device = self.device(id).await?;
+        let on_group = rules.on_groups().next();
+        let device = match on_group {
+            Some(_) => self.device(id).await,
+            None => Ok(None),
+        };
         let (rechecked, now) = (&self.judging.rechecked, self.table.now);
         let place = (id.clone(), recheck.touch);
         let mut judged = rechecked.get(&place, now).unwrap_or_default();
 
-        let mut of_device: Vec<&StoredRule> = rules.of(id, device.as_ref()).collect();
+        let known = device.as_ref().ok().and_then(Option::as_ref);
+        let mut of_device: Vec<&StoredRule> = rules.of(id, known).collect();
         of_device.retain(|rule| !judged.contains(&rule.id));
         let tasks = of_device.iter().map(|rule| {
             let key = rule.on(AlertSubject::Device(id.clone()));
             (key, JudgingTask::Rule { rule, touched: Some(recheck.since) })
         });
-        let report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
+        let mut report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
 
+        // Rules that name the device are judged. Nobody knows which groups it is in.
+        if let (Some(rule), Err(error)) = (on_group, device) {
+            report.add(rule.on(AlertSubject::Device(id.clone())), Err(error.into()));
+        }
         if !report.is_done() {
             of_device.retain(|rule| report.left.iter().all(|key| key.rule != rule.id));
             judged.extend(of_device.into_iter().map(|rule| rule.id.clone()));
@@ -157,7 +166,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 }
 
-const fn device_of(subject: &AlertSubject) -> Option<&DeviceId> {
+/// The device that is judged, unless it is a room.
+pub(crate) const fn device_of(subject: &AlertSubject) -> Option<&DeviceId> {
     match subject {
         AlertSubject::Device(device) => Some(device),
         AlertSubject::Room(_) => None,

@@ -70,9 +70,10 @@ impl Rules {
         self.rules.iter().filter(is_unknown).map(|rule| rule.id.clone()).collect()
     }
 
-    /// Whether a rule is on a group of devices, so that each device's room, kind and tags have to be known.
-    pub fn has_groups(&self) -> bool {
-        self.rules.iter().any(|rule| rule.rule.is_on && matches!(rule.rule.scope, Scope::Each(_)))
+    /// The active rules on groups of devices: for them each device's room, kind and tags have to be known.
+    pub(crate) fn on_groups(&self) -> impl Iterator<Item = &StoredRule> {
+        let is_on_group = |rule: &Rule| rule.is_on && matches!(rule.scope, Scope::Each(_));
+        self.rules.iter().filter(move |rule| is_on_group(&rule.rule))
     }
 
     /// All channels, each with the time from which it may send a message of `rule`: the end of its quiet hours.

@@ -548,40 +548,48 @@ async fn what_a_minute_has_no_time_for_goes_on_where_it_ended() {
     assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
 }
 
-/// The table throttles a device, so its group is sealed and its quarter waits in the queue. A mean without the device would
-/// be above the limit.
+/// The table throttles a device, so its group is sealed and its quarter waits in the queue, perhaps until the next quarter is
+/// folded. A mean without the device would be above the limit.
 #[tokio::test]
 async fn a_room_is_judged_by_no_mean_that_lacks_a_quarter_in_the_queue() {
     let reading = |device: &str, minute, value: &str| {
         given::reading(device, at(minute), Some("hall"), &[("temperature", value)])
     };
     let rule = json!({"name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25});
-    let world = World::new(rule, &[reading("a", -15, "30"), reading("b", -15, "10")]).await;
-    world.seal(QuarterHour::of(at(-15)), at(11)).await;
     let group = sweep_group(&given::device("b"));
     let (of_b, others): (BTreeSet<_>, BTreeSet<_>) =
         (0..SWEEP_GROUPS).partition(|sealed| *sealed == group);
 
-    for start in [0, 15, 30, 45] {
-        for minute in (start..start + 15).step_by(5) {
-            // Above the limit together, in the last quarter.
-            let of_b = if start == 45 { "40" } else { "10" };
-            world.put(&[reading("a", minute, "30"), reading("b", minute, of_b)]).await;
-        }
-        let (quarter, now) = (QuarterHour::of(at(start)), at(start + 26));
-        world.seal_groups(&others, quarter, now).await;
-        if start == 15 {
-            let waiting = Some(QueueDepth { messages: 1, at: now });
-            let end = quarter.end();
-            let given = invocation();
-            world.store.advance_sealed(&of_b, end, waiting, &given).await.expect("memory");
+    for folded_after in [15, 30] {
+        let first = [reading("a", -15, "30"), reading("b", -15, "10")];
+        let world = World::new(rule.clone(), &first).await;
+        world.seal(QuarterHour::of(at(-15)), at(11)).await;
+
+        for start in [0, 15, 30, 45] {
+            for minute in (start..start + 15).step_by(5) {
+                // Above the limit together, in the last quarter.
+                let of_b = if start == 45 { "40" } else { "10" };
+                world.put(&[reading("a", minute, "30"), reading("b", minute, of_b)]).await;
+            }
+            let (quarter, now) = (QuarterHour::of(at(start)), at(start + 26));
+            world.seal_groups(&others, quarter, now).await;
+            if start == 15 {
+                let waiting = Some(QueueDepth { messages: 1, at: now });
+                let (end, given) = (quarter.end(), invocation());
+                world.store.advance_sealed(&of_b, end, waiting, &given).await.expect("memory");
+            } else {
+                world.seal_groups(&of_b, quarter, now).await;
+            }
             world.judge_sealed(now).await;
-            assert_eq!(world.news(), [], "nobody knows the mean");
+            let expected: &[News] = if start == 45 { &[News::Fired] } else { &[] };
+            assert_eq!(world.news(), expected, "{start}: nobody knows the mean that waits");
+
+            if start == folded_after {
+                world.seal_groups(&of_b, QuarterHour::of(at(15)), now).await;
+                world.judge_sealed(now).await;
+                assert_eq!(world.news(), expected, "{start}");
+            }
         }
-        world.seal_groups(&of_b, quarter, now).await;
-        world.judge_sealed(now).await;
-        let expected: &[News] = if start == 45 { &[News::Fired] } else { &[] };
-        assert_eq!(world.news(), expected, "{start}");
     }
 }
 
@@ -617,6 +625,53 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         assert_eq!(world.news(), [News::Fired]);
         assert!(piece.remaining() >= Duration::from_secs(14), "others have their time");
     }
+}
+
+/// `DynamoDB` throttles a partition as a whole: the list of the devices, and each device by itself.
+#[tokio::test(start_paused = true)]
+async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_by_the_last_list() {
+    let home: Vec<_> = (0..30).map(|number| sensor(number, 0)).collect();
+    let one =
+        json!({"name": "Warm", "device": "d0", "metric": "temperature", "above": 30, "for": "5m"});
+    let group =
+        json!({"name": "G", "room": "hall", "metric": "temperature", "above": 30, "for": "5m"});
+    let world = World::new(one, &home).await;
+    world.save(StoredRule { id: rule_id("g"), ..stored(1, group, at(-10)) }).await;
+    let hot: Vec<_> = (0..30).map(|number| warm(number, 2, "40")).collect();
+    world.put(&hot).await;
+    world.batch(&hot, at(2)).await;
+    world.store.throttle(|_, partition| partition.starts_with("DEVICE"));
+
+    let rules = world.rules(at(7)).await;
+    let due = world.store.due_alert_states(at(7), None, 1_000, &invocation()).await;
+    let part = Invocation::until(Deadline::after(Duration::from_secs(22)));
+    let session = world.session(at(7), &part);
+    Box::pin(session.judge_due(&rules, &due.expect("memory").listing.found)).await;
+    assert_eq!(world.told().len(), 31);
+
+    let recheck = |device: &str| Recheck {
+        what: given::device(device).into(),
+        since: at(2),
+        after: None,
+        touch: 1,
+    };
+    let report = Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("the last list");
+    assert!(report.is_done() && report.judged == 2, "{report:?}");
+
+    let batch =
+        [warm(3, 8, "20"), given::reading("new", at(8), Some("hall"), &[("temperature", "41")])];
+    world.put(&batch).await;
+    let part = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let found = world.session(at(8), &part).judge_batch(&by_device(&batch)).await;
+    assert_eq!((found.report.judged, world.told().len()), (1, 32), "d3 is clear again");
+    assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("new")]);
+
+    // A process that has never read a list judges the rules that name the device.
+    let world = World { judging: Judging::new(), ..world };
+    let session = world.session(at(9), &part);
+    let report =
+        Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("one rule is judged");
+    assert!(!report.is_done() && report.judged == 1, "{report:?}");
 }
 
 /// The table throttles a device, so the quarters of its group stay open.

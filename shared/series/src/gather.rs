@@ -161,10 +161,12 @@ impl RollupPiece {
         Self { range, level, rollup, is_in_other_room, first, last }
     }
 
-    /// Whether a later piece without values tells the same of where the device was.
-    fn goes_on_with(&self, later: &Self) -> bool {
-        (self.level, self.is_in_other_room) == (later.level, later.is_in_other_room)
-            && self.rollup.rooms == later.rollup.rooms
+    /// Whether the next piece, without values, tells the same of where the device was. Over a gap nothing is joined: a
+    /// quarter that waits in the queue is found by its gap.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        (self.level, self.is_in_other_room) == (next.level, next.is_in_other_room)
+            && self.rollup.rooms == next.rollup.rooms
+            && self.range.to() == next.range.from()
     }
 
     fn join(&mut self, later: &Self) {
