@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use local::private;
+use local::{DataDirectory, private};
 use serde::de::DeserializeOwned;
 
 /// Writes the file. Only the owner can read the file. A crash, also of the machine, leaves either the old file or the
@@ -34,11 +34,15 @@ pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
     fs::remove_file(&new)
 }
 
-/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so is a link.
+/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so are a link and
+/// the files of a data directory.
 pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
     // What cannot be looked at cannot be written either, which says more.
     let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
     ensure!(!is_other, "{} is no regular file, and is not replaced", path.display());
+
+    let is_data = DataDirectory::has_file(path);
+    ensure!(!is_data, "{} is of Roomtide's own data, and is not replaced", path.display());
     Ok(())
 }
 
