@@ -23,6 +23,8 @@ pub(super) struct Resume {
     /// The file, held from the moment in which the target is known.
     held: Option<Arc<HeldProgress>>,
     state: State,
+    /// The readings that the server refused of lines that do not count as processed yet.
+    refused_beyond: u64,
     /// What progress is of that the file keeps, and that is not continued.
     kept: Option<String>,
     /// Whether it begins anew, whatever an earlier import did.
@@ -162,7 +164,7 @@ impl Resume {
             earlier.as_ref().is_some_and(|earlier| is_other(earlier) && earlier.acknowledged > 0);
         let earlier = earlier.filter(|state| !is_other(state));
         let state = earlier.unwrap_or_else(|| State::new(fingerprint));
-        Ok(Self { path, held: None, state, kept, is_anew: again, has_changed })
+        Ok(Self { path, held: None, state, refused_beyond: 0, kept, is_anew: again, has_changed })
     }
 
     /// Notes which file goes into which target. Fails if progress of another file or into another target is kept, which
@@ -295,12 +297,13 @@ impl Resume {
         refused: u64,
         passed: &str,
     ) -> anyhow::Result<()> {
+        self.refused_beyond += refused;
         if end <= self.state.acknowledged {
             return Ok(());
         }
         let before = self.state.clone();
         self.state.acknowledged = end;
-        self.state.refused += refused;
+        self.state.refused += std::mem::take(&mut self.refused_beyond);
         self.state.passed = Some(passed.to_owned());
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
@@ -370,7 +373,9 @@ mod tests {
         let (directory, file) = file();
         let mut resume = resume_of(&file);
         resume.acknowledge(500, Some(&reading()), 2, "").unwrap();
-        resume.acknowledge(1_000, None, 3, "").unwrap();
+        // A round whose lines have a rest in the next one.
+        resume.acknowledge(500, None, 1, "").unwrap();
+        resume.acknowledge(1_000, None, 2, "").unwrap();
         let resumed = resume_of(&file);
         assert_eq!((resumed.acknowledged(), resumed.refused()), (1_000, 5));
         assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
