@@ -159,6 +159,11 @@ impl<'a> Compared<'a> {
         Ok(Self { comparison, head, places, _held: resume.held() })
     }
 
+    /// Expects that readings which were there are replaced with all of their metrics, or not.
+    pub(super) fn replacing(self, replaces: bool) -> Self {
+        Self { comparison: self.comparison.replacing(replaces), ..self }
+    }
+
     /// Returns what was sent. Writes the report of an import that stopped.
     pub(super) fn unless_stopped<T>(
         &self,
