@@ -182,7 +182,11 @@ impl<'a> Compared<'a> {
     /// Writes the report of an import that stopped, if there may be something to take back.
     pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
         if client.is_unused() {
-            self.comparison.forget();
+            // Ended before the directory is removed, the next import has to know that the devices in it are its own.
+            self.comparison
+                .give_up_kept()
+                .into_iter()
+                .for_each(|kept| client.remove_at_close(kept));
             return Ok(());
         }
         self.comparison.stopped(&self.head, &self.places)

@@ -361,6 +361,11 @@ impl<'a> Comparison<'a> {
         Ok(said)
     }
 
+    /// Gives up what is kept for an import that goes on. Returns the name of the file, for somebody who removes it later.
+    pub(in crate::import) fn give_up_kept(&self) -> Option<PathBuf> {
+        self.state.borrow_mut().kept.take().map(Kept::into_path)
+    }
+
     /// Removes what is kept for an import that goes on: nothing was sent.
     pub(in crate::import) fn forget(&self) {
         if let Some(kept) = self.state.borrow_mut().kept.take() {
