@@ -4,10 +4,10 @@ mod file;
 mod members;
 mod text;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::{fs, io};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Subcommand;
@@ -258,19 +258,22 @@ fn export(server: &Server, to: Option<&Path>) -> anyhow::Result<ExitCode> {
     let (rules, channels) = (server.get("/alerts", "data")?, server.get("/channels", "data")?);
     let text = file::text(&rules["data"], &channels["data"])?;
     match to {
-        Some(to) => {
-            let name = to.display();
-            write(to, text.as_bytes()).with_context(|| format!("cannot write {name}"))?;
-        }
+        Some(to) => write(to, text.as_bytes())?,
         None => print(text.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a file: the old one stays where the new one cannot be written. A device, a pipe or a link stays what it is.
-fn write(to: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(to: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let is_replaced = fs::symlink_metadata(to).map_or(true, |found| found.is_file());
-    if is_replaced { progress_file::replace(to, bytes) } else { fs::write(to, bytes) }
+    let written = if is_replaced {
+        progress_file::ensure_file(to)?;
+        progress_file::replace(to, bytes)
+    } else {
+        fs::write(to, bytes)
+    };
+    written.with_context(|| format!("cannot write {}", to.display()))
 }
 
 fn import(server: &Server, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {

@@ -65,6 +65,9 @@ impl Units {
 /// A problem as the API describes it, as far as this client reads it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
+    /// The kind, of which the end is the name.
+    #[serde(default, rename = "type")]
+    kind: String,
     /// What went wrong.
     #[serde(default)]
     pub(crate) detail: String,
@@ -77,6 +80,13 @@ pub(crate) struct Problem {
     /// The index of each reading that is to be sent again.
     #[serde(default)]
     pub(crate) not_stored: Vec<usize>,
+}
+
+impl Problem {
+    /// Whether another address of the system answers this.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.kind.ends_with(":elsewhere")
+    }
 }
 
 /// One error of a request.

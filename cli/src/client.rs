@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -201,6 +202,13 @@ impl Client {
     /// Returns whether what this process has open is new and has no reading.
     pub(crate) fn is_unused(&self) -> bool {
         self.here.as_ref().is_some_and(|here| here.is_unused())
+    }
+
+    /// Removes a file after what this process has open and made is closed and removed.
+    pub(crate) fn remove_at_close(&self, file: PathBuf) {
+        if let Some(here) = &self.here {
+            here.remove_at_close(file);
+        }
     }
 
     /// Begins to store what was answered, in a thread of its own. Returns `None` if it is stored: a server stores before

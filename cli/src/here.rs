@@ -1,8 +1,9 @@
 //! The data of a directory, opened by this process for an import: days that are over are stored with their rollups at
 //! once. Reads no file of readings.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Zone;
 use http::Request;
@@ -21,6 +22,8 @@ pub(crate) struct Here {
     name: String,
     /// The directory, if it had no data before.
     made: Option<NewDirectory>,
+    /// Files elsewhere that are of use until the directory is removed.
+    kept_beside: Mutex<Vec<PathBuf>>,
 }
 
 impl Here {
@@ -30,7 +33,8 @@ impl Here {
         let name = directory.display().to_string();
         match Box::pin(Self::start(directory, made.is_some())).await {
             Ok((system, loader)) => {
-                Ok(Arc::new(Self { system, loader, runtime: Handle::current(), name, made }))
+                let (runtime, kept_beside) = (Handle::current(), Mutex::default());
+                Ok(Arc::new(Self { system, loader, runtime, name, made, kept_beside }))
             }
             Err(error) => {
                 remove(made, &name);
@@ -97,16 +101,25 @@ impl Here {
         self.made.is_some() && !self.system.has_readings().unwrap_or(true)
     }
 
+    /// Removes a file when the data are closed.
+    pub(crate) fn remove_at_close(&self, file: PathBuf) {
+        self.kept_beside.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+    }
+
     /// Closes the data, if nobody else uses them. Data that are new and have no reading are removed: devices and rooms
     /// without readings are not stored either.
     pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
         let Some(here) = Arc::into_inner(here) else { return Ok(()) };
         let is_useless = here.is_unused();
-        let Self { system, loader, name, made, .. } = here;
+        let Self { system, loader, name, made, kept_beside, .. } = here;
         drop(loader);
         let closed = system.shutdown().await;
         if is_useless {
             remove(made, &name);
+        }
+        for file in kept_beside.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            // If it cannot be removed, the next import begins it anew.
+            drop(fs::remove_file(file));
         }
         closed
     }
@@ -129,4 +142,22 @@ fn remove(made: Option<NewDirectory>, name: &str) {
 pub(crate) fn machine_zone() -> Zone {
     let name = iana_time_zone::get_timezone().ok();
     name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_kept_beside_new_data_stays_until_they_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, kept) = (place.path().join("data"), place.path().join("kept"));
+        fs::write(&kept, "x").unwrap();
+        let here = Box::pin(Here::open(&data)).await.unwrap();
+        here.remove_at_close(kept.clone());
+        assert!(kept.exists() && data.exists());
+
+        Box::pin(Here::close(here)).await.unwrap();
+        assert!(!kept.exists() && !data.exists());
+    }
 }

@@ -276,7 +276,7 @@ fn import_readings(
     let (client, resume) = connect(args, &asked)?;
     let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
-    let compared = Compared::begin(args, &client, &resume, now)?;
+    let compared = Compared::begin(args, &client, &resume, now)?.replacing(!args.merge);
     let mut noted = Noted::of(&compared.comparison);
     let summary = upload::run(rounds_of(lines), &client, options, resume, &bar, &mut noted);
     bar.finish_and_clear();

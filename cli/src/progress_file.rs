@@ -1,12 +1,12 @@
 //! A file that is replaced as a whole, as one that keeps how far a command came. Chooses no place for it, and replaces
 //! nothing that is of others.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use local::private;
+use local::{DataDirectory, private};
 use serde::de::DeserializeOwned;
 
 /// Writes the file. Only the owner can read the file. A crash, also of the machine, leaves either the old file or the
@@ -34,11 +34,69 @@ pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
     fs::remove_file(&new)
 }
 
-/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so is a link.
+/// Progress that no other process of this program keeps in the same file meanwhile, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldProgress {
+    lock: File,
+    lock_path: PathBuf,
+}
+
+impl HeldProgress {
+    /// Locks a file beside that of the progress, which is replaced again and again. Fails if another process has it.
+    pub(crate) fn take(progress: &Path) -> anyhow::Result<Self> {
+        let lock_path = with_suffix(progress, "-lock");
+        loop {
+            let lock = private::options().create(true).truncate(false).open(&lock_path);
+            let lock = lock.with_context(|| cannot_write(progress))?;
+            // Where a drive knows no locks, no other process gets one either.
+            if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+                bail!(
+                    "{} keeps how far another command comes that is under way; {ELSEWHERE}",
+                    progress.display()
+                );
+            }
+
+            let held = Self { lock, lock_path: lock_path.clone() };
+            // The process that held it before may have removed its name meanwhile.
+            if held.has_name() {
+                return Ok(held);
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    fn has_name(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let inode = |found: fs::Metadata| (found.dev(), found.ino());
+        self.lock.metadata().map(inode).ok() == fs::metadata(&self.lock_path).map(inode).ok()
+    }
+
+    /// A file that is open keeps its name.
+    #[cfg(not(unix))]
+    const fn has_name(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for HeldProgress {
+    fn drop(&mut self) {
+        // If another process takes it at once, it finds no name and takes the next one.
+        if self.has_name() {
+            drop(fs::remove_file(&self.lock_path));
+        }
+    }
+}
+
+/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so are a link and
+/// the files of a data directory.
 pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
     // What cannot be looked at cannot be written either, which says more.
     let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
     ensure!(!is_other, "{} is no regular file, and is not replaced", path.display());
+
+    let is_data = DataDirectory::has_file(path);
+    ensure!(!is_data, "{} is of Roomtide's own data, and is not replaced", path.display());
     Ok(())
 }
 
@@ -109,6 +167,20 @@ mod tests {
         replace(&path, b"[1]").unwrap_err();
         let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(left, [path]);
+    }
+
+    #[test]
+    fn progress_that_another_command_keeps_is_named_until_it_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let held = HeldProgress::take(&path).unwrap();
+        let error = HeldProgress::take(&path).unwrap_err().to_string();
+        assert!(error.starts_with(&path.display().to_string()), "{error}");
+        assert!(error.contains("under way") && error.contains("--state"), "{error}");
+
+        drop(held);
+        drop(HeldProgress::take(&path).unwrap());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "nothing is left behind");
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl DataDirectory {
         Ok(Some(Self(Inner::Opened(Box::new(system)))))
     }
 
+    /// Whether a path is that of a file of existing data, which would be lost if another file replaced it.
+    pub fn has_file(path: &Path) -> bool {
+        engine::is_own_file(path)
+    }
+
     /// The settings with which a store reaches the table.
     pub const fn store_config(&self) -> &StoreConfig {
         match &self.0 {

@@ -365,12 +365,28 @@ pub(crate) fn has_files(directory: &Path) -> bool {
 /// Removes the files of an engine that has ended. Returns whether it did: those of a running one stay.
 pub(crate) fn remove_files(directory: &Path) -> std::io::Result<bool> {
     let Some(_lock) = DirectoryLock::take(directory)? else { return Ok(false) };
-    let data = ["db", "db-wal", "db-shm", "db-journal"].map(|it| format!("{OWN_PREFIX}{it}"));
     // The lock goes last: without the others it is that of a directory without data.
-    for name in data.iter().map(String::as_str).chain([ADDRESS, LOCK]) {
+    for name in file_names() {
         unless_gone(fs::remove_file(directory.join(name)))?;
     }
     Ok(true)
+}
+
+/// The names of an engine's files in a data directory, the lock last.
+fn file_names() -> [String; 6] {
+    let [table, log, index, journal] =
+        ["db", "db-wal", "db-shm", "db-journal"].map(|ending| format!("{OWN_PREFIX}{ending}"));
+    [table, log, index, journal, ADDRESS.to_owned(), LOCK.to_owned()]
+}
+
+/// Whether a path, however it is written, is that of an engine's file in a directory with data.
+pub(crate) fn is_own_file(path: &Path) -> bool {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let has_data = database_file(directory.unwrap_or(Path::new("."))).exists();
+
+    let name = path.file_name().and_then(|name| name.to_str());
+    has_data && name.is_some_and(|name| file_names().iter().any(|own| own == name))
 }
 
 /// Writes a file that only its owner can read.

@@ -33,6 +33,9 @@ impl<'a> Noted<'a> {
     /// Notes the readings of a round.
     pub(super) fn note(&mut self, round: &Round) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
+        if round.is_rest {
+            return self.note_rest(comparison, round);
+        }
         let mut spans: HashMap<&DeviceId, (Timestamp, Timestamp, &Reading)> = HashMap::new();
         // What an earlier round may hold comes first in time.
         for reading in round.merges.iter().chain(&round.puts).map(|entry| &entry.reading) {
@@ -59,6 +62,19 @@ impl<'a> Noted<'a> {
             let is_absorbed = seen.last.at == last.at && seen.last.absorb(last.clone()).is_ok();
             if !is_absorbed {
                 seen.last = last.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes metrics that the round before had no room for: they replace nothing, and no device goes back.
+    fn note_rest(&mut self, comparison: &Comparison<'_>, round: &Round) -> anyhow::Result<()> {
+        for reading in round.puts.iter().chain(&round.merges).map(|entry| &entry.reading) {
+            comparison.note([reading])?;
+            if let Some(seen) = self.seen.get_mut(&reading.device)
+                && seen.last.at == reading.at
+            {
+                seen.last.unite(reading.clone());
             }
         }
         Ok(())

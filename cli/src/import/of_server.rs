@@ -21,7 +21,8 @@ use super::sources::{Notes, Point, Source, Units};
 use crate::client::{self, Client, without_login};
 use crate::interrupted::stop_on_ctrl_c;
 use crate::output::{counted, escaped, print};
-use crate::{progress, progress_file};
+use crate::progress;
+use crate::progress_file::{self, HeldProgress};
 
 /// How far an import came: everything before it is stored or refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,6 +75,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let asked = format!("{of} {}", wanted.asked(args));
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
+    let held = Some(Arc::new(HeldProgress::take(&path)?));
     let client = args.target.client(args.token.as_deref())?;
     let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
@@ -94,7 +96,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if progress.is_none() {
         session::tell_of_sample_home(&client);
     }
-    let compared = Compared { comparison, head, places };
+    let compared = Compared { comparison, head, places, _held: held };
     let comparison = &compared.comparison;
     let refused_before = progress.as_ref().map_or(0, |known| known.refused);
     let mut run = Run {

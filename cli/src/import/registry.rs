@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use domain::{AnnotationId, AttributeName, DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
 use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -443,6 +444,12 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         });
         match (answer.status, metric) {
             (200, _) => {}
+            // An address that only stores readings has no path of this name, whatever the table has.
+            (404, _) if problem.is_elsewhere() => {
+                return Err(client.error(&line.path, &answer)).context(
+                    "the readings are stored, and devices, rooms and annotations are not restored",
+                );
+            }
             (404, _) => {
                 let why = "It has no readings here, so it is not restored.";
                 let reason = format!("{} {why}", problem.detail);
@@ -574,6 +581,20 @@ mod tests {
                 "line 7: There is no such device. It has no readings here, so it is not restored.",
             ]
         );
+    }
+
+    #[test]
+    fn an_address_that_only_stores_readings_is_named_at_once() {
+        const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere",
+            "detail": "PATCH /devices/d1 is not answered at this address, which stores readings."}"#;
+        let server = fake_server::serve(|_, _| Reply::of(404, ELSEWHERE));
+        let device = line(r#"{"device":{"device_id":"d1","name":"x"}}"#).unwrap();
+        let tell = |text| panic!("{text}");
+        let error = apply(vec![device], &server.client(), tell).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.starts_with("the readings are stored, and devices, rooms"), "{error}");
+        assert!(error.contains("PATCH /devices/d1 is not answered at this address"), "{error}");
+        assert!(!error.contains("has no readings"), "{error}");
     }
 
     #[test]

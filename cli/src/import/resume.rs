@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
@@ -12,14 +13,18 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::output::counted;
-use crate::progress_file;
+use crate::progress_file::{self, HeldProgress};
 
 /// The number of lines at the beginning of a file that are processed: stored or refused.
 #[derive(Debug)]
 pub(super) struct Resume {
     /// `None` for a stream, which cannot be read again.
     path: Option<PathBuf>,
+    /// The file, held from the moment in which the target is known.
+    held: Option<Arc<HeldProgress>>,
     state: State,
+    /// The readings that the server refused of lines that do not count as processed yet.
+    refused_beyond: u64,
     /// What progress is of that the file keeps, and that is not continued.
     kept: Option<String>,
     /// Whether it begins anew, whatever an earlier import did.
@@ -159,17 +164,18 @@ impl Resume {
             earlier.as_ref().is_some_and(|earlier| is_other(earlier) && earlier.acknowledged > 0);
         let earlier = earlier.filter(|state| !is_other(state));
         let state = earlier.unwrap_or_else(|| State::new(fingerprint));
-        Ok(Self { path, state, kept, is_anew: again, has_changed })
+        Ok(Self { path, held: None, state, refused_beyond: 0, kept, is_anew: again, has_changed })
     }
 
     /// Notes which file goes into which target. Fails if progress of another file or into another target is kept, which
-    /// would be lost.
+    /// would be lost, or if another import keeps its progress there at this time.
     pub(super) fn into_target(mut self, file: &Path, target: &str) -> anyhow::Result<Self> {
         let Some(path) = &self.path else { return Ok(self) };
         let name = fs::canonicalize(file);
         let name = name.with_context(|| format!("cannot find {}", file.display()))?;
         let of = format!("the import of {} into {target}", name.display());
         progress_file::ensure_same(path, self.kept.as_deref(), &of)?;
+        self.held = Some(Arc::new(HeldProgress::take(path)?));
         self.state.of = Some(of);
         Ok(self)
     }
@@ -239,6 +245,11 @@ impl Resume {
         self.path.is_some()
     }
 
+    /// Returns what keeps other imports from the file of the progress.
+    pub(super) fn held(&self) -> Option<Arc<HeldProgress>> {
+        self.held.clone()
+    }
+
     /// Returns the name of a file beside the progress, if that is kept.
     pub(super) fn beside(&self, suffix: &str) -> Option<PathBuf> {
         self.path.as_ref().map(|path| progress_file::with_suffix(path, suffix))
@@ -286,12 +297,13 @@ impl Resume {
         refused: u64,
         passed: &str,
     ) -> anyhow::Result<()> {
+        self.refused_beyond += refused;
         if end <= self.state.acknowledged {
             return Ok(());
         }
         let before = self.state.clone();
         self.state.acknowledged = end;
-        self.state.refused += refused;
+        self.state.refused += std::mem::take(&mut self.refused_beyond);
         self.state.passed = Some(passed.to_owned());
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
@@ -361,7 +373,9 @@ mod tests {
         let (directory, file) = file();
         let mut resume = resume_of(&file);
         resume.acknowledge(500, Some(&reading()), 2, "").unwrap();
-        resume.acknowledge(1_000, None, 3, "").unwrap();
+        // A round whose lines have a rest in the next one.
+        resume.acknowledge(500, None, 1, "").unwrap();
+        resume.acknowledge(1_000, None, 2, "").unwrap();
         let resumed = resume_of(&file);
         assert_eq!((resumed.acknowledged(), resumed.refused()), (1_000, 5));
         assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
@@ -434,6 +448,25 @@ mod tests {
         assert_eq!(fs::read(&state).unwrap(), kept);
         assert_eq!(resume(&file, "one", false).unwrap().acknowledged(), 500);
         assert_eq!(resume(&other, "one", true).unwrap().acknowledged(), 0, "again");
+    }
+
+    #[test]
+    fn two_imports_at_once_do_not_share_their_progress() {
+        let (directory, file) = file();
+        let resume = |target: &str| resume_of(&file).into_target(&file, target);
+        let first = resume("one").unwrap();
+        for target in ["one", "another"] {
+            let error = resume(target).unwrap_err().to_string();
+            assert!(error.contains("under way") && error.contains("--state"), "{error}");
+        }
+
+        // The comparison goes on when the progress is done with.
+        let held = first.held();
+        drop(first);
+        resume("another").unwrap_err();
+        drop(held);
+        drop(resume("another").unwrap());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! which the last line wins. Rounds are sent one after the other. So the requests of a round may run in
 //! any order, and be repeated, and an earlier line never wins over a later one.
 //!
+//! Metrics for which a reading has no room, as those of a line with more than a request carries, go into a round of
+//! their own behind it, all together. Until then none of the lines of both counts as processed.
+//!
 //! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because
 //! DynamoDB stores 25 of them with one request; each merge is a request of its own. To decide in bounded
 //! memory, the time span of each device's earlier readings is kept instead of every key: a reading outside
 //! of the span is new. So the readings of a file that is sorted by time, in either direction, are all put.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use api::json::Members;
 use domain::{DeviceId, MAX_METRICS, Reading, Timestamp};
@@ -51,7 +54,9 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Refusal>,
     /// Registry entries of a backup.
     pub(super) registry: Vec<RegistryLine>,
-    /// The number of lines of the file up to the end of the round.
+    /// Whether the readings are what the round before had no room for: other metrics than it stores.
+    pub(super) is_rest: bool,
+    /// The number of lines of the file that are stored when the round is.
     pub(super) end: u64,
     /// These lines.
     pub(super) passed: Passed,
@@ -61,7 +66,7 @@ pub(super) struct Round {
 pub(super) struct Rounds {
     lines: Lines,
     now: Timestamp,
-    /// The number of lines of a round.
+    /// The most lines of a round, and the most entries of them.
     size: usize,
     /// Whether every reading is merged, whatever the earlier rounds hold.
     merge: bool,
@@ -69,31 +74,29 @@ pub(super) struct Rounds {
     except: Patterns,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
-    /// The lines that were read, and those before the last of them.
+    /// The lines that were read.
     passed: Passed,
-    passed_before: Passed,
-    /// Readings that did not fit into the previous round: parts of its last line.
-    carried: VecDeque<Entry>,
+    /// The lines before the first round whose rest is not yet in a round, and their number.
+    complete: (u64, Passed),
+    /// What the previous round had no room for.
+    rest: Vec<Entry>,
     ended: bool,
 }
 
 impl Rounds {
     /// Makes rounds of these lines, which are received at `now`.
     pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
-        let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
-        let except = Patterns::default();
-        let (passed, passed_before) = (Passed::default(), Passed::default());
         Self {
             lines,
             now,
             size,
             merge,
-            except,
-            spans,
-            position,
-            passed,
-            passed_before,
-            carried,
+            except: Patterns::default(),
+            spans: HashMap::new(),
+            position: 0,
+            passed: Passed::default(),
+            complete: (0, Passed::default()),
+            rest: Vec::new(),
             ended: false,
         }
     }
@@ -106,7 +109,7 @@ impl Rounds {
     /// Returns the next round of the first lines, which are stored; `None` behind them.
     pub(super) fn next_stored(&mut self, lines: u64) -> anyhow::Result<Option<Round>> {
         let left = lines.saturating_sub(self.position);
-        if left == 0 || self.ended {
+        if (left == 0 || self.ended) && self.rest.is_empty() {
             return Ok(None);
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
@@ -120,16 +123,16 @@ impl Rounds {
 
     /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
     /// refusals go into `round`.
-    fn read(&self, line: Line, round: &mut Round) -> VecDeque<Entry> {
+    fn read(&self, line: Line, round: &mut Round) -> Vec<Entry> {
         let record = match line {
             Line::Reading(record) => record,
             Line::Refused(refusal) => {
                 round.refusals.push(refusal);
-                return VecDeque::new();
+                return Vec::new();
             }
         };
         let line = record.line;
-        let mut entries = VecDeque::new();
+        let mut entries = Vec::new();
         for part in parts(record) {
             match meaning(&part, self.now) {
                 Ok(Meaning::Reading(reading)) => {
@@ -139,7 +142,7 @@ impl Rounds {
                 Ok(Meaning::Registry(line)) => round.registry.extend(line.without(&self.except)),
                 Err(reason) => {
                     round.refusals.push(Refusal { line, reason });
-                    return VecDeque::new();
+                    return Vec::new();
                 }
             }
         }
@@ -162,49 +165,35 @@ impl Rounds {
         }
     }
 
-    fn fill(&mut self, size: usize) -> anyhow::Result<Round> {
-        let mut round = Round::default();
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut places: HashMap<(DeviceId, Timestamp), usize> = HashMap::new();
-        let mut waiting = std::mem::take(&mut self.carried);
+    fn fill(&mut self, most_lines: usize) -> anyhow::Result<Round> {
+        let mut round = Round { is_rest: !self.rest.is_empty(), ..Round::default() };
+        let mut readings = RoundReadings::default();
+        std::mem::take(&mut self.rest).into_iter().for_each(|entry| readings.add(entry));
+
         let mut taken = 0;
-        loop {
-            let Some(entry) = waiting.pop_front() else {
-                if taken == size {
-                    break;
-                }
-                let Some(line) = self.lines.next().transpose()? else {
-                    self.ended = true;
-                    break;
-                };
-                self.position += 1;
-                self.passed_before.clone_from(&self.passed);
-                self.passed.add(match &line {
-                    Line::Reading(record) => &record.json,
-                    Line::Refused(refusal) => &refusal.reason,
-                });
-                taken += 1;
-                waiting = self.read(line, &mut round);
-                continue;
-            };
-            let Some(place) = places.get(&key(&entry)) else {
-                places.insert(key(&entry), entries.len());
-                entries.push(entry);
-                continue;
-            };
-            let earlier = &mut entries[*place];
-            if !has_room_for(&earlier.reading, &entry.reading) {
-                // It would make one request carry too many metrics; the next round merges it.
-                waiting.push_front(entry);
+        // Wide lines have several entries, and the memory is for a round of entries.
+        while !round.is_rest && taken < most_lines && readings.len() < self.size {
+            let Some(line) = self.lines.next().transpose()? else {
+                self.ended = true;
                 break;
-            }
-            round.folded += u64::from(earlier.line != entry.line);
-            earlier.reading.absorb(entry.reading).expect("there is room for its metrics");
+            };
+            self.position += 1;
+            self.passed.add(match &line {
+                Line::Reading(record) => &record.json,
+                Line::Refused(refusal) => &refusal.reason,
+            });
+            taken += 1;
+            self.read(line, &mut round).into_iter().for_each(|entry| readings.add(entry));
         }
-        // What is carried over is not yet stored.
-        round.end = self.position - u64::from(!waiting.is_empty());
-        round.passed = if waiting.is_empty() { &self.passed } else { &self.passed_before }.clone();
-        self.carried = waiting;
+
+        let RoundReadings { entries, rest, folded, .. } = readings;
+        self.rest = rest;
+        round.folded = folded;
+        if self.rest.is_empty() {
+            self.complete = (self.position, self.passed.clone());
+        }
+        (round.end, round.passed) = self.complete.clone();
+
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
         round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
@@ -212,11 +201,71 @@ impl Rounds {
     }
 }
 
+/// The readings of a round, each of another device or timestamp, and what they have no room for.
+#[derive(Debug, Default)]
+struct RoundReadings {
+    entries: Vec<Entry>,
+    places: HashMap<(DeviceId, Timestamp), usize>,
+    /// Metrics that no entry has, in the order of their lines.
+    rest: Vec<Entry>,
+    /// The places of the entries that have a rest.
+    full: HashSet<usize>,
+    /// The number of lines that became part of another line's reading.
+    folded: u64,
+}
+
+impl RoundReadings {
+    fn len(&self) -> usize {
+        self.entries.len() + self.rest.len()
+    }
+
+    /// Adds an entry, whose values win over those of an earlier one of the same device and timestamp.
+    fn add(&mut self, entry: Entry) {
+        let Some(place) = self.places.get(&key(&entry)).copied() else {
+            self.places.insert(key(&entry), self.entries.len());
+            self.entries.push(entry);
+            return;
+        };
+
+        let line = entry.line;
+        let earlier = &mut self.entries[place];
+        // A metric may be in the rest already, where its older value would win.
+        let takes_all =
+            !self.full.contains(&place) && has_room_for(&earlier.reading, &entry.reading);
+        let (known, new) = if takes_all {
+            (Some(entry.reading), None)
+        } else {
+            parted_by(&earlier.reading, &entry.reading)
+        };
+
+        self.folded += u64::from(new.is_none() && earlier.line != line);
+        if let Some(known) = known {
+            earlier.reading.absorb(known).expect("there is room for its metrics");
+        }
+        if let Some(reading) = new {
+            self.rest.push(Entry { line, reading });
+            self.full.insert(place);
+        }
+    }
+}
+
+/// Parts a reading into the metrics of an earlier one, and new metrics.
+fn parted_by(earlier: &Reading, later: &Reading) -> (Option<Reading>, Option<Reading>) {
+    let (known, new): (BTreeMap<_, _>, BTreeMap<_, _>) = later
+        .metrics()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .partition(|(name, _)| earlier.metrics().contains_key(name));
+    let reading =
+        |metrics| Reading::stored(later.device.clone(), later.at, later.room.clone(), metrics).ok();
+    (reading(known), reading(new))
+}
+
 impl Iterator for Rounds {
     type Item = anyhow::Result<Round>;
 
     fn next(&mut self) -> Option<anyhow::Result<Round>> {
-        if self.ended && self.carried.is_empty() {
+        if self.ended && self.rest.is_empty() {
             return None;
         }
         let round = self.fill(self.size);
@@ -415,7 +464,55 @@ mod tests {
             [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
         let rounds = taken(&lines, 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
-        assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(1, 0, 1), (1, 1, 3)]);
+        assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(2, 0, 0), (0, 1, 3)]);
+        assert!(!rounds[0].is_rest && rounds[1].is_rest);
+    }
+
+    #[test]
+    fn wide_lines_share_their_rounds() {
+        let metrics: Vec<String> = (0..100).map(|n| format!("\"m{n:03}\":1")).collect();
+        let lines: Vec<String> = (0..40).map(|at| line("d", at, &metrics.join(","))).collect();
+        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
+        let shapes = |size| taken(&lines, size).iter().map(shape).collect::<Vec<_>>();
+        assert_eq!(shapes(1_000), [(40, 0, 0), (0, 40, 40)]);
+        assert_eq!(
+            shapes(40)[..4],
+            [(20, 0, 0), (0, 20, 20), (20, 0, 20), (0, 20, 40)],
+            "a round is no larger than that of other lines"
+        );
+
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut rounds = rounds(&lines, 40);
+        let mut stored = Vec::new();
+        while let Some(round) = rounds.next_stored(20).unwrap() {
+            stored.push(shape(&round));
+        }
+        assert_eq!(stored, [(20, 0, 0), (0, 20, 20)], "an import that goes on has the same rounds");
+        assert_eq!(shape(&rounds.next().unwrap().unwrap()), (20, 0, 20));
+    }
+
+    #[test]
+    fn the_last_line_wins_also_over_what_has_no_room() {
+        let metrics = |names: std::ops::Range<usize>, value: u64| {
+            names.map(|n| format!("\"m{n}\":{value}")).collect::<Vec<_>>().join(",")
+        };
+        let lines = [
+            line("d", 0, &metrics(0..60, 1)),
+            line("d", 0, &metrics(50..70, 2)),
+            // There is room for this one, but an older value of it is in the rest.
+            line("d", 0, &metrics(69..70, 3)),
+        ];
+        let mut stored = BTreeMap::new();
+        for round in taken(&lines, 10) {
+            for entry in round.puts.iter().chain(&round.merges) {
+                let metrics = entry.reading.metrics();
+                stored.extend(
+                    metrics.iter().map(|(name, value)| (name.to_string(), value.to_string())),
+                );
+            }
+        }
+        let of = |name: &str| &*stored[name];
+        assert_eq!((of("m49"), of("m50"), of("m68"), of("m69")), ("1", "2", "2", "3"));
     }
 
     #[test]
@@ -426,7 +523,7 @@ mod tests {
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(
             rounds.iter().map(shape).collect::<Vec<_>>(),
-            [(2, 0, 1), (0, 1, 1), (1, 1, 3)],
+            [(3, 0, 0), (0, 1, 0), (0, 1, 3)],
             "a line counts as done when all of it is"
         );
         let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));

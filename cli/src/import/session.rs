@@ -2,6 +2,7 @@
 //! Sends no reading.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
@@ -17,6 +18,7 @@ use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client, without_login};
 use crate::interrupted::Interrupted;
 use crate::output::{print, print_error};
+use crate::progress_file::HeldProgress;
 use crate::{progress, sample_home};
 
 /// The end of a report if the server does not tell whether everything is rolled up.
@@ -127,6 +129,8 @@ pub(super) struct Compared<'a> {
     pub(super) comparison: Comparison<'a>,
     pub(super) head: Head,
     pub(super) places: Places,
+    /// The progress, beside which is what the comparison keeps.
+    pub(super) _held: Option<Arc<HeldProgress>>,
 }
 
 impl<'a> Compared<'a> {
@@ -151,7 +155,13 @@ impl<'a> Compared<'a> {
         if resume.acknowledged() == 0 {
             tell_of_sample_home(client);
         }
-        Ok(Self { comparison, head: head(args, &args.file.display().to_string(), now), places })
+        let head = head(args, &args.file.display().to_string(), now);
+        Ok(Self { comparison, head, places, _held: resume.held() })
+    }
+
+    /// Expects that readings which were there are replaced with all of their metrics, or not.
+    pub(super) fn replacing(self, replaces: bool) -> Self {
+        Self { comparison: self.comparison.replacing(replaces), ..self }
     }
 
     /// Returns what was sent. Writes the report of an import that stopped.
@@ -172,7 +182,11 @@ impl<'a> Compared<'a> {
     /// Writes the report of an import that stopped, if there may be something to take back.
     pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
         if client.is_unused() {
-            self.comparison.forget();
+            // Ended before the directory is removed, the next import has to know that the devices in it are its own.
+            self.comparison
+                .give_up_kept()
+                .into_iter()
+                .for_each(|kept| client.remove_at_close(kept));
             return Ok(());
         }
         self.comparison.stopped(&self.head, &self.places)

@@ -45,6 +45,8 @@ pub(in crate::import) struct Comparison<'a> {
     known: Result<Known<'a>, &'static str>,
     state: RefCell<State>,
     now: Timestamp,
+    /// Whether readings that were there are replaced with all of their metrics.
+    replaces: bool,
 }
 
 struct State {
@@ -166,7 +168,12 @@ impl<'a> Comparison<'a> {
             uncounted: BTreeSet::new(),
             refused: 0,
         };
-        Ok(Self { known, state: RefCell::new(state), now })
+        Ok(Self { known, state: RefCell::new(state), now, replaces: false })
+    }
+
+    /// Expects that readings which were there are replaced with all of their metrics, or not.
+    pub(in crate::import) fn replacing(self, replaces: bool) -> Self {
+        Self { replaces, ..self }
     }
 
     /// Notes readings before they are sent: asks what their devices had, and adds them up.
@@ -298,7 +305,7 @@ impl<'a> Comparison<'a> {
         head: &Head,
         places: &Places,
     ) -> anyhow::Result<Compared> {
-        let Self { known, state, .. } = self;
+        let Self { known, state, replaces, .. } = self;
         let bar = progress::spinner();
         let mut state = state.into_inner();
         state.absorb_window();
@@ -308,9 +315,10 @@ impl<'a> Comparison<'a> {
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let zone = known.as_ref().ok().map(Known::zone);
         let mut report = Report::new(head, zone);
-        let compared = known
-            .map_err(|why| anyhow::anyhow!(why))
-            .and_then(|known| compare(&known, &tally, (&earlier, &uncounted), &mut report, &bar));
+        let compared = known.map_err(|why| anyhow::anyhow!(why)).and_then(|known| {
+            let sides = Sides { tally: &tally, earlier: &earlier, uncounted: &uncounted, replaces };
+            compare(&known, &sides, &mut report, &bar)
+        });
         bar.finish_and_clear();
         if let Ok((_, gaps)) = &compared
             && !gaps.is_empty()
@@ -351,6 +359,11 @@ impl<'a> Comparison<'a> {
             drop(std::fs::remove_file(report));
         }
         Ok(said)
+    }
+
+    /// Gives up what is kept for an import that goes on. Returns the name of the file, for somebody who removes it later.
+    pub(in crate::import) fn give_up_kept(&self) -> Option<PathBuf> {
+        self.state.borrow_mut().kept.take().map(Kept::into_path)
     }
 
     /// Removes what is kept for an import that goes on: nothing was sent.
@@ -436,13 +449,21 @@ impl State {
     }
 }
 
+/// What the table is compared with.
+struct Sides<'a> {
+    tally: &'a Tally,
+    earlier: &'a Earlier,
+    uncounted: &'a BTreeSet<DeviceId>,
+    replaces: bool,
+}
+
 fn compare(
     known: &Known<'_>,
-    tally: &Tally,
-    (earlier, uncounted): (&Earlier, &BTreeSet<DeviceId>),
+    sides: &Sides<'_>,
     report: &mut Report,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Months, Gaps)> {
+    let Sides { tally, earlier, uncounted, replaces } = *sides;
     let (mut months, mut gaps) = (Months::default(), Gaps::default());
     let watch = Stopwatch::start();
     for (place, (device, imported)) in tally.devices.iter().enumerate() {
@@ -470,7 +491,10 @@ fn compare(
             months.untold += 1;
             continue;
         };
-        for row in rows {
+        for mut row in rows {
+            if replaces && before.is_some() {
+                row.outcome = Outcome::of_replaced(&row.source, &row.before, &row.table);
+            }
             report.row(&row);
             months.add(&row);
         }

@@ -185,6 +185,11 @@ impl Kept {
         self.file.write_all(line(added)?.as_bytes()).with_context(context)
     }
 
+    /// Returns the name of the file, for somebody who removes it later.
+    pub(super) fn into_path(self) -> PathBuf {
+        self.path
+    }
+
     /// Removes the file, because the import is complete.
     pub(super) fn finish(self) {
         // If it cannot be removed, the next import begins it anew.

@@ -9,6 +9,8 @@ pub(super) enum Outcome {
     Equal,
     /// The table had values before, and has at least as many as it must.
     AtLeast,
+    /// The table has at least as many values as the source, and fewer than before.
+    Fewer,
     /// The table had none before, and has more than the source.
     More,
     /// The table has as many, and other values among them.
@@ -18,6 +20,14 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    /// Compares after an import that replaces readings as a whole, with all of their metrics.
+    pub(super) fn of_replaced(source: &Totals, before: &Totals, table: &Totals) -> Self {
+        match Self::of(source, before, table) {
+            Self::Missing if table.count >= source.count => Self::Fewer,
+            outcome => outcome,
+        }
+    }
+
     /// Compares what the table has with the source's values and those that were there before.
     pub(super) fn of(source: &Totals, before: &Totals, table: &Totals) -> Self {
         if table == source || before.count > 0 && *table == source.and(before) {
@@ -51,6 +61,7 @@ impl Outcome {
         match self {
             Self::Equal => "equal",
             Self::AtLeast => "at least",
+            Self::Fewer => "fewer than before",
             Self::More => "more",
             Self::OtherValues => "other values",
             Self::Missing => "missing",
@@ -63,6 +74,9 @@ impl Outcome {
             Self::Equal => "the same",
             Self::AtLeast => {
                 "some of them replaced values that were there before, or were there already"
+            }
+            Self::Fewer => {
+                "readings that were there were replaced by ones without this metric, which --merge keeps, or were deleted"
             }
             Self::More => {
                 "somebody else has written meanwhile, such as a live sender or another import"
@@ -106,5 +120,19 @@ mod tests {
             let outcome = Outcome::of(&totals(source), &totals(before), &totals(table));
             assert_eq!(outcome, expected, "{source:?} {before:?} {table:?}");
         }
+    }
+
+    #[test]
+    fn a_replaced_reading_takes_away_a_metric_that_the_source_lacks() {
+        for (source, before, table, expected) in [
+            ((1, "50"), (3, "153"), (2, "102"), Outcome::Fewer),
+            ((2, "3"), (4, "9"), (1, "9"), Outcome::Missing),
+            ((2, "3"), (0, "0"), (1, "3"), Outcome::Missing),
+            ((2, "3"), (2, "3"), (2, "3"), Outcome::Equal),
+        ] {
+            let outcome = Outcome::of_replaced(&totals(source), &totals(before), &totals(table));
+            assert_eq!(outcome, expected, "{source:?} {before:?} {table:?}");
+        }
+        assert!(!Outcome::Fewer.is_loss(), "the table has all of the source");
     }
 }

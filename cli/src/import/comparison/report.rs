@@ -176,6 +176,7 @@ fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
     let path = asked.map_or_else(|| progress_file::with_suffix(beside, SUFFIX), Path::to_owned);
     let free = names(&path).find(|path| !path.exists()).context(TOO_MANY)?;
     let context = || format!("cannot write {}; --report FILE keeps it elsewhere", free.display());
+    progress_file::ensure_file(&free).with_context(context)?;
     progress_file::ensure_writable(&free).with_context(context)?;
     Ok(path)
 }
