@@ -139,6 +139,34 @@ async fn connect(
     Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
 }
 
+/// Starts the schedules, one after the other.
+async fn start_schedules(
+    schedules: Vec<Schedule>,
+    consumers: &Consumers,
+    options: &Options,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut started = Vec::new();
+    for schedule in schedules {
+        // A command that opens the data for a moment tells nobody anything, and asks nobody.
+        let is_of_server =
+            [functions::ALERTING, functions::FETCHING].contains(&schedule.function.as_str());
+        if is_of_server && !options.listens {
+            continue;
+        }
+
+        let function = consumers.scheduled_function(&schedule.function);
+        let function = function.with_context(|| format!("{schedule} has no function here"))?;
+        let (first, invoked) = oneshot::channel();
+        started.push(tokio::spawn(scheduler::run(schedule, function, first, stopped.clone())));
+
+        // Before the first request, so that the function finds a new table empty. Where it has more to
+        // do, requests do not wait for it.
+        drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
+    }
+    Ok(started)
+}
+
 /// Refuses an address at which anybody could read and write.
 fn check_host(options: &Options) -> anyhow::Result<()> {
     if options.auth || options.host.is_loopback() {
@@ -215,22 +243,7 @@ impl System {
             let (hint, alerting) = (consumers.hint.clone(), Arc::clone(&consumers.alerting));
             background.push(tokio::spawn(hint.follow(alerting, stopped.clone())));
         }
-        for schedule in schedules {
-            // A command that opens the data for a moment tells nobody anything, and asks nobody.
-            let is_of_server =
-                [functions::ALERTING, functions::FETCHING].contains(&schedule.function.as_str());
-            if is_of_server && !options.listens {
-                continue;
-            }
-            let function = consumers.scheduled_function(&schedule.function);
-            let function = function.with_context(|| format!("{schedule} has no function here"))?;
-            let (first, invoked) = oneshot::channel();
-            let running = scheduler::run(schedule, function, first, stopped.clone());
-            background.push(tokio::spawn(running));
-            // Before the first request, so that the function finds a new table empty. Where it has more to
-            // do, requests do not wait for it.
-            drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
-        }
+        background.extend(start_schedules(schedules, &consumers, &options, &stopped).await?);
         let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let time_zone =
             state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);

@@ -64,13 +64,13 @@ pub(super) async fn of_runs_begun_at_once_one_is_given(store: &impl SourcePorts)
     assert!(answer!(store.save_source(&remo, Some(&secrets("one")))));
     let mut known = remo;
     for run in 1..=3 {
-        let begin = async || answer!(store.begin_source_run(&known, spent(run), Some(at(45))));
-        let begun = join_all((0..8).map(|_| begin())).await;
-        let begun: Vec<_> = begun.into_iter().flatten().collect();
-        let [claimed] = &begun[..] else { panic!("{begun:?}") };
+        let claim = async || answer!(store.begin_source_run(&known, spent(run), Some(at(45))));
+        let claims = join_all((0..8).map(|_| claim())).await;
+        let claims: Vec<_> = claims.into_iter().flatten().collect();
+        let [claimed] = &claims[..] else { panic!("{claims:?}") };
         let run = u64::from(run);
         assert_eq!((claimed.run, claimed.claim, claimed.lease), (run, Some(run), Some(at(45))));
-        assert_eq!(all(store).await, begun);
+        assert_eq!(all(store).await, claims);
         known = claimed.clone();
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let asked = format!("{of} {}", wanted.asked(args));
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
-    let held = Some(Arc::new(HeldProgress::take(&path)?));
+    let progress_lock = Some(Arc::new(HeldProgress::take(&path)?));
     let client = args.target.client(args.token.as_deref())?;
     let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
@@ -96,7 +96,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if progress.is_none() {
         session::tell_of_sample_home(&client);
     }
-    let compared = Compared { comparison, head, places, _held: held };
+    let compared = Compared { comparison, head, places, _held: progress_lock };
     let comparison = &compared.comparison;
     let refused_before = progress.as_ref().map_or(0, |known| known.refused);
     let mut run = Run {
