@@ -14,10 +14,10 @@ use crate::architecture::rust_files;
 
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
-    tuple_parameters: 19,
-    closures_called_it: 177,
+    tuple_parameters: 18,
+    closures_called_it: 176,
     long_functions: 17,
-    bodies_in_one_piece: 212,
+    bodies_in_one_piece: 210,
     heavy_sentences: 120,
     shared_type_names: 129,
 };

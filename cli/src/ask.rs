@@ -65,7 +65,7 @@ impl Units {
 /// A problem as the API describes it, as far as this client reads it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
-    /// The kind, of which the end is the name.
+    /// The kind. Its end is the name.
     #[serde(default, rename = "type")]
     kind: String,
     /// What went wrong.

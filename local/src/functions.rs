@@ -210,6 +210,7 @@ impl Consumers {
             max_read_units: max_units.read,
             max_write_units: max_units.write,
         };
+
         let (letters, telemetry) = (dead_letters.clone(), options.telemetry.clone());
         let rollup = Rollup::new(
             store.clone(),

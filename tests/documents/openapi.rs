@@ -147,7 +147,10 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if matches!(endpoint.reply, Reply::Progress(_))
         || matches!(
             endpoint.operation,
-            Operation::PutAlert | Operation::PutChannel | Operation::AcknowledgeAlert
+            Operation::PutAlert
+                | Operation::PutChannel
+                | Operation::PutSource
+                | Operation::AcknowledgeAlert
         )
     {
         statuses.push(409);
@@ -159,8 +162,10 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     {
         statuses.push(410);
     }
-    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema" | "AlertPreview"))
-        || endpoint.operation == Operation::ListDevices
+    if matches!(
+        endpoint.reply,
+        Reply::Rows(_) | Reply::One("ConditionsSchema" | "AlertPreview" | "SourceTest")
+    ) || endpoint.operation == Operation::ListDevices
     {
         statuses.push(422);
     }

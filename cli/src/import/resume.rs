@@ -180,8 +180,8 @@ impl Resume {
         Ok(self)
     }
 
-    /// Returns when the first run began, which is now if there was none: a relative time is counted from it in each run,
-    /// so that all of them see the same lines.
+    /// Returns the beginning of the first run; now before that. All runs count relative times from it and so see the same
+    /// lines.
     pub(super) fn began(&mut self, now: Timestamp) -> Timestamp {
         let millis = *self.state.began.get_or_insert(now.as_millis());
         Timestamp::from_millis(millis).unwrap_or(now)
@@ -261,7 +261,7 @@ impl Resume {
         self.state.passed.is_some()
     }
 
-    /// Checks that the processed lines are the first ones of what is imported now: those in `passed`, so many.
+    /// Checks that the lines in `passed` begin this import.
     /// Otherwise the import starts over, with what was known before its first run.
     pub(super) fn ensure_same(&mut self, lines: u64, passed: &Passed) -> anyhow::Result<()> {
         if lines == self.state.acknowledged && self.state.passed == Some(passed.digest()) {

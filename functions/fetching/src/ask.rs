@@ -5,12 +5,12 @@ use std::sync::Arc;
 use domain::{PolledSourceId, Timestamp};
 use outgoing::{Fetched, Request};
 use polling::{
-    Asking, FailurePause, ListedDevice, Outcome, PolledSource, ReadAnswer, RequestContext,
+    AnswerOutcome, AskContext, Asking, DirectoryDevice, FailurePause, PolledSource, ReadAnswer,
 };
 use runtime::clock::{Clock, Stopwatch};
 use serde_json::Value;
 
-use crate::reply::SentRequest;
+use crate::reply::TriedRequest;
 use crate::{Fetching, Store};
 
 /// A request of a source: its place among the requests, and the device that it is about.
@@ -18,13 +18,13 @@ use crate::{Fetching, Store};
 pub(crate) struct Question<'a> {
     pub(crate) position: usize,
     pub(crate) asking: &'a Asking,
-    pub(crate) device: Option<&'a ListedDevice>,
+    pub(crate) device: Option<&'a DirectoryDevice>,
 }
 
 /// What came of a question.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
-    pub(crate) sent: Option<SentRequest>,
+pub(crate) struct Answered {
+    pub(crate) sent: Option<TriedRequest>,
     /// The answer, if it can be read.
     pub(crate) answer: Option<Value>,
     /// What ingest is to take of it.
@@ -43,11 +43,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         id: &PolledSourceId,
         source: &PolledSource,
         question: Question<'_>,
-        context: &RequestContext<'_>,
-    ) -> Asked {
+        context: &AskContext<'_>,
+    ) -> Answered {
         let request = match source.request(question.asking, question.device, context) {
             Ok(request) => request,
-            Err(why) => return Asked::failing(why, FailurePause::Mend),
+            Err(why) => return Answered::failing(why, FailurePause::Mend),
         };
 
         let host = request.uri().host().unwrap_or_default().to_owned();
@@ -57,12 +57,12 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         drop(permit);
         let fetched = match fetched {
             Ok(fetched) => fetched,
-            Err((why, pause)) => return Asked::failing(why, pause),
+            Err((why, pause)) => return Answered::failing(why, pause),
         };
 
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let sent = SentRequest { host, status: fetched.status, ms, bytes: fetched.body.len() };
-        Asked { sent: Some(sent), ..self.understand(id, source, question, &fetched) }
+        let sent = TriedRequest { host, status: fetched.status, ms, bytes: fetched.body.len() };
+        Answered { sent: Some(sent), ..self.understand(id, source, question, &fetched) }
     }
 
     /// Sends a request. The client blocks, so it has a thread of its own.
@@ -89,17 +89,18 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         source: &PolledSource,
         question: Question<'_>,
         fetched: &Fetched,
-    ) -> Asked {
+    ) -> Answered {
         let now = self.clock.now();
         let clock_ahead = fetched.date().map(|date| date.since(now).num_milliseconds());
         let reserved_until = source.reserved_until(fetched, now);
+
         let asked = match source.outcome(fetched, now) {
-            Outcome::Nothing => Asked::default(),
-            Outcome::Limited { until, why } => {
-                Asked { limited: Some((until, why)), ..Asked::default() }
+            AnswerOutcome::Nothing => Answered::default(),
+            AnswerOutcome::Limited { until, why } => {
+                Answered { limited: Some((until, why)), ..Answered::default() }
             }
-            Outcome::Failing { why, pause } => Asked::failing(why, pause),
-            Outcome::Read(answer) => {
+            AnswerOutcome::Failing { why, pause } => Answered::failing(why, pause),
+            AnswerOutcome::Read(answer) => {
                 let Question { position, device, .. } = question;
                 // A list of devices has no readings.
                 let is_list = source.kind.directory.is_some() && device.is_none();
@@ -109,16 +110,16 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                     source.read_answer(id, position, device, &answer, now)
                 };
                 match read {
-                    Ok(read) => Asked { answer: Some(answer), read, ..Asked::default() },
-                    Err(why) => Asked::failing(why.to_string(), FailurePause::Mend),
+                    Ok(read) => Answered { answer: Some(answer), read, ..Answered::default() },
+                    Err(why) => Answered::failing(why.to_string(), FailurePause::Mend),
                 }
             }
         };
-        Asked { reserved_until, clock_ahead, ..asked }
+        Answered { reserved_until, clock_ahead, ..asked }
     }
 }
 
-impl Asked {
+impl Answered {
     fn failing(why: String, pause: FailurePause) -> Self {
         Self { failing: Some((why, pause)), ..Self::default() }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// What a test found.
 #[derive(Debug, Default, Serialize)]
 pub struct TestReply {
-    pub(crate) requests: Vec<SentRequest>,
+    pub(crate) requests: Vec<TriedRequest>,
     pub(crate) devices: BTreeSet<DeviceId>,
     /// The names of devices, of a kind whose maker lists them.
     pub(crate) names: BTreeMap<DeviceId, String>,
@@ -31,7 +31,7 @@ impl TestReply {
 
 /// A request that was sent, for whoever tries a source.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct SentRequest {
+pub(crate) struct TriedRequest {
     pub(crate) host: String,
     pub(crate) status: u16,
     pub(crate) ms: u64,

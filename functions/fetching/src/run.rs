@@ -5,14 +5,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::Timestamp;
 use polling::{
-    FailurePause, ListedDevice, PolledSource, Portion, RequestContext, RunReport, SecretTexts,
+    AskContext, DirectoryDevice, FailurePause, PolledSource, Portion, RunReport, SecretTexts,
     SourceStatus, TimeWindow, schedule,
 };
 use runtime::clock::{Clock, Deadline};
 use table::{Session, StoreResult, StoredSource, at_once};
 use tokio::time::{sleep, timeout};
 
-use crate::ask::{Asked, Question};
+use crate::ask::{Answered, Question};
 use crate::deliver::Delivering;
 use crate::report::SourceRun;
 use crate::{Fetching, Store};
@@ -23,7 +23,7 @@ const TIME_OF_SOURCE: Duration = Duration::from_secs(40);
 const AT_ONCE: usize = 4;
 
 /// What a run works on.
-struct Run<'a> {
+struct SourceWork<'a> {
     stored: &'a StoredSource,
     source: &'a PolledSource,
     status: SourceStatus,
@@ -117,7 +117,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         });
         let deadline = Deadline::after(TIME_OF_SOURCE.min(session.invocation.remaining()));
         let status = status.clone();
-        let work = Run { stored: claimed, source, status, secrets: &secrets, window, at, deadline };
+        let work =
+            SourceWork { stored: claimed, source, status, secrets: &secrets, window, at, deadline };
 
         let mut report = RunReport::default();
         let asking = Box::pin(self.ask_all(&work, run, &mut report));
@@ -136,7 +137,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 
     /// Asks all that the run has to ask. What is read is stored before the next requests are made.
-    async fn ask_all(&self, work: &Run<'_>, run: &mut SourceRun, report: &mut RunReport) {
+    async fn ask_all(&self, work: &SourceWork<'_>, run: &mut SourceRun, report: &mut RunReport) {
         let askings = work.source.askings();
         if work.source.kind.directory.is_none() {
             let questions: Vec<_> = askings
@@ -178,14 +179,14 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     /// Asks some questions at once, and delivers what they answer.
     async fn ask_some(
         &self,
-        work: &Run<'_>,
+        work: &SourceWork<'_>,
         questions: &[Question<'_>],
         run: &mut SourceRun,
         report: &mut RunReport,
     ) {
         let asked = questions.iter().enumerate().map(|(number, question)| {
             let device = question.device.map_or("", |device| &device.id);
-            let context = RequestContext {
+            let context = AskContext {
                 secrets: work.secrets,
                 window: work.window,
                 maker_now: work.status.maker_now(self.clock.now()),
@@ -214,8 +215,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     /// Delivers what a question was answered, and notes it.
     async fn take(
         &self,
-        work: &Run<'_>,
-        asked: Asked,
+        work: &SourceWork<'_>,
+        asked: Answered,
         run: &mut SourceRun,
         report: &mut RunReport,
     ) {
@@ -305,7 +306,7 @@ fn is_list_due(source: &PolledSource, status: &SourceStatus, now: Timestamp) -> 
 }
 
 /// The devices that are asked for, from behind the last one on.
-fn in_turn(devices: &[ListedDevice], last: Option<&str>) -> Vec<ListedDevice> {
+fn in_turn(devices: &[DirectoryDevice], last: Option<&str>) -> Vec<DirectoryDevice> {
     let behind = last.and_then(|last| devices.iter().position(|device| device.id == last));
     let (before, after) = devices.split_at(behind.map_or(0, |behind| behind + 1));
     after.iter().chain(before).filter(|device| !device.is_silent).cloned().collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{DeviceId, PolledSourceId, Timestamp};
-use polling::{PolledSource, RequestContext, SecretTexts, TimeWindow};
+use polling::{AskContext, PolledSource, SecretTexts, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
 use serde_json::Value;
@@ -99,6 +99,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                     return Ok(Err(why));
                 }
             };
+
             if session.begin_source_run(&stored, spent, None).await?.is_some() {
                 return Ok(Ok(()));
             }
@@ -150,7 +151,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) -> Result<Option<Value>, String> {
         let Trial { id, source, secrets, window, at, deadline, reply } = trial;
         let number = reply.requests.len();
-        let context = RequestContext {
+        let context = AskContext {
             secrets,
             window: *window,
             maker_now: self.clock.now(),
@@ -203,6 +204,7 @@ fn numbers(value: &Value, place: &str, secrets: &SecretTexts, found: &mut BTreeM
     if found.len() >= MAX_NUMBERS {
         return;
     }
+
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
         Value::Number(number) if !secrets.are_in(&number.to_string()) => {

@@ -32,10 +32,10 @@ const START: &str = "2026-03-10T12:00:00Z";
 const SECRET: &str = "geheim-0123456789";
 
 /// What a maker answers to the path and the query of a request.
-type Answering = Box<dyn FnMut(&Asked) -> Fetched + Send>;
+type Answering = Box<dyn FnMut(&AskedMaker) -> Fetched + Send>;
 
 /// A request as a maker gets it.
-pub(crate) struct Asked {
+pub(crate) struct AskedMaker {
     pub(crate) at: Timestamp,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ impl FetchAnswer for Makers {
         let path = uri.path_and_query().expect("a path").to_string();
         let headers =
             request.headers().iter().map(|(name, value)| (name.to_string(), value.clone()));
-        let asked = Asked { at: self.clock.now(), path, headers: headers.collect() };
+        let asked = AskedMaker { at: self.clock.now(), path, headers: headers.collect() };
         let noted = (host.clone(), asked.at, asked.path.clone());
         self.asked.lock().expect("no panic").push(noted);
         let mut by_host = self.by_host.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -172,7 +172,7 @@ impl World {
     pub(crate) fn play(
         &self,
         host: &str,
-        answering: impl FnMut(&Asked) -> Fetched + Send + 'static,
+        answering: impl FnMut(&AskedMaker) -> Fetched + Send + 'static,
     ) {
         let mut by_host = self.makers.by_host.lock().expect("no panic");
         by_host.insert(host.to_owned(), Box::new(answering));

@@ -29,7 +29,7 @@ fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
     device.map(|_| id).map_err(|why| bad(&why))
 }
 
-/// The sources as they are this moment; the log names those that cannot be read.
+/// The sources as they are this moment. The log names the unreadable ones.
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredSource>, Problem> {
     let listing = call.session.current_sources().await?;
     let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();

@@ -9,8 +9,8 @@ use outgoing::{Reach, Request, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::placeholder::{NoValue, Template, Values, fill_json, texts_of};
-use crate::pointer::{Fill, MetricPointer, Pointer};
+use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
+use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
 
 /// The most headers and the most metrics.
@@ -42,9 +42,9 @@ pub struct Asking {
     pub(crate) only_with: Option<String>,
     #[serde(default, skip_serializing_if = "Method::is_get")]
     method: Method,
-    url: Template,
+    url: TextTemplate,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    headers: BTreeMap<String, Template>,
+    headers: BTreeMap<String, TextTemplate>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     basic: Option<Basic>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,10 +66,10 @@ pub struct Asking {
     pub(crate) time: Option<Pointer>,
     /// The device of a row: a text, or where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) device: Option<Template>,
+    pub(crate) device: Option<TextTemplate>,
     /// Each row is repeated so often within its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fill: Option<Fill>,
+    pub(crate) fill: Option<RowFill>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) metrics: BTreeMap<MetricName, MetricPointer>,
 }
@@ -94,8 +94,8 @@ impl Method {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Basic {
-    user: Template,
-    password: Template,
+    user: TextTemplate,
+    password: TextTemplate,
 }
 
 impl Asking {
@@ -229,7 +229,7 @@ impl Asking {
         templates.extend(
             self.basic.iter().flat_map(|basic| [basic.user.clone(), basic.password.clone()]),
         );
-        templates.iter().flat_map(Template::names).map(str::to_owned).collect()
+        templates.iter().flat_map(TextTemplate::names).map(str::to_owned).collect()
     }
 
     /// What a secret is given for: the request without its reader, as a text.
@@ -270,7 +270,7 @@ impl Asking {
     fn body(&self, values: &Values) -> Result<String, NoValue> {
         match &self.body {
             None => Ok(String::new()),
-            Some(Value::String(text)) => Template::of(text.clone()).fill(values),
+            Some(Value::String(text)) => TextTemplate::of(text.clone()).fill(values),
             Some(body) => Ok(fill_json(body, values)?.to_string()),
         }
     }
@@ -287,5 +287,5 @@ fn is_of_secret(name: &str) -> bool {
 }
 
 fn has_placeholder(text: &str) -> bool {
-    Template::of(text.to_owned()).names().next().is_some()
+    TextTemplate::of(text.to_owned()).names().next().is_some()
 }

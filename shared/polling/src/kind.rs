@@ -28,7 +28,7 @@ pub struct SourceKind {
     pub every: TimeDelta,
     /// How often it may be asked.
     pub least_every: TimeDelta,
-    /// The time that it can be asked for; `None` where it tells only what is now.
+    /// How it is asked for the past; `None` if it tells only the present.
     pub history: Option<HistoryWindow>,
     /// The room of its devices, unless a person says otherwise; else the source's id.
     pub(crate) room: Option<&'static str>,
@@ -41,7 +41,7 @@ pub struct SourceKind {
     /// The headers by which a request is signed.
     pub(crate) sign: Option<Sign>,
     /// The list of devices. Each of them is asked for by itself.
-    pub directory: Option<Directory>,
+    pub directory: Option<DeviceDirectory>,
     /// What the maker means by an answer in a way of its own.
     pub(crate) judge: fn(u16, &Value) -> Option<Own>,
 }
@@ -71,16 +71,16 @@ pub enum SourceMemberForm {
 }
 
 /// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
-pub struct Directory {
+pub struct DeviceDirectory {
     /// How long a list is good.
     pub every: TimeDelta,
     /// Reads the list.
-    pub(crate) read: fn(&Value) -> Vec<ListedDevice>,
+    pub(crate) read: fn(&Value) -> Vec<DirectoryDevice>,
 }
 
 /// A device of a maker's list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct ListedDevice {
+pub struct DirectoryDevice {
     /// Its id in requests.
     pub id: String,
     /// The name that a person gave it.

@@ -2,7 +2,7 @@
 //! Asks nobody, and reads no clock.
 //!
 //! A [`PolledSource`] is what people write. Each [`Asking`] of it makes a request and reads the answer into
-//! [`Portion`]s, which ingest takes. [`Outcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
+//! [`Portion`]s, which ingest takes. [`AnswerOutcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
 //! and [`schedule`] when the next run is due. A maker is a [`SourceKind`]: one value, whose requests are written as
 //! people write those of the kind `json`.
 
@@ -23,13 +23,13 @@ mod time_window;
 
 pub use asking::Asking;
 pub use budget::{Budget, Spent};
-pub use kind::{Directory, ListedDevice, SourceKind, SourceMember};
+pub use kind::{DeviceDirectory, DirectoryDevice, SourceKind, SourceMember};
 pub use kinds::SOURCE_KINDS;
-pub use outcome::{FailurePause, Outcome};
+pub use outcome::{AnswerOutcome, FailurePause};
 pub use placeholder::Values;
 pub use portion::Portion;
 pub use reader::{ReadAnswer, ReadError};
 pub use secrets::SecretTexts;
-pub use source::{PolledSource, RequestContext, SourceRoom};
-pub use status::{Listed, RunReport, SourceState, SourceStatus};
+pub use source::{AskContext, PolledSource, SourceRoom};
+pub use status::{DirectoryListing, RunReport, SourceState, SourceStatus};
 pub use time_window::{HistoryWindow, TimeWindow};

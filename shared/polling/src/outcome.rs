@@ -18,7 +18,7 @@ const UNIX_SECONDS: i64 = 1_000_000_000;
 
 /// What follows from an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum AnswerOutcome {
     /// It can be read.
     Read(Value),
     /// There is nothing yet, and that is right.
@@ -68,12 +68,13 @@ impl FailurePause {
     }
 }
 
-impl Outcome {
+impl AnswerOutcome {
     /// What an answer of a maker means that came at `now`.
     pub(crate) fn of(kind: &'static SourceKind, answer: &Fetched, now: Timestamp) -> Self {
         let title = kind.title;
         let body = serde_json::from_slice::<Value>(&answer.body);
         let own = body.as_ref().ok().and_then(|body| (kind.judge)(answer.status, body));
+
         match (own, answer.status) {
             (Some(Own::Limited(why)), _) => Self::limited(answer, format!("{title} {why}"), now),
             (Some(Own::Failing(why)), _) => {
@@ -116,6 +117,7 @@ impl Outcome {
             408 | 425 | 500..=599 => (format!("{title} answers {status}"), FailurePause::Transient),
             _ => (format!("{title} answers {status}"), FailurePause::Mend),
         };
+
         Self::Failing { why, pause }
     }
 

@@ -15,14 +15,14 @@ pub type Values = BTreeMap<String, String>;
 /// A text with placeholders: `{`, a name of small letters, digits and `_`, and `}`. Other braces stand for themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Template(String);
+pub(crate) struct TextTemplate(String);
 
 /// A placeholder for which there is no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{{{0}}} has no value")]
 pub(crate) struct NoValue(pub(crate) String);
 
-impl Template {
+impl TextTemplate {
     pub(crate) const fn of(text: String) -> Self {
         Self(text)
     }
@@ -98,9 +98,9 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// The texts of a JSON value, in their order.
-pub(crate) fn texts_of(value: &Value) -> Vec<Template> {
+pub(crate) fn texts_of(value: &Value) -> Vec<TextTemplate> {
     match value {
-        Value::String(text) => vec![Template(text.clone())],
+        Value::String(text) => vec![TextTemplate(text.clone())],
         Value::Array(values) => values.iter().flat_map(texts_of).collect(),
         Value::Object(members) => members.values().flat_map(texts_of).collect(),
         _ => Vec::new(),
@@ -110,7 +110,7 @@ pub(crate) fn texts_of(value: &Value) -> Vec<Template> {
 /// A JSON value whose texts have values in the place of placeholders.
 pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue> {
     Ok(match value {
-        Value::String(text) => Value::String(Template(text.clone()).fill(values)?),
+        Value::String(text) => Value::String(TextTemplate(text.clone()).fill(values)?),
         Value::Array(elements) => {
             let filled = elements.iter().map(|element| fill_json(element, values));
             Value::Array(filled.collect::<Result<_, _>>()?)
@@ -145,14 +145,15 @@ mod tests {
             ("{{x_1}", Ok("{1")),
             ("{nobody}", Err("{nobody} has no value")),
         ] {
-            let found = Template(text.to_owned()).fill(&values()).map_err(|why| why.to_string());
+            let found =
+                TextTemplate(text.to_owned()).fill(&values()).map_err(|why| why.to_string());
             assert_eq!(found, filled.map(str::to_owned).map_err(str::to_owned), "{text}");
         }
     }
 
     #[test]
     fn a_value_in_a_url_is_percent_encoded_and_in_json_it_is_a_text() {
-        let url = Template("https://e.org/{token}?a={x_1}".to_owned());
+        let url = TextTemplate("https://e.org/{token}?a={x_1}".to_owned());
         let filled = "https://e.org/a%20b%2F%C3%BC%22%7Bfrom%7D?a=1";
         assert_eq!(url.fill_url(&values()), Ok(filled.to_owned()));
         let body = serde_json::json!({"query": ["{token}"], "{token}": 5});

@@ -137,7 +137,7 @@ impl From<MetricPointer> for WrittenPointer {
 
 /// The time after which a row is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) enum Fill {
+pub(crate) enum RowFill {
     /// A quarter of an hour.
     #[serde(rename = "15m")]
     Quarter,

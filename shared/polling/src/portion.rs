@@ -12,7 +12,7 @@ pub(crate) const READINGS: &str = "readings";
 /// A part of an answer, as ingest takes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Portion {
-    /// What tells it apart among the portions of its source: the request, and the day of its rows.
+    /// Its name among the portions of a source: the request, and the day of the rows.
     pub key: String,
     /// The format of its rows, by the name that ingest has for it.
     pub format: String,

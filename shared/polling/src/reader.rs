@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::asking::Asking;
 use crate::placeholder::Values;
-use crate::pointer::{Fill, MetricPointer, Pointer};
+use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::portion::{Portion, READINGS};
 
 /// The most rows of an answer.
@@ -74,7 +74,7 @@ pub(crate) struct ReadWhole<'a> {
 }
 
 /// A row of an answer.
-struct Row {
+struct AnswerRow {
     device: Option<DeviceId>,
     at: Option<Timestamp>,
     metrics: BTreeMap<MetricName, Decimal>,
@@ -105,7 +105,7 @@ impl Asking {
         answer: &Value,
         context: ReadContext<'_>,
     ) -> Result<ReadAnswer, ReadError> {
-        let reader = RowReader { asking: self, context, refused: Vec::new() };
+        let reader = TableReader { asking: self, context, refused: Vec::new() };
         match self.reads_whole() {
             Some(whole) => {
                 let device = reader.device_of(answer).map_err(|_| ReadError::NoDevice)?;
@@ -119,14 +119,14 @@ impl Asking {
 }
 
 /// What reads the rows of an answer.
-struct RowReader<'a> {
+struct TableReader<'a> {
     asking: &'a Asking,
     context: ReadContext<'a>,
     /// What cannot be taken, and why.
     refused: Vec<String>,
 }
 
-impl RowReader<'_> {
+impl TableReader<'_> {
     fn read(mut self, answer: &Value) -> Result<ReadAnswer, ReadError> {
         let Asking { time, each, metrics, fill, .. } = self.asking;
         let mut rows = match time {
@@ -150,7 +150,7 @@ impl RowReader<'_> {
             return Err(ReadError::NoNumber(first.to_owned()));
         }
 
-        if *fill == Some(Fill::Quarter) {
+        if *fill == Some(RowFill::Quarter) {
             rows = repeated(rows);
         }
         let latest = self.context.now.saturating_add(MAX_AHEAD);
@@ -162,7 +162,7 @@ impl RowReader<'_> {
     }
 
     /// The rows of an array, or the answer as the only row.
-    fn elements(&mut self, answer: &Value) -> Result<Vec<Row>, ReadError> {
+    fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, ReadError> {
         let Asking { each, only, time, .. } = self.asking;
         let rows = match each {
             Some(each) => {
@@ -187,7 +187,7 @@ impl RowReader<'_> {
     }
 
     /// The rows of a table whose columns are arrays.
-    fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<Row>, ReadError> {
+    fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<AnswerRow>, ReadError> {
         let times = time.of(answer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for MetricPointer { at, .. } in self.asking.metrics.values() {
             let Some(column) = at.of(answer) else { continue };
@@ -208,14 +208,14 @@ impl RowReader<'_> {
         Ok(read)
     }
 
-    /// One row, whose values `value` finds; `None` if its time or its device cannot be read.
+    /// One row. `value` finds its values. `None` if the time or the device is unreadable.
     fn row<'v>(
         &mut self,
         position: usize,
         row: &Value,
         time: Option<&Value>,
         value: &dyn Fn(&Pointer) -> Option<&'v Value>,
-    ) -> Option<Row> {
+    ) -> Option<AnswerRow> {
         let at = time.map(time_of).transpose();
         let place = self.asking.time.as_ref().map_or("", |time| time.place());
         let at = at.map_err(|why| self.refuse(position, place, &why)).ok()?;
@@ -230,7 +230,7 @@ impl RowReader<'_> {
                 None => {}
             }
         }
-        Some(Row { device, at, metrics })
+        Some(AnswerRow { device, at, metrics })
     }
 
     fn refuse(&mut self, position: usize, place: &str, why: &str) {
@@ -255,7 +255,7 @@ impl RowReader<'_> {
     }
 
     /// Rows with times by their days, so that an unchanged day is known; rows without times together.
-    fn portions(&self, rows: Vec<Row>) -> Vec<Portion> {
+    fn portions(&self, rows: Vec<AnswerRow>) -> Vec<Portion> {
         let ReadContext { request, device, .. } = self.context;
         let mut by_key: BTreeMap<String, (bool, Vec<String>)> = BTreeMap::new();
         for row in rows {
@@ -316,11 +316,11 @@ impl ReadWhole<'_> {
     }
 }
 
-impl Row {
+impl AnswerRow {
     /// The row as `POST /readings` takes it.
     fn text(&self, source: &DeviceId) -> String {
         #[derive(Serialize)]
-        struct Reading<'a> {
+        struct RowBody<'a> {
             device_id: &'a DeviceId,
             #[serde(skip_serializing_if = "Option::is_none")]
             timestamp: Option<Timestamp>,
@@ -328,14 +328,14 @@ impl Row {
             metrics: &'a BTreeMap<MetricName, Decimal>,
         }
         let device_id = self.device.as_ref().unwrap_or(source);
-        let reading = Reading { device_id, timestamp: self.at, metrics: &self.metrics };
+        let reading = RowBody { device_id, timestamp: self.at, metrics: &self.metrics };
         serde_json::to_string(&reading).expect("texts and numbers")
     }
 }
 
 /// Each row once for each quarter of an hour until the next one. A gap stays a gap: a row is as long as the time to the
 /// nearer of its neighbours.
-fn repeated(rows: Vec<Row>) -> Vec<Row> {
+fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
     const QUARTER: TimeDelta = TimeDelta::minutes(15);
     let times: Vec<_> = rows.iter().map(|row| row.at).collect();
     let between = |from: usize, to: usize| {
@@ -351,7 +351,7 @@ fn repeated(rows: Vec<Row>) -> Vec<Row> {
         let repeats = length.num_minutes() / QUARTER.num_minutes();
         for quarter in 0..repeats {
             let shift = QUARTER * i32::try_from(quarter).unwrap_or_default();
-            all.push(Row {
+            all.push(AnswerRow {
                 device: row.device.clone(),
                 at: row.at.map(|at| at.saturating_add(shift)),
                 metrics: row.metrics.clone(),

@@ -11,12 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::asking::Asking;
 use crate::budget::Budget;
-use crate::kind::{ListedDevice, Signing, SourceKind};
-use crate::outcome::Outcome;
+use crate::kind::{DirectoryDevice, Signing, SourceKind};
+use crate::outcome::AnswerOutcome;
 use crate::placeholder::Values;
 use crate::reader::{ReadAnswer, ReadContext, ReadError};
 use crate::secrets::SecretTexts;
-use crate::status::Listed;
+use crate::status::DirectoryListing;
 use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 
 /// The members that every source may have.
@@ -64,7 +64,7 @@ pub struct SourceRoom {
 
 /// What a request is made with.
 #[derive(Debug)]
-pub struct RequestContext<'a> {
+pub struct AskContext<'a> {
     /// The secrets of its source.
     pub secrets: &'a SecretTexts,
     /// The time that it asks for.
@@ -244,8 +244,8 @@ impl PolledSource {
     pub fn request(
         &self,
         asking: &Asking,
-        device: Option<&ListedDevice>,
-        context: &RequestContext<'_>,
+        device: Option<&DirectoryDevice>,
+        context: &AskContext<'_>,
     ) -> Result<Request, String> {
         let mut values = context.secrets.values();
         values.extend(self.members.clone());
@@ -259,19 +259,19 @@ impl PolledSource {
     }
 
     /// The devices of an answer to the first request, of a kind with a directory.
-    pub fn listed(&self, answer: &Value, now: Timestamp) -> Option<Listed> {
+    pub fn listed(&self, answer: &Value, now: Timestamp) -> Option<DirectoryListing> {
         let directory = self.kind.directory.as_ref()?;
-        Some(Listed { at: now, devices: (directory.read)(answer), last: None })
+        Some(DirectoryListing { at: now, devices: (directory.read)(answer), last: None })
     }
 
     /// What an answer means that came at `now`.
-    pub fn outcome(&self, answer: &Fetched, now: Timestamp) -> Outcome {
-        Outcome::of(self.kind, answer, now)
+    pub fn outcome(&self, answer: &Fetched, now: Timestamp) -> AnswerOutcome {
+        AnswerOutcome::of(self.kind, answer, now)
     }
 
     /// Until when other programs of the account shall have the few requests that the maker still permits.
     pub fn reserved_until(&self, answer: &Fetched, now: Timestamp) -> Option<Timestamp> {
-        Outcome::reserve(answer, self.kind.reserve?, now)
+        AnswerOutcome::reserve(answer, self.kind.reserve?, now)
     }
 
     /// Reads the answer to the request at a position, of a listed device or of none.
@@ -279,7 +279,7 @@ impl PolledSource {
         &self,
         id: &PolledSourceId,
         position: usize,
-        device: Option<&ListedDevice>,
+        device: Option<&DirectoryDevice>,
         answer: &Value,
         now: Timestamp,
     ) -> Result<ReadAnswer, ReadError> {
@@ -289,7 +289,7 @@ impl PolledSource {
         let context = ReadContext { request: position, device: &own, members: &self.members, now };
 
         let mut read = asking.read_answer(answer, context)?;
-        if let Some(ListedDevice { id, name, .. }) = device {
+        if let Some(DirectoryDevice { id, name, .. }) = device {
             for portion in &mut read.portions {
                 portion.key = format!("{}/{id}", portion.key);
                 portion.names.extend(id.parse().ok().map(|id| (id, name.clone())));

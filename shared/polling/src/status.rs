@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::kind::ListedDevice;
+use crate::kind::DirectoryDevice;
 use crate::outcome::FailurePause;
 
 /// The most digests of portions that are kept.
@@ -29,7 +29,7 @@ pub struct SourceStatus {
     seen: BTreeMap<String, String>,
     /// The list of its devices, of a kind with a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub listed: Option<Listed>,
+    pub listed: Option<DirectoryListing>,
     /// The devices that it has told.
     pub devices: Vec<DeviceId>,
     /// When it was last answered and stored.
@@ -55,11 +55,11 @@ pub struct SourceStatus {
 
 /// The list of a source's devices.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Listed {
+pub struct DirectoryListing {
     /// When it was asked for.
     pub at: Timestamp,
     /// The devices.
-    pub devices: Vec<ListedDevice>,
+    pub devices: Vec<DirectoryDevice>,
     /// The device that was asked for last: a run that was cut goes on behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
@@ -102,7 +102,7 @@ pub struct RunReport {
     /// The portions that are stored, by key and digest.
     pub stored: Vec<(String, String)>,
     /// The list of devices, if there is one.
-    pub listed: Option<Listed>,
+    pub listed: Option<DirectoryListing>,
     /// Up to when the past was answered, if all of it is stored.
     pub position: Option<Timestamp>,
     /// Whether there is more of the past to ask for.
@@ -143,7 +143,7 @@ impl SourceStatus {
         }
     }
 
-    /// Notes what became of a run, which ended at `now`; `slot` is the next one of the source, which is asked each `every`.
+    /// Notes the report of a run that ended at `now`. `slot` is the next one of the source, `every` the time between slots.
     /// Returns when the source is due again.
     pub fn note(
         &mut self,

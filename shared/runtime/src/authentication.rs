@@ -268,7 +268,7 @@ mod tests {
             (Some(write()), &[Access::Write, Access::Address]),
             (Some(Scope::View(ViewScope::default())), &[]),
         ] {
-            let grant = Grant { scope, token: None };
+            let grant = Grant { scope, ..Grant::all() };
             for access in [Access::Read, Access::Write, Access::Admin, Access::Address] {
                 let result = grant.check(access).map_err(|problem| problem.kind);
                 let expected =
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_view_token_permits_looks_at_its_own_rooms_and_homes_and_nothing_else() {
         let view = ViewScope { rooms: [room("hall")].into(), homes: [home("villa")].into() };
-        let grant = Grant { scope: Some(Scope::View(view)), token: None };
+        let grant = Grant { scope: Some(Scope::View(view)), ..Grant::all() };
         let permits = |access, place| grant.check(Asked { access, place }).is_ok();
         for (place, permitted) in [
             (None, false),

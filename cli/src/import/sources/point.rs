@@ -66,7 +66,7 @@ impl Point {
         Some(format!("{}.{}", tag("domain")?, tag("entity_id")?))
     }
 
-    /// Returns what the point belongs to: its tags, which are its device, or else its measurement.
+    /// Returns the owner of the point: the tags, or else the measurement.
     pub(in crate::import) fn owner(&self) -> &str {
         if self.tags.is_empty() { &self.measurement } else { &self.tags }
     }

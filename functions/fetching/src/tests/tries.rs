@@ -98,7 +98,7 @@ async fn a_test_that_fails_says_why_in_words() {
     assert!(reply["error"].as_str().expect("why").starts_with("metrics.t: must be a pointer"));
 }
 
-/// The page shows the numbers of an answer, of which a person chooses some.
+/// The page shows the numbers of an answer, and a person chooses some.
 #[tokio::test(start_paused = true)]
 async fn a_request_is_tried_before_anybody_says_what_is_read() {
     let world = playing();

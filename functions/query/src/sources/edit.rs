@@ -87,8 +87,7 @@ pub(crate) async fn put(
     shown_saved(handlers, &saved, &source, call).await
 }
 
-/// Removes `every` where it is only what an answer said of a source for which nobody chose it: so an answer can be sent
-/// back, and nothing has changed.
+/// Removes a computed `every`, so that an answer that is sent back changes nothing.
 fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) {
     let is_chosen = before.settings.contains_key("every");
     let shown = before.source().map(|source| SourceRow::period(before, &source));
@@ -97,8 +96,8 @@ fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) 
     }
 }
 
-/// The secrets to store with a source; `None` where the stored ones stay. They stay for the request for which they were
-/// given alone: else who edits a source could send them to an address of their own.
+/// The secrets to store with a source; `None` if the stored ones stay. They stay for an unchanged request alone. Else an
+/// editor could have them sent to another address.
 fn secrets_to_store(
     source: &PolledSource,
     given: Option<SecretTexts>,

@@ -11,7 +11,8 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use crate::kind::{
-    Directory, ListedDevice, Own, PLAIN, Signing, SourceKind, SourceMember, SourceMemberForm,
+    DeviceDirectory, DirectoryDevice, Own, PLAIN, Signing, SourceKind, SourceMember,
+    SourceMemberForm,
 };
 use crate::secrets::SecretTexts;
 
@@ -46,7 +47,7 @@ pub(super) const SWITCHBOT: SourceKind = SourceKind {
         {"url": "https://api.switch-bot.com/v1.1/devices/{device}/status", "format": "switchbot"}
     ]"#,
     sign: Some(sign),
-    directory: Some(Directory { every: TimeDelta::hours(1), read: listed }),
+    directory: Some(DeviceDirectory { every: TimeDelta::hours(1), read: listed }),
     judge,
     ..PLAIN
 };
@@ -64,14 +65,14 @@ fn sign(secrets: &SecretTexts, signing: &Signing) -> Vec<(&'static str, String)>
 }
 
 /// The devices whose states can be asked for; infrared remotes are in another list.
-fn listed(answer: &Value) -> Vec<ListedDevice> {
+fn listed(answer: &Value) -> Vec<DirectoryDevice> {
     let devices = answer.pointer("/body/deviceList").and_then(Value::as_array);
     let devices =
         devices.into_iter().flatten().filter(|device| device["enableCloudService"] != false);
     let listed = devices.filter_map(|device| {
         let id = device["deviceId"].as_str()?.to_owned();
         let name = device["deviceName"].as_str().unwrap_or_default().to_owned();
-        Some(ListedDevice { id, name, is_silent: false })
+        Some(DirectoryDevice { id, name, is_silent: false })
     });
     listed.collect()
 }
