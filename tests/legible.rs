@@ -18,7 +18,7 @@ const LIMITS: Figures = Figures {
     closures_called_it: 176,
     long_functions: 17,
     bodies_in_one_piece: 210,
-    heavy_sentences: 120,
+    heavy_sentences: 119,
     shared_type_names: 129,
 };
 
