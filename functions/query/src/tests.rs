@@ -12,6 +12,7 @@ mod meters;
 mod newest;
 mod room_means;
 mod series;
+mod sources;
 mod tokens;
 
 use std::collections::BTreeMap;
