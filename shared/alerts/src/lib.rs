@@ -7,8 +7,8 @@
 //! state is still the one that was read.
 //!
 //! A [`Channel`] is what everybody sees of where messages go, a [`Secret`] what the sender alone reads. [`Post::by`]
-//! makes the request, [`Answer::verdict`] says what follows from its answer, and [`next_attempt`] when it is sent
-//! again.
+//! makes the request, [`outgoing::Answer::verdict`] says what follows from its answer, and [`next_attempt`] when it is
+//! sent again.
 
 mod back_off;
 mod body;
