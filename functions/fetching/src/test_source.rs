@@ -39,7 +39,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
         let secrets = match (test.secrets, &stored) {
             (Some(secrets), _) => secrets,
-            (None, Some(stored)) if is_for_same(stored, &source) => {
+            (None, Some(stored)) if stored.has_secrets_for(&source) => {
                 let stored = session.source_secrets(&test.id).await?;
                 stored.map(|stored| stored.0).unwrap_or_default()
             }
@@ -192,11 +192,6 @@ struct Trial<'a> {
     at: Timestamp,
     deadline: Deadline,
     reply: TestReply,
-}
-
-/// Whether the stored secrets were given for the request of this source.
-fn is_for_same(stored: &StoredSource, source: &PolledSource) -> bool {
-    stored.source().is_ok_and(|known| known.destination() == source.destination())
 }
 
 /// The numbers of an answer by their pointers. A number that a secret has in it is not shown.

@@ -6,7 +6,7 @@ pub(crate) mod trial;
 mod warnings;
 
 use api::Problem;
-use domain::{DeviceId, MemberError, PolledSourceId};
+use domain::{MemberError, PolledSourceId};
 use runtime::http::Call;
 use runtime::telemetry::chain;
 use table::StoredSource;
@@ -25,8 +25,7 @@ fn wrong(error: MemberError) -> Problem {
 fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
     let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why.to_string());
     let id: PolledSourceId = text.parse().map_err(|why| bad(&why))?;
-    let device = format!("source:{id}").parse::<DeviceId>();
-    device.map(|_| id).map_err(|why| bad(&why))
+    id.device().map(|_| id).map_err(|why| bad(&why))
 }
 
 /// The sources as they are this moment. The log names the unreadable ones.

@@ -100,6 +100,13 @@ impl DeviceId {
     }
 }
 
+impl PolledSourceId {
+    /// The device whose metric `failing` says whether the source fails.
+    pub fn device(&self) -> Result<DeviceId, IdError> {
+        format!("source:{self}").parse()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,11 @@ impl StoredSource {
         PolledSource::from_stored(&self.settings)
     }
 
+    /// Whether its secrets were given for the request of this source. Else they could be sent to another address.
+    pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
+        self.source().is_ok_and(|own| own.destination() == source.destination())
+    }
+
     /// What a save of it expects in its place: the version before.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)

@@ -2,6 +2,12 @@
 
 use super::*;
 
+/// The members of a request's query, as they are written there.
+fn query_of(path: &str) -> BTreeMap<&str, &str> {
+    let (_, query) = path.split_once('?').expect("a query");
+    query.split('&').filter_map(|pair| pair.split_once('=')).collect()
+}
+
 /// Nature Remo with a meter: its own count of requests, also of another program of the account.
 #[tokio::test(start_paused = true)]
 async fn remo_never_gets_more_than_30_requests_in_5_minutes() {
@@ -145,8 +151,7 @@ async fn octopus_half_hours_are_each_there_once_however_late_they_come() {
                 .saturating_add(TimeDelta::days(1) + late)
         };
         world.play("api.octopus.energy", move |asked| {
-            let query: BTreeMap<_, _> = asked.path.split_once('?').expect("a query").1
-                .split('&').filter_map(|pair| pair.split_once('=')).collect();
+            let query = query_of(&asked.path);
             let time = |name: &str| at(&query[name].replace("%3A", ":"));
             let rows: Vec<_> = (0..48 * 60)
                 .filter(|n| comes(*n) <= asked.at)
@@ -221,14 +226,7 @@ async fn prices_are_there_for_each_quarter_two_days_ahead_and_gaps_stay() {
 async fn weather_ahead_of_now_is_no_reading_and_what_was_missed_is_asked_for() {
     let world = World::new();
     world.play("api.open-meteo.com", |asked| {
-        let query: BTreeMap<_, _> = asked
-            .path
-            .split_once('?')
-            .expect("a query")
-            .1
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .collect();
+        let query = query_of(&asked.path);
         let time = |name: &str| {
             let text = query[name].replace("%3A", ":");
             at(&format!("{text}:00Z")).as_millis() / 1_000
@@ -275,14 +273,7 @@ async fn a_year_of_the_past_is_asked_for_window_by_window_also_where_one_fails()
         if asked_so_far % 3 == 2 {
             return answer(asked.at, 503, &json!({}));
         }
-        let query: BTreeMap<_, _> = asked
-            .path
-            .split_once('?')
-            .expect("a query")
-            .1
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .collect();
+        let query = query_of(&asked.path);
         let time = |name: &str| at(&query[name].replace("%3A", ":"));
         let days = (0..200).map(|day| first.saturating_add(TimeDelta::days(day)));
         let days = days.filter(|day| *day >= time("period_from") && *day < time("period_to"));

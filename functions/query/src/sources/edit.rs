@@ -96,8 +96,7 @@ fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) 
     }
 }
 
-/// The secrets to store with a source; `None` if the stored ones stay. They stay for an unchanged request alone. Else an
-/// editor could have them sent to another address.
+/// The secrets to store with a source; `None` if the stored ones stay. They stay for an unchanged request alone.
 fn secrets_to_store(
     source: &PolledSource,
     given: Option<SecretTexts>,
@@ -108,8 +107,7 @@ fn secrets_to_store(
         return Ok(Some(SourceSecrets(given)));
     }
 
-    let known = before.and_then(|before| before.source().ok());
-    if known.is_some_and(|known| known.destination() == source.destination()) {
+    if before.is_some_and(|before| before.has_secrets_for(source)) {
         return Ok(None);
     }
     // One that is restored from an export has none yet, and is not asked.
