@@ -1,21 +1,21 @@
-//! When a message that was not delivered is sent again. Reads no clock.
+//! When a message is sent again after a failed attempt. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
 
-/// The pause after the first attempt; each further one is twice as long.
+/// The pause after the first attempt. Each further pause is twice as long as the one before.
 const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
-/// The longest pause, whoever asks for it.
+/// The longest pause, also where the receiving server asks for a longer one.
 pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
-/// How long after the first attempt there are further ones.
+/// A message is given up so long after its first attempt.
 pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
-/// The most attempts: more than fit into a day, but an end for a clock that was put back.
+/// The most attempts. A day has room for fewer; the number ends the attempts where the clock was put back.
 const MAX_ATTEMPTS: u32 = 40;
 
-/// When the next attempt is due, after `attempts` of them that failed, the last one at `now`. `None` once the message
-/// is given up, a day after the first attempt.
+/// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None`: the message is given
+/// up, a day after the first attempt.
 ///
-/// A server may ask for a longer pause, up to an hour: after a day the message would be lost.
+/// A server may ask for a longer pause of up to an hour. A pause without a limit could use up the whole day.
 pub fn next_attempt(
     first: Timestamp,
     attempts: u32,

@@ -1,7 +1,7 @@
 //! The text of messages, and the requests that deliver them. Knows no kind of channel, and sends nothing.
 //!
-//! Names in a text come from senders, so a text is plain everywhere: it mentions nobody, formats nothing and shows no
-//! preview of an address.
+//! Names in a text come from senders. So a text is always plain: it mentions nobody, has no markup and previews no
+//! address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,30 +23,31 @@ pub struct Notice<'a> {
     pub rule_id: &'a RuleId,
     /// The rule.
     pub rule: &'a Rule,
-    /// The device's or the room's id.
+    /// The id of the device or the room.
     pub subject_id: &'a str,
-    /// What the text names.
+    /// The names that the text uses.
     pub names: Names<'a>,
     /// The message.
     pub message: &'a Message,
 }
 
-/// One message, or the messages of a minute, as they are sent to one channel.
+/// What one request delivers to a channel: one message, or the messages of a minute.
 #[derive(Debug, Clone, Copy)]
 pub struct Post<'a> {
-    /// The messages: one at least.
+    /// The messages, at least one.
     pub notices: &'a [Notice<'a>],
-    /// The rules that storm, each with the number of devices of its last messages: they are told by their count.
+    /// The rules whose messages are counted and not listed, because many devices fire at once. Each has the number of
+    /// devices of its last messages.
     pub storms: &'a BTreeMap<RuleId, usize>,
-    /// The address that shows more, and where they are acknowledged.
+    /// The address of the page that shows more, and where an alert is acknowledged.
     pub link: &'a str,
-    /// Whether an attempt before had no answer: it may have arrived.
+    /// Whether an earlier attempt got no answer, so that the messages may have arrived already.
     pub is_repeated: bool,
-    /// When it is sent, for the signature.
+    /// The time of sending, which the signature contains.
     pub now: Timestamp,
 }
 
-/// What has to be done to deliver.
+/// How a post is delivered.
 #[derive(Debug)]
 pub enum Outgoing {
     /// A request by HTTP.
@@ -58,16 +59,16 @@ pub enum Outgoing {
 /// An e-mail, as Amazon SNS takes it (<https://docs.aws.amazon.com/sns/latest/api/API_Publish.html>).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email {
-    /// The topic, a secret.
+    /// The ARN of the topic, which is a secret.
     pub topic_arn: String,
-    /// The subject: fewer than 100 characters of ASCII on one line.
+    /// The subject: fewer than 100 ASCII characters on one line.
     pub subject: String,
     /// The text.
     pub text: String,
 }
 
 impl Post<'_> {
-    /// The JSON of a webhook. It has one form, whether there is one message or several.
+    /// The JSON body of a webhook. One message and several have the same form.
     pub(crate) fn generic(&self) -> String {
         let messages = self.notices.iter().map(|notice| NoticeBody {
             id: notice.id(),
@@ -95,7 +96,7 @@ impl Post<'_> {
         serde_json::to_string(&body).expect("texts and numbers can be written")
     }
 
-    /// What it is about, in one line.
+    /// The title: one line that says what happened.
     pub(crate) fn title(&self) -> String {
         match (self.notices, self.the_storm()) {
             ([first, ..], Some(number)) => format!("{}: {}", first.rule.name, devices(number)),
@@ -104,14 +105,14 @@ impl Post<'_> {
         }
     }
 
-    /// The number of devices, if all messages are of one rule that storms.
+    /// The number of devices, if all messages belong to one rule whose messages are counted.
     fn the_storm(&self) -> Option<usize> {
         let first = self.notices.first()?.rule_id;
         let is_one = self.notices.iter().all(|notice| notice.rule_id == first);
         self.storms.get(first).copied().filter(|_| is_one)
     }
 
-    /// The lines of a text below the title.
+    /// The lines of a text below its title.
     pub(crate) fn text(&self, form: Form, end: &str) -> String {
         let lines = match (self.notices, self.the_storm()) {
             ([one], None) => vec![one.message.line(one.rule, one.names)],
@@ -120,12 +121,12 @@ impl Post<'_> {
         self.fit(form, &lines, end)
     }
 
-    /// The lines of a text that has no title.
+    /// The lines of a text without a title.
     pub(crate) fn full_text(&self, form: Form, end: &str) -> String {
         self.fit(form, &self.lines(), end)
     }
 
-    /// A line for each message; of a rule that storms, one for all its messages with the same news.
+    /// A line for each message. A rule whose messages are counted has one line for all messages with the same news.
     fn lines(&self) -> Vec<String> {
         let (mut lines, mut counted) = (Vec::new(), BTreeSet::new());
         for notice in self.notices {
@@ -140,7 +141,7 @@ impl Post<'_> {
         lines
     }
 
-    /// The line of all messages that have the rule and the news of `first`.
+    /// The line that counts all messages with the rule and the news of `first`.
     fn count_line(&self, first: &Notice<'_>, number: usize) -> String {
         let is_same = |notice: &&Notice<'_>| {
             notice.rule_id == first.rule_id && notice.message.news == first.message.news
@@ -172,7 +173,7 @@ impl Post<'_> {
         self.notices.iter().any(|notice| notice.message.news.is_firing())
     }
 
-    /// The id of the post: that of the same messages is the same, and it has no full stop.
+    /// The id of the post, derived from its messages: a repeated post has the same id. It contains no full stop.
     pub(crate) fn id(&self) -> String {
         match self.notices {
             [one] => one.id(),
@@ -182,7 +183,7 @@ impl Post<'_> {
 }
 
 impl Notice<'_> {
-    /// The message's id: that of the same message is the same in each attempt.
+    /// The id of the message, which is the same in each attempt.
     fn id(&self) -> String {
         let Message { number, fired, .. } = self.message;
         digest(&format!("{}\n{}\n{number}\n{fired}", self.rule_id, self.subject_id))
@@ -232,7 +233,7 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// The limit in the words of the rule; each kind of rule has its own members.
+/// The rule's limit with the members that its kind of rule has.
 #[derive(Default, Serialize)]
 struct LimitBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

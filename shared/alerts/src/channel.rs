@@ -1,4 +1,4 @@
-//! A channel as people write it: the members of `PUT /channels/{id}`. Sends nothing; its secret is in a type of its own.
+//! A channel as people write it: the members of `PUT /channels/{id}`. The secret of a channel has a type of its own.
 
 use domain::Label;
 use serde::Deserialize;
@@ -10,17 +10,18 @@ use crate::secret::Secret;
 use domain::MemberError;
 use outgoing::Reach;
 
-/// The members of an answer about a channel that are not the channel's own: it may be sent back as it was answered.
+/// Members that an answer about a channel adds. A request may repeat them, so that an answer can be sent back
+/// unchanged.
 const OF_ANSWERS: [&str; 5] = ["id", "failing_since", "next", "waiting", "waiting_since"];
 
-/// Where messages go, as everybody may see it.
+/// Where messages go, without the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// The service that it uses.
+    /// The service that receives the messages.
     pub kind: &'static ChannelKind,
-    /// Its name.
+    /// The name of the channel.
     pub name: Label,
-    /// When its messages wait, by the clock of the system's time zone.
+    /// The hours in which messages wait, in the system's time zone.
     pub quiet_hours: Option<QuietHours>,
 }
 
@@ -30,16 +31,16 @@ pub struct ChannelBody {
     kind: Option<String>,
     name: Label,
     quiet_hours: Option<QuietHours>,
-    /// The members of its kind, which are secret.
+    /// The secret members, which depend on the kind.
     #[serde(flatten)]
     members: Map<String, Value>,
 }
 
 impl ChannelBody {
-    /// The channel, and its secret if one of the secret's members is there.
+    /// The channel, and its secret if the body has one of the secret members.
     ///
-    /// Without the secret, what is stored of it stays: nobody who changes a channel's name can read its secret. The
-    /// caller answers [`Secret::missing`] where nothing is stored, or something of another kind.
+    /// Without them the stored secret stays: who renames a channel cannot read its secret and so cannot send it again.
+    /// If no secret is stored, or one of another kind, the caller answers [`Secret::missing`].
     pub fn channel(self, reach: Reach) -> Result<(Channel, Option<Secret>), MemberError> {
         let Self { kind, name, quiet_hours, mut members } = self;
         let kind = ChannelKind::named(kind.as_deref())?;

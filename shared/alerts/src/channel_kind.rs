@@ -1,4 +1,4 @@
-//! A service that takes messages, as one value. Knows none by name.
+//! A kind of channel: the service that receives messages, as one value. Knows none by name.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::channel_member::{ChannelMember, SecretValues};
 
 /// A service that takes messages.
 pub struct ChannelKind {
-    /// The name of the kind, as it is written.
+    /// The name of the kind in requests and answers.
     pub name: &'static str,
-    /// Who answers, as a text names it.
+    /// The name of the service in texts, such as errors.
     pub title: &'static str,
-    /// The members of a channel beside those that every kind has. All of them are secret: no answer has them.
+    /// The members that only this kind has. All are secret: no answer contains them.
     pub members: &'static [ChannelMember],
-    /// A channel of the kind, as the guide writes it.
+    /// A sample channel of the kind, as the guide shows it.
     pub sample: &'static str,
     pub(crate) delivery: ChannelDelivery,
 }
 
-/// The way of a message to a service.
+/// How a message reaches the service.
 #[derive(Clone, Copy)]
 pub(crate) enum ChannelDelivery {
-    /// A request of ours.
+    /// An HTTP request that Roomtide sends.
     Http(fn(&Post<'_>, &SecretValues) -> Request),
-    /// A publication to a topic of Amazon SNS, which a deployed server alone can make.
+    /// A publication to a topic of Amazon SNS. Only a deployed server can publish.
     Email(fn(&Post<'_>, &SecretValues) -> Email),
 }
 

@@ -1,5 +1,5 @@
-//! The services that take messages: one value each, from which the parser, the schema, what is stored, the page's form
-//! and the guide's table follow.
+//! The services that receive messages, one value each. The parser, the schema, the stored form, the page's form and the
+//! guide's table are made from these values.
 
 mod discord;
 mod email;
@@ -13,7 +13,7 @@ use domain::excerpt;
 use crate::channel_kind::ChannelKind;
 use domain::MemberError;
 
-/// All kinds, in the order of texts.
+/// All kinds, in the order in which texts list them.
 pub const CHANNEL_KINDS: &[&ChannelKind] = &[
     &ntfy::NTFY,
     &telegram::TELEGRAM,
@@ -25,12 +25,12 @@ pub const CHANNEL_KINDS: &[&ChannelKind] = &[
 ];
 
 impl ChannelKind {
-    /// The kind that is written so.
+    /// The kind with this name.
     pub fn of(text: &str) -> Option<&'static Self> {
         CHANNEL_KINDS.iter().find(|kind| kind.name == text).copied()
     }
 
-    /// The kind that a channel names.
+    /// The kind that the member `kind` of a channel names.
     pub(crate) fn named(text: Option<&str>) -> Result<&'static Self, MemberError> {
         text.and_then(Self::of).ok_or_else(|| {
             let is = text.map_or("missing".to_owned(), |text| format!("{:?}", excerpt(text)));

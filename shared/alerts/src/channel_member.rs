@@ -1,4 +1,4 @@
-//! The members of a kind of channel, and their values, which are secret. Knows no kind.
+//! The members of a kind of channel and their secret values. Knows no kind.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,40 @@ use outgoing::{Reach, Request, Url};
 
 /// A member of a kind of channel.
 pub struct ChannelMember {
-    /// Its name.
+    /// The name of the member.
     pub name: &'static str,
-    /// What it is, for people.
+    /// The description of the member for people.
     pub about: &'static str,
-    /// How it is written.
+    /// The form of the value.
     pub form: MemberForm,
-    /// Whether it may be left out.
+    /// Whether the member may be left out.
     pub need: Need,
 }
 
-/// How a member is written.
+/// The form of a member's value.
 pub enum MemberForm {
-    /// An address of HTTP.
+    /// An HTTP address.
     Address,
-    /// A text that fits, and what is expected.
+    /// A text, with the check that it must pass and the words that say what is expected.
     Text(fn(&str) -> bool, &'static str),
-    /// A text or a number.
+    /// A text or a number, with the same two.
     TextOrNumber(fn(&str) -> bool, &'static str),
-    /// A text by which alone something is permitted: nobody looks on while it is typed.
+    /// A text that is hidden while a person types it, because it alone gives access; with the same two.
     Password(fn(&str) -> bool, &'static str),
 }
 
 /// Whether a member may be left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The member has to be given.
+    /// The member is required.
     Always,
-    /// The member may be absent.
+    /// The member may be left out.
     Optional,
-    /// The member may be absent, and is this address then.
+    /// The member may be left out; then this address is used.
     Default(&'static str),
 }
 
-/// The values of a channel's members. Members that its kind needs are always there.
+/// The values of a channel's members. Required members are always there.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretValues(BTreeMap<&'static str, SecretValue>);
 
@@ -53,12 +53,12 @@ enum SecretValue {
 }
 
 impl ChannelMember {
-    /// The address to which a kind's messages go.
+    /// A member for the address to which messages go.
     pub(crate) const fn address(about: &'static str) -> Self {
         Self { name: "address", about, form: MemberForm::Address, need: Need::Always }
     }
 
-    /// The server to which messages go, unless it is the maker's own.
+    /// A member for the server to which messages go. Without it they go to the maker's server.
     pub(crate) const fn server(about: &'static str, makers: &'static str) -> Self {
         Self { name: "server", about, form: MemberForm::Address, need: Need::Default(makers) }
     }
@@ -82,7 +82,7 @@ impl ChannelMember {
 }
 
 impl SecretValues {
-    /// Reads the members of a kind from a channel, and refuses a channel that lacks one.
+    /// Reads the members of a kind from the body of a channel. A missing required member is an error.
     pub(crate) fn read(
         of_kind: &'static [ChannelMember],
         members: &mut Map<String, Value>,
@@ -108,7 +108,7 @@ impl SecretValues {
         Ok(Self(values))
     }
 
-    /// The texts by the names of members, as they are stored.
+    /// The stored form: each member's name with its value as text.
     pub(crate) fn to_texts(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.0.iter().map(|(name, value)| match value {
             SecretValue::Address(address) => (*name, address.text()),
@@ -116,7 +116,7 @@ impl SecretValues {
         })
     }
 
-    /// The text of a member that the kind may have.
+    /// The text of an optional member.
     pub(crate) fn find(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
             SecretValue::Text(text) => Some(text),
@@ -124,12 +124,12 @@ impl SecretValues {
         }
     }
 
-    /// The text of a member that the kind always has.
+    /// The text of a required member.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.find(name).expect("a kind names its own members")
     }
 
-    /// The address of a member that the kind always has.
+    /// The address in a required member.
     pub(crate) fn address(&self, name: &str) -> &Url {
         match self.0.get(name) {
             Some(SecretValue::Address(address)) => address,
@@ -137,7 +137,7 @@ impl SecretValues {
         }
     }
 
-    /// The request that delivers by a channel, to an address that comes from its member `field`.
+    /// The request that delivers `post`. Its address comes from the member `field`.
     pub(crate) fn post(
         &self,
         maker: &'static str,
@@ -148,7 +148,7 @@ impl SecretValues {
         Request::post(maker, field, url, body).with_secrets(self.texts())
     }
 
-    /// All texts but addresses.
+    /// All values that are texts and no addresses.
     fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter_map(|name| self.find(name))
     }
@@ -158,7 +158,7 @@ fn string(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| "must be a string".to_owned())
 }
 
-/// Whether a byte is of a name: a letter, a digit, - or _.
+/// Whether a byte may stand in a name: a letter, a digit, - or _.
 pub(crate) const fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }

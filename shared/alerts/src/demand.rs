@@ -1,14 +1,15 @@
-//! The mean power that a running demand period will have at its end. Reads no meter.
+//! Projects the mean power of a running demand period to its end. Reads no meter.
 
 use chrono::TimeDelta;
 use domain::{Exact, TimeRange, Timestamp};
 
-/// How long a period has run before anything is said of it, and the time whose power is taken for the rest.
+/// The projection assumes for the rest of the period the power of so many last minutes. Before a period has run so long
+/// there is no projection.
 pub const RECENT: TimeDelta = TimeDelta::minutes(3);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
-/// What is known of the period that runs.
+/// What a meter has measured of the running period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningPeriod {
     /// The period.
@@ -21,17 +22,18 @@ pub struct RunningPeriod {
     pub step: Exact,
 }
 
-/// The mean power of a period, in kW, as it will be at its end.
+/// The mean power of a period in kW, projected to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Projection {
-    /// If the power stays as it was.
+    /// The mean power if the power of the last minutes goes on.
     pub expected: Exact,
-    /// If the counter had moved a step just now: it is at least this. It decides whether a rule fires.
+    /// The least mean power that the counter permits: its last step may be energy from before the last minutes. A rule
+    /// fires by this value.
     pub least: Exact,
 }
 
 impl RunningPeriod {
-    /// The projection; `None` in the first three minutes and once the period is over.
+    /// The projection. `None` in the first three minutes of the period and after its end.
     pub fn project(&self, now: Timestamp) -> Option<Projection> {
         let (from, to) = (self.range.from(), self.range.to());
         if now.since(from) < RECENT || now >= to {

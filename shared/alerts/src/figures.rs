@@ -1,4 +1,4 @@
-//! What is told once: a budget or a demand of a period, a step of a counter. Computes no figure.
+//! What a rule tells once: the budget or the demand of a period, a step of a counter. Computes no figure.
 
 use std::collections::BTreeMap;
 
@@ -10,44 +10,44 @@ use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{self, numbers};
 
-/// How long it is remembered what was told: longer than the longest period.
+/// How long a told period is remembered: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
-/// How old a step of a counter is at most to be told: an import has hundreds.
+/// The oldest step of a counter that is told. An import would tell hundreds of older ones.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 
-/// A figure that a rule is about.
+/// A figure that a rule compares with its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     /// The start of the period, or the time of the reading that ends the step.
     pub at: Timestamp,
     /// The energy in kWh, the least demand in kW, or the size of the step.
     pub value: Exact,
-    /// Whether it is beyond the rule's limit. A step is beyond if the rule tells steps of its kind.
+    /// Whether the figure is beyond the rule's limit. A step is beyond if the rule is about steps of its direction.
     pub is_beyond: bool,
 }
 
-/// What was told of a rule and a subject.
+/// What was told about one rule and one subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FigureState {
-    /// The periods or steps that were told, with the number of the message.
+    /// The told periods or steps, each with the number of its message.
     #[serde(with = "numbers")]
     pub told: BTreeMap<Timestamp, u64>,
-    /// The number of the last message; 0 where nothing was told.
+    /// The number of the last message; 0 if nothing was told.
     pub number: u64,
-    /// The periods that were judged; `None` for steps, and in states of before.
+    /// The kind of period that was judged. `None` for steps, and in states that older versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
-    /// When the rule was saved by which it was judged.
+    /// When the rule was saved that was judged last.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
 }
 
 impl FigureState {
-    /// The state after `figures`, and which of them to tell, with the number of each message. Both are stored
-    /// together, as with [`fold_episodes`](crate::fold_episodes).
+    /// The new state after `figures`, and the figures to tell with the numbers of their messages. State and messages
+    /// are stored together, as with [`fold_episodes`](crate::fold_episodes).
     ///
-    /// After an edit, periods within the new limit can be sent later; periods beyond the limit are not sent twice. With
-    /// other periods all are forgotten.
+    /// After an edit, periods within the new limit can be told later; periods beyond the limit are not told twice. If
+    /// the edit changes the kind of period, all are forgotten.
     pub fn judge<'a>(
         &self,
         rule: &Rule,
@@ -108,7 +108,8 @@ mod tests {
         Figure { at: at(hour), value: Exact::from(5_i64), is_beyond }
     }
 
-    /// The state after figures, and how many of them are told. Their numbers count on from the state's, or from the time.
+    /// The new state after `figures`, and the figures to tell. Message numbers continue from the state's last number,
+    /// or from the time if there is none.
     fn told(
         state: &FigureState,
         rule: &Rule,

@@ -1,22 +1,22 @@
-//! Makes a text of lines that is within a maker's limit, and says what is missing. Knows no maker.
+//! Fits lines of text into a maker's limit of length, and says how much is missing. Knows no maker.
 
-/// What a text is measured in, and how one of its characters is written.
+/// How a maker measures a text, and how a character is escaped in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
     /// The most units of a text.
     pub(crate) limit: usize,
     /// The units of a text.
     pub(crate) measure: fn(&str) -> usize,
-    /// Writes a character so that it means nothing but itself.
+    /// Writes a character so that it has no special meaning in the maker's markup.
     pub(crate) write: fn(char, &mut String),
 }
 
-/// The units that are kept for saying that a text is cut.
+/// The units that are reserved for the note that a text was cut.
 const KEPT: usize = 48;
 
 impl Form {
-    /// The lines and, behind them, an end that is never cut. A line that does not fit is cut between two characters
-    /// if it is the first; later ones are counted.
+    /// The lines, and behind them `end`, which is never cut. If the first line does not fit, it is cut between two
+    /// characters; later lines that do not fit are counted.
     pub(crate) fn fit(self, lines: &[String], end: &str) -> String {
         let written: Vec<String> = lines.iter().map(|line| self.write_all(line)).collect();
         let end = if end.is_empty() { String::new() } else { format!("\n{end}") };
@@ -74,8 +74,8 @@ impl Form {
     }
 }
 
-/// Whether a character is part of a line. Names come from senders: a control character could end the line, and a
-/// character of direction could turn the rest of it around.
+/// Whether a character may stand in a line. Names come from senders: a control character could end the line, and a
+/// character that sets the direction of writing could reverse the rest of it.
 fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')

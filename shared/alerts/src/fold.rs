@@ -1,7 +1,7 @@
-//! The fold: observations in order of time become phases and their changes. Knows nothing of what was told.
+//! The fold: observations in order of time become phases and changes of phase. Knows nothing of messages.
 //!
-//! A value holds until the next one, at most until the device counts as silent. What the clock brings about at an
-//! instant comes before the observation of that instant: a judgement that was there a moment earlier has said it.
+//! A value holds until the next value, at most until the device counts as silent. If time and an observation change
+//! something at the same instant, time comes first: a judgement a moment earlier would have said so too.
 
 use chrono::TimeDelta;
 use domain::{Decimal, TimeRange, Timestamp};
@@ -10,46 +10,46 @@ use serde::{Deserialize, Serialize};
 use crate::rule::{NoData, Rule, Side};
 use crate::text;
 
-/// What a device sent at an instant.
+/// A reading as the fold sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The timestamp of the reading.
     pub at: Timestamp,
-    /// The value of the rule's metric, if the reading has one. Without one it shows that the device lives.
+    /// The value of the rule's metric, if the reading has it. A reading without it shows only that the device is alive.
     pub value: Option<Decimal>,
 }
 
-/// Where a state is. `since` is the breach that began the episode; an episode is known by it.
+/// The phase of an episode. `since` is the breach that began the episode and identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "lowercase")]
 pub enum Phase {
-    /// There is nothing to tell.
+    /// No breach.
     Normal {
-        /// Since when.
+        /// The start of the phase.
         #[serde(with = "text")]
         from: Timestamp,
     },
-    /// In breach, but not for long enough.
+    /// In breach, for less time than the rule demands.
     Pending {
         /// The first breach.
         #[serde(with = "text")]
         since: Timestamp,
     },
-    /// In breach for long enough.
+    /// In breach for as long as the rule demands.
     Firing {
         /// The first breach.
         #[serde(with = "text")]
         since: Timestamp,
-        /// When it had lasted.
+        /// When the breach had lasted long enough.
         #[serde(with = "text")]
         fired: Timestamp,
     },
-    /// Clear, but not for long enough.
+    /// Clear, for less time than the rule demands.
     Recovering {
         /// The first breach.
         #[serde(with = "text")]
         since: Timestamp,
-        /// When the breach had lasted.
+        /// When the breach had lasted long enough.
         #[serde(with = "text")]
         fired: Timestamp,
         /// The first clear value.
@@ -76,28 +76,28 @@ impl Phase {
     }
 }
 
-/// The fold up to an instant.
+/// The state of the fold at an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fold {
     /// The phase.
     #[serde(flatten)]
     pub phase: Phase,
-    /// The newest value of the metric, also where it no longer holds.
+    /// The newest value of the metric, even if it no longer holds.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
-    /// The newest observation.
+    /// The time of the newest observation.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether the device counts as silent since then.
+    /// Whether the device has become silent since the newest observation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }
 
-/// What there is to tell of a fold: an episode fires and ends.
+/// A change that can be told: an episode fires or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EpisodeChange {
     pub(crate) episode: Fired,
-    /// When it ended; `None` where it fires.
+    /// When the episode ended; `None` if it fires.
     pub(crate) ended: Option<Timestamp>,
 }
 
@@ -110,14 +110,14 @@ impl EpisodeChange {
 /// When a device counts as silent.
 #[derive(Debug, Clone, Copy)]
 pub struct SilenceLimit<'a> {
-    /// After how long without a reading.
+    /// The longest time between two readings of a device that is not silent.
     pub limit: TimeDelta,
-    /// The pauses of the system, in order: silence counts from the end of a pause.
+    /// The pauses of the system, in order of time. Silence is counted from the end of a pause.
     pub pauses: &'a [TimeRange],
 }
 
 impl SilenceLimit<'_> {
-    /// When a device is silent whose newest reading is of `seen`.
+    /// When the device becomes silent if its newest reading is of `seen`.
     pub fn begins(self, seen: Timestamp) -> Timestamp {
         self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
             let is_touched = pause.from() <= end && pause.to() > seen;
@@ -126,19 +126,19 @@ impl SilenceLimit<'_> {
     }
 }
 
-/// What goes on with time alone.
+/// The next change that time alone makes.
 enum Due {
     Phase,
     Silence,
 }
 
 impl Fold {
-    /// A fold that begins, as normal.
+    /// A new fold in the phase normal.
     pub(crate) const fn normal(from: Timestamp) -> Self {
         Self { phase: Phase::Normal { from }, value: None, seen: None, is_silent: false }
     }
 
-    /// Takes the next observation in; the clock has been brought to its instant.
+    /// Adds the next observation. The caller has advanced the fold to its instant.
     pub(crate) fn take(&mut self, rule: &Rule, observation: &Observation) {
         let Observation { at, value } = observation;
         self.seen = Some(*at);
@@ -153,7 +153,7 @@ impl Fold {
         }
     }
 
-    /// Lets the time pass, up to and including `to`.
+    /// Advances the fold to `to`, inclusive, without an observation.
     pub(crate) fn advance(
         &mut self,
         rule: &Rule,
@@ -169,7 +169,7 @@ impl Fold {
         }
     }
 
-    /// The instant at which time alone changes something next.
+    /// The next instant at which time alone changes the phase.
     pub(crate) fn due(&self, rule: &Rule, silence: SilenceLimit<'_>) -> Option<Timestamp> {
         self.next(rule, silence).map(|(at, _)| at)
     }

@@ -1,7 +1,7 @@
-//! A rule as people write it: the members of an object, and the rule that they say. Does not know where it is sent or
-//! kept.
+//! A rule as people write it: the members of a JSON object, and the rule that they describe. Knows no endpoint and no
+//! table.
 //!
-//! A number that needs more than 15 digits is written as a string.
+//! A number with more than 15 digits is written as a string.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -20,18 +20,18 @@ use crate::rule::{
 };
 use domain::MemberError;
 
-/// The longest time between repetitions, and the longest silence that a rule can name.
+/// The longest time between two repetitions of a message, and the longest silence that a rule can name.
 const MAX_REPEAT: TimeDelta = TimeDelta::days(7);
 const MEMBERS: &str = "name, device, room, kind, tag, mean_of_room, metric, above, below, clear, clear_above, \
                        clear_below, silent_for, budget_kwh, per, demand_kw, period, counter, for, clear_for, \
                        no_data, repeat, recovery, ignores_quiet_hours, on and paused_until";
-/// The members of an answer about a rule that are not the rule's own: a rule may be sent back as it was answered.
+/// Members that an answer about a rule adds. A request may repeat them, so that an answer can be sent back unchanged.
 const OF_ANSWERS: [&str; 8] =
     ["id", "changed", "states", "firing", "pending", "has_more_states", "silent_after", "warnings"];
 const SCOPES: &str = "needs exactly one of device, room, kind, tag and mean_of_room";
 const WATCHES: &str = "needs exactly one of above or below (both are a band), silent_for, budget_kwh, demand_kw and counter";
 
-/// The units of a kind of rule, with their names.
+/// The calendar units that a kind of rule permits, with their names.
 type Units = &'static [(&'static str, CalendarUnit)];
 const BUDGETS: Units = &[("day", CalendarUnit::Day), ("month", CalendarUnit::Month)];
 const PERIODS: Units = &[
@@ -43,7 +43,7 @@ const PERIODS: Units = &[
 /// A rule as people write it.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct RuleBody {
-    /// The name, which a rule that is saved needs.
+    /// The name. A preview needs none; a saved rule does.
     pub name: Option<Label>,
     device: Option<DeviceId>,
     room: Option<RoomId>,
@@ -75,7 +75,7 @@ pub struct RuleBody {
 }
 
 impl RuleBody {
-    /// The rule, saved at `changed`.
+    /// The rule, with `changed` as the time of saving.
     pub fn rule(mut self, changed: Timestamp) -> Result<Rule, MemberError> {
         let name = self.name.take().ok_or_else(|| MemberError::of("name", "is missing"))?;
         let scope = self.scope()?;
@@ -133,7 +133,7 @@ impl RuleBody {
         }
     }
 
-    /// Takes the members of the one kind of rule that is named.
+    /// Takes the members of the kind of rule that the body names. A body names one kind only.
     fn watch(&mut self) -> Result<Watch, MemberError> {
         let (silent_for, budget) = (self.silent_for.take(), self.budget_kwh.take());
         let (demand, counter) = (self.demand_kw.take(), self.counter.take());
@@ -172,7 +172,8 @@ impl RuleBody {
         self.metric.take().ok_or_else(|| MemberError::of("metric", "is missing"))
     }
 
-    /// `clear` is for a rule with one limit; a band has `clear_above` and `clear_below`.
+    /// Limits of a value. `clear` belongs to a rule with one limit; a rule with two has `clear_above` and
+    /// `clear_below`.
     fn limits(&mut self) -> Result<Watch, MemberError> {
         let above = number("above", self.above.take())?;
         let below = number("below", self.below.take())?;
@@ -196,7 +197,7 @@ impl RuleBody {
         Ok(Watch::Metric { metric: self.metric()?, limits })
     }
 
-    /// Refuses members that no rule has, and those of other kinds of rules.
+    /// Refuses unknown members, and members of another kind of rule.
     fn ensure_none_left(&self) -> Result<(), MemberError> {
         let members = json!(self);
         let is_left = |(name, value): &(&String, &Value)| {
@@ -252,7 +253,7 @@ fn name_of(units: Units, unit: CalendarUnit) -> &'static str {
 }
 
 impl Rule {
-    /// Reads a rule that was saved at `changed`.
+    /// Reads a rule, with `changed` as the time of saving.
     pub fn from_json(value: Value, changed: Timestamp) -> Result<Self, MemberError> {
         let body: RuleBody =
             serde_json::from_value(value).map_err(|why| MemberError::of("rule", why))?;
@@ -295,7 +296,7 @@ impl Rule {
 }
 
 impl Watch {
-    /// Sets the members that say what is watched.
+    /// Sets the members that say what the rule watches.
     fn set_members(&self, mut set: impl FnMut(&str, Value)) {
         let exact = |value: &Decimal| Value::from(value.as_str());
         match self {

@@ -1,5 +1,5 @@
-//! The judgement of a rule on one subject: the state that its readings make, and what is told of it. Reads and
-//! stores nothing.
+//! Judges a rule on one subject: readings make the state, and the state says which messages are sent. Reads and stores
+//! nothing.
 
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
@@ -11,30 +11,30 @@ use crate::start::Start;
 use crate::state::{Anchor, EpisodeState, ToldAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
-/// The readings of a device or a room, by which a rule is judged.
+/// The readings of a device or a room that a judgement needs.
 #[derive(Debug, Clone)]
 pub struct JudgedReadings {
-    /// The readings that [`Start`] needs, in order of time, also those ahead of the clock.
+    /// Readings from [`Start`] on, in order of time, including those ahead of the clock.
     pub readings: Vec<Observation>,
-    /// After how long without a reading the subject counts as silent to the rule.
+    /// The longest time between two readings of a subject that is not silent, for this rule.
     pub silent_after: TimeDelta,
-    /// The pauses of the system, in order.
+    /// The pauses of the system, in order of time.
     pub pauses: Vec<TimeRange>,
-    /// Whether the rule is no longer about the subject: what was told ends as it would have, and nothing else is told.
+    /// Whether the subject has left the rule's group. A told alert still ends as usual, and nothing new is told.
     pub has_left: bool,
 }
 
-/// A state and what is told of it: both are stored, or neither.
+/// A new state and its messages. Both are stored in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The state to store, also where it is the one that was read.
+    /// The state to store, also if it has not changed.
     pub state: EpisodeState,
-    /// The messages, in order.
+    /// The messages, in the order of sending.
     pub messages: Vec<Message>,
 }
 
-/// Judges readings. A rule that is off or pauses has a state and tells nothing; what is true at its end is told
-/// then.
+/// Judges readings. A rule that is off or paused has a state but sends nothing. When it is on again, it sends what is
+/// true then.
 pub fn fold_episodes(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -102,7 +102,7 @@ pub fn fold_episodes(
     Judgement { state, messages }
 }
 
-/// The message that ends an alert because its rule watches something else now.
+/// The message that ends an alert whose rule was edited to watch something else.
 pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     Message {
         number: next_number(state.number, now),
@@ -116,11 +116,11 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     }
 }
 
-/// Whether a batch of one device, in order of time, changes nothing, so that no readings have to be read.
+/// Whether a batch of one device, in order of time, certainly changes nothing, so that no reading has to be read.
 ///
-/// There is no state to change, and every value is within the clearing limit: a value between the limits could keep
-/// a state that an earlier reading makes. What is older than a day is history: a gateway that was offline for hours may
-/// have a breach that lasts.
+/// That holds if no state can change and every value is within the clearing limit; a value between the two limits could
+/// prolong a breach that an earlier reading began. Readings older than a day count as history. Younger late ones, as of
+/// a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -136,7 +136,7 @@ pub fn can_be_skipped(
 }
 
 impl Start {
-    /// The readings after the start and, if it needs it, the newest one before.
+    /// The readings from the start on, and the newest one before if the start needs it.
     fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
         let before = readings.partition_point(|reading| reading.at <= self.from);
         &readings[before.saturating_sub(usize::from(self.is_fresh()))..]
@@ -144,7 +144,7 @@ impl Start {
 }
 
 impl Fold {
-    /// Takes observations in, and lets the time pass to `to`.
+    /// Adds all observations in order, and advances the fold to `to`.
     pub(crate) fn run(
         &mut self,
         rule: &Rule,
@@ -161,10 +161,10 @@ impl Fold {
     }
 }
 
-/// Says what is new, in the order of time, so that a recovery follows each message that something fires.
+/// Collects messages in order of time, so that each recovery follows the message of its alert.
 struct Teller<'a> {
     rule: &'a Rule,
-    /// The fold of all readings.
+    /// The fold over all readings.
     fold: &'a Fold,
     has_left: bool,
     now: Timestamp,
@@ -174,7 +174,8 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Tells the episodes that ended since the last judgement. [`correct`](Self::correct) tells one that fires.
+    /// Tells episodes that have ended since the last judgement. An episode that fires now is told by
+    /// [`correct`](Self::correct).
     fn tell_ended<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
         for change in changes {
@@ -187,7 +188,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Tells the difference between what was told and what is.
+    /// Tells the difference between the last message and the present phase.
     fn correct(
         &mut self,
         changes: &[EpisodeChange],
@@ -207,8 +208,8 @@ impl Teller<'_> {
         }
     }
 
-    /// How the episode that was told ended, if it was one. `edited` is the state by the rule as it was before: an alert that
-    /// fired by it until now is over because of the edit.
+    /// How the told episode ended. `None` if none was told. `edited` is the state by the rule before the edit: if it
+    /// still fires, the edit has ended the alert.
     fn ending(
         &self,
         changes: &[EpisodeChange],
@@ -278,7 +279,8 @@ impl Teller<'_> {
     }
 }
 
-/// When an alert that fires is told again. A last message from ahead of the clock counts as told now.
+/// When a firing alert is told again. If the last message has a time ahead of the clock, the repetition counts from
+/// now.
 fn next_repeat(
     rule: &Rule,
     told: &ToldAlert,
@@ -289,10 +291,10 @@ fn next_repeat(
     Some(told.told_at?.min(now).saturating_add(every))
 }
 
-/// When the state is to be judged again; `None` once it has been normal, and told so, for an hour.
+/// When the state is judged again. `None` once it has been normal for an hour, and the end was told.
 ///
-/// Whoever judges batches knows rules that are up to a minute old. So a state is judged again once all know the rule
-/// by which it was judged first: meanwhile a batch may have been passed over.
+/// A process that judges batches may use rules that are a minute old, and may skip a batch that a newer rule would
+/// judge. So a state is judged once more when every process knows the rule.
 fn due(
     rule: &Rule,
     state: &EpisodeState,

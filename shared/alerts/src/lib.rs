@@ -1,14 +1,14 @@
-//! Rules, the fold that judges readings by them, and the requests that deliver messages. Has no store and no clock,
-//! and sends nothing.
+//! Rules, the fold that judges readings by them, and the requests that deliver messages. Has no store and no clock, and
+//! sends nothing.
 //!
-//! A state is the fold of the readings that are stored, and a message is what the fold says beyond what was
-//! judged before. Who calls reads the state, asks [`Start::of`] where the fold begins, reads the readings from
-//! there on, calls [`fold_episodes`], and stores the state and its messages in one transaction, on the condition that the
-//! state is still the one that was read.
+//! A state is the fold of all stored readings. A message says how the fold differs from what was told before. The
+//! caller reads the state, asks [`Start::of`] where the fold begins, reads the readings from there on and calls
+//! [`fold_episodes`]. It stores the state and the messages in one transaction, on the condition that nobody has
+//! replaced the state meanwhile.
 //!
-//! A [`Channel`] is what everybody sees of where messages go, a [`Secret`] what the sender alone reads. [`Post::by`]
-//! makes the request, [`outgoing::Answer::verdict`] says what follows from its answer, and [`next_attempt`] when it is
-//! sent again.
+//! A [`Channel`] is the public part of where messages go; only the sender reads its [`Secret`]. [`Post::by`] makes the
+//! request, [`outgoing::Answer::verdict`] reads the answer, and [`next_attempt`] says when a failed request is
+//! repeated.
 
 mod back_off;
 mod body;
@@ -64,13 +64,13 @@ use chrono::TimeDelta;
 
 /// The units of a rule's durations.
 const UNITS: &str = "smhd";
-/// How far ahead of the clock a reading may be and is judged; beyond, it waits for its time.
+/// Readings up to so far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// How long a state that is normal is kept, and how long ago an episode may have ended to be told.
+/// How long a normal state is kept. An episode that ended longer ago is not told.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
-/// How long a state stands at most before it is judged again.
+/// The longest time between two judgements of a state that is not at rest.
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
-/// After how long every process knows a rule that was saved: some use what they have read for a minute.
+/// The time until every process knows a saved rule: a process may use its list of rules for a minute.
 const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
-/// How far back a fold begins at most, and how late readings may be for the stream to judge them.
+/// How far back a fold begins at most, and how late a reading may be if the stream is to judge it.
 pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

@@ -1,4 +1,4 @@
-//! The key in the link of a message, by which whoever got the message acknowledges its episode. Knows no address.
+//! The key in the link of a message. Who has the message acknowledges its episode with it. Knows no address.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,25 +7,25 @@ use sha2::{Digest as _, Sha256};
 
 use crate::subject::AlertSubject;
 
-/// How many messages of an episode have links that work: the first of a long one ends with many repetitions.
+/// How many messages of an episode have working links. A repetition that exceeds the number ends the oldest link.
 pub(crate) const MAX_LINKS: usize = 3;
-/// The random bytes of a key, and those that are kept of its hash.
+/// The random bytes of a key, and the bytes of its hash that are stored.
 const BYTES: usize = 16;
 
-/// What a link is for, and by which key.
+/// The key of a link, which acknowledges one episode.
 ///
-/// The key has 128 random bits, so no salt and no slow hash is needed. It is stored with the message until that is
-/// sent; the state holds its hash. `Debug` does not show it.
+/// A key has 128 random bits, so its hash needs no salt and need not be slow. The key is stored with the message until
+/// the message is sent; the state stores the hash. `Debug` hides the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkKey(String);
 
 impl LinkKey {
-    /// The key of random bytes.
+    /// A key of these random bytes.
     pub fn new(random: [u8; BYTES]) -> Self {
         Self(URL_SAFE_NO_PAD.encode(random))
     }
 
-    /// The key that a client sends or the table has, whatever it is.
+    /// A key that a client has sent, or that the table has, without a check.
     pub const fn of(text: String) -> Self {
         Self(text)
     }
@@ -35,12 +35,12 @@ impl LinkKey {
         &self.0
     }
 
-    /// What the state holds of it.
+    /// The hash, as the state stores it.
     pub fn hash(&self) -> String {
         URL_SAFE_NO_PAD.encode(&Sha256::digest(self.0.as_bytes())[..BYTES])
     }
 
-    /// The fragment of the link, which no server sees. Ids need no coding in it.
+    /// The fragment of the link, which a browser sends to no server. Ids need no encoding in a fragment.
     pub fn fragment(&self, rule: &RuleId, subject: &AlertSubject) -> String {
         format!("acknowledge={rule},{subject},{}", self.0)
     }

@@ -1,4 +1,4 @@
-//! What is told of a state. Has no words.
+//! A message about a state, as data. The text is made elsewhere.
 
 use domain::{Decimal, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,33 +9,33 @@ use crate::text;
 /// A message about one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// The number among the messages of the state. A newer message has a greater number, also if the state was deleted
-    /// and made again.
+    /// Numbers the messages of a state. A newer message has a greater number, even if the state was deleted and made
+    /// again.
     pub number: u64,
-    /// What it tells.
+    /// What the message tells.
     pub news: News,
     /// The breach that began the episode.
     #[serde(with = "text")]
     pub since: Timestamp,
-    /// When it had lasted long enough.
+    /// When the breach had lasted long enough.
     #[serde(with = "text")]
     pub fired: Timestamp,
-    /// When the episode ended, where that is known.
+    /// When the episode ended, if that is known.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
     /// The newest value.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
-    /// The newest reading.
+    /// The time of the newest reading.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether it is silence that fires, whatever the newest value is.
+    /// Whether silence fires, whatever the newest value is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }
 
-/// The number after this one, or the first number of a state, which is the time. A state may be forgotten before its
-/// messages are sent. The messages of the next state then have greater numbers, and replace none of them.
+/// The number after `number`; the first number of a state is the time. So a state that is forgotten and made again has
+/// greater numbers than its old messages, which may still wait, and replaces none of them.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),
@@ -49,31 +49,31 @@ domain::words! {
     pub enum News {
         /// An episode fires.
         Fired = "fired",
-        /// An episode that was told is over.
+        /// A told episode is over.
         Recovered = "recovered",
-        /// An episode fired and is over, both first seen now.
+        /// An episode fired and ended before anybody judged it.
         Passed = "passed",
         /// The alert still fires, and nobody has acknowledged it.
         Repeated = "repeated",
-        /// The episode that was told never was: readings came late, were corrected or deleted.
+        /// A told episode turned out not to exist: readings came late, were corrected or were deleted.
         TakenBack = "taken_back",
-        /// The episode that was told does not exist by the rule as it is now.
+        /// A told episode does not exist by the edited rule.
         Edited = "edited",
-        /// Nothing: somebody wants to see that a channel works.
+        /// A test of a channel, which a person asked for.
         Test = "test",
     }
 }
 
 impl News {
-    /// Whether the state fires once this is told.
+    /// Whether the state counts as firing after this message.
     pub const fn is_firing(self) -> bool {
         matches!(self, Self::Fired | Self::Repeated)
     }
 }
 
 impl Message {
-    /// Whether a message that waited is still the last that was told: nothing later has changed the state. An episode
-    /// that ended while its rule paused is not said to fire.
+    /// Whether a message that waited is still true: nothing told later has changed the state. It is not true if the
+    /// episode ended while its rule was paused.
     pub fn is_still_true(&self, state: &EpisodeState) -> bool {
         self.news.is_firing() == state.told.is_firing
             && (!self.news.is_firing() || state.is_firing() && Some(self.since) == state.told.since)

@@ -1,4 +1,4 @@
-//! The plain text of a message. Knows no channel.
+//! The plain text of a message, the same for every channel.
 
 use chrono::{DateTime, TimeDelta};
 use domain::{Decimal, Timestamp, Unit, Zone, duration};
@@ -10,21 +10,21 @@ use crate::rule::{Limits, Rule, Watch};
 /// A text names at most so many devices; the rest is a number.
 const MAX_NAMED: usize = 5;
 
-/// What the text names beside the rule.
+/// The names that a text uses beside the rule's.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
-    /// The device or room, as people call it.
+    /// The name of the device or room.
     pub subject: &'a str,
     /// The unit of the metric.
     pub unit: Option<&'a Unit>,
-    /// The zone whose clock tells when.
+    /// The time zone of the clock times in the text.
     pub zone: Zone,
-    /// When the text is written; another day is named with its date.
+    /// When the text is written. A time on another day is written with its date.
     pub now: Timestamp,
 }
 
 impl Message {
-    /// The text: one line.
+    /// The text, on one line.
     pub fn text(&self, rule: &Rule, names: Names<'_>) -> String {
         format!("{}: {}", names.headline(rule), self.line(rule, names))
     }
@@ -56,7 +56,7 @@ impl Message {
         format!("{line}{value}")
     }
 
-    /// What the rule says is the case.
+    /// What happens to the subject, in the words of the rule.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
         // The newest reading is the last one before a silence only while that lasts: one that is over, a reading has ended.
         let is_over = matches!(self.news, News::Recovered | News::Passed);
@@ -69,7 +69,7 @@ impl Message {
         }
     }
 
-    /// Whether it is about silence: by the rule, or because without data a rule on a metric fires.
+    /// Whether the message is about silence: the rule watches silence, or counts it as a breach of its limits.
     const fn tells_silence(&self, rule: &Rule) -> bool {
         matches!(rule.watch, Watch::Silence { .. }) || self.is_silent && self.news.is_firing()
     }
@@ -89,7 +89,7 @@ pub(crate) fn devices(number: usize) -> String {
 }
 
 impl Names<'_> {
-    /// The rule and what it is about.
+    /// The name of the rule, and of the subject.
     pub(crate) fn headline(self, rule: &Rule) -> String {
         format!("{}: {}", rule.name, self.subject)
     }
@@ -111,7 +111,7 @@ impl Names<'_> {
         }
     }
 
-    /// The text of the same news about several devices, without the rule's name.
+    /// One text for the same news about several devices, without the rule's name.
     pub(crate) fn counted(self, rule: &Rule, news: News, subjects: &[&str]) -> String {
         let what = self.watched(rule);
         let line = match news {
@@ -144,7 +144,7 @@ impl Names<'_> {
         }
     }
 
-    /// What the local clock shows; with the date on another day.
+    /// The local time at an instant, with the date if it is another day.
     fn clock(self, at: Timestamp) -> String {
         let second = at.as_millis().div_euclid(1_000);
         let shown = DateTime::from_timestamp(second + self.zone.offset(second), 0);

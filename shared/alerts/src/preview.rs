@@ -1,4 +1,4 @@
-//! The episodes that a rule would have had, by the fold that judges. Tells nothing.
+//! The episodes that a rule would have had, by the fold that judges. Sends nothing.
 
 use domain::Timestamp;
 
@@ -10,13 +10,13 @@ use crate::rule::Rule;
 pub struct Episode {
     /// The first breach.
     pub since: Timestamp,
-    /// When it had lasted long enough.
+    /// When the breach had lasted long enough.
     pub fired: Timestamp,
-    /// When it ended; `None` if it lasts.
+    /// When the episode ended; `None` if it goes on.
     pub ended: Option<Timestamp>,
 }
 
-/// A fold over past readings. Readings that change nothing may be passed over.
+/// A fold over past readings. Readings that change nothing may be skipped.
 #[derive(Debug)]
 pub struct Past<'a> {
     rule: &'a Rule,
@@ -27,8 +27,8 @@ pub struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// A fold that begins at an instant: as normal, or, if the past is not known, in an episode that is not told.
-    /// Once that has ended, it is where it would be whatever was before.
+    /// Begins a fold at an instant: in the phase normal or, if the past is unknown, inside an episode that is not
+    /// reported. Once such an episode has ended, the phase no longer depends on the unknown past.
     pub fn begin(
         rule: &'a Rule,
         silence: SilenceLimit<'a>,
@@ -43,7 +43,7 @@ impl<'a> Past<'a> {
         Self { rule, silence, fold, episodes: Vec::new(), settled }
     }
 
-    /// Takes in the readings up to and including an instant, and lets the time pass to it.
+    /// Adds the readings up to `until`, inclusive, and advances the fold to it.
     pub fn take(&mut self, readings: &[Observation], until: Timestamp) {
         let end = readings.partition_point(|reading| reading.at <= until);
         let mut changes = Vec::new();
@@ -61,7 +61,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Whether readings among which there may be a breach, or something clear, can change where it is.
+    /// Whether a range of readings can change the phase, if it may contain a breach or a clear value.
     pub const fn may_change(&self, may_breach: bool, may_clear: bool) -> bool {
         match self.fold.phase {
             Phase::Normal { .. } => may_breach,
@@ -70,18 +70,18 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Passes over readings that change nothing. The next one is taken for the first of the device.
+    /// Skips readings that change nothing. The next reading is treated as the first of the device.
     pub const fn pass_over(&mut self) {
         self.fold.seen = None;
         self.fold.is_silent = false;
     }
 
-    /// Since when it is where it would be whatever was before it began.
+    /// The instant from which the phase no longer depends on an unknown past.
     pub const fn settled(&self) -> Option<Timestamp> {
         self.settled
     }
 
-    /// The episodes, in order.
+    /// The episodes, in order of time.
     pub fn episodes(self) -> Vec<Episode> {
         self.episodes
     }

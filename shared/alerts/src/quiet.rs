@@ -1,4 +1,4 @@
-//! Quiet hours: times of the local day in which messages wait. Holds no message.
+//! Quiet hours: the part of the local day in which messages wait. Stores no message.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use serde::{Deserialize, Deserializer};
 
 const DAY: u16 = 24 * 60;
 
-/// A part of the local day, such as `22:00-07:00`. What the local clock shows at an instant decides, also where it is
-/// put forward or back.
+/// A part of the local day, such as `22:00-07:00`. The reading of the local clock decides, also on days on which the
+/// clock is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuietHours {
-    /// Minutes of the local day.
+    /// The first quiet minute of the local day.
     from: u16,
-    /// The first minute that is not quiet.
+    /// The first minute that is not quiet any more.
     to: u16,
 }
 
-/// The text names no quiet hours.
+/// The text that cannot be read as quiet hours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} are no quiet hours; write two different times like 22:00-07:00")]
 pub struct QuietHoursError(String);
 
 impl QuietHours {
-    /// Whether an instant is in them.
+    /// Whether an instant is quiet.
     pub fn contain(self, at: Timestamp, zone: Zone) -> bool {
         let second = at.as_millis().div_euclid(1_000);
         let minute = (second + zone.offset(second)).div_euclid(60).rem_euclid(DAY.into());
@@ -33,7 +33,7 @@ impl QuietHours {
         if from < to { (from..to).contains(&minute) } else { minute >= from || minute < to }
     }
 
-    /// The first instant from `at` on that is not in them, to the minute of UTC.
+    /// The first instant from `at` on that is not quiet, in whole minutes of UTC.
     pub fn end(self, at: Timestamp, zone: Zone) -> Timestamp {
         let mut end = at;
         while self.contain(end, zone) && end < Timestamp::MAX {

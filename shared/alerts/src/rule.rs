@@ -1,4 +1,4 @@
-//! A rule: what it watches, by which limits, and how it tells. Judges single values only.
+//! A rule: what it watches, its limits, and how it tells. Judges single values only.
 
 use std::collections::BTreeSet;
 
@@ -6,46 +6,46 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The longest `for` and `clear_for`: with the hour before it, a fold looks back a day at most.
+/// The longest `for` and `clear_for`. Together with an hour before them, a fold looks back a day at most.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
 
 /// A rule of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name.
+    /// The name of the rule.
     pub name: Label,
-    /// The devices or the room that it is about.
+    /// The devices or the room that the rule is about.
     pub scope: Scope,
-    /// What it watches.
+    /// What the rule watches.
     pub watch: Watch,
     /// How long a breach lasts before it fires.
     pub hold: TimeDelta,
-    /// How long values are beyond the clearing limit before it is over.
+    /// How long values stay within the clearing limit before the alert ends.
     pub clear_hold: TimeDelta,
-    /// What becomes of a state without data.
+    /// What silence of the device means.
     pub no_data: NoData,
-    /// After how long it is told again, until somebody acknowledges it.
+    /// The pause between repetitions, which go on until somebody acknowledges the alert.
     pub repeat: Option<TimeDelta>,
-    /// Whether its end is told.
+    /// Whether the end of an alert is told.
     pub tells_recovery: bool,
-    /// Whether its messages wait for no quiet hours.
+    /// Whether messages are sent in quiet hours too.
     pub ignores_quiet_hours: bool,
-    /// Whether it is judged at all.
+    /// Whether the rule is judged at all.
     pub is_on: bool,
-    /// The end of its pause: until then the rule tells nothing.
+    /// The end of the rule's pause. Before it the rule tells nothing.
     pub paused_until: Option<Timestamp>,
-    /// When it was saved or switched on the last time.
+    /// When the rule was last saved or switched on.
     pub changed: Timestamp,
 }
 
-/// What a rule is about.
+/// The subjects of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// One device.
     Device(DeviceId),
     /// Each device of a group, with a state of its own.
     Each(Group),
-    /// The mean of a room by quarters of an hour. An observation is a quarter's mean at the quarter's end.
+    /// The mean of a room for each quarter of an hour. An observation is the mean, at the end of its quarter.
     RoomMean(RoomId),
 }
 
@@ -67,12 +67,12 @@ pub enum Watch {
     Metric {
         /// The metric.
         metric: MetricName,
-        /// Its limits.
+        /// The limits.
         limits: Limits,
     },
-    /// Silence: no readings come.
+    /// Silence: no reading arrives.
     Silence {
-        /// The time without a reading; without it, the usual interval of the device decides.
+        /// The longest time without a reading. If absent, the usual interval of the device decides.
         after: Option<TimeDelta>,
     },
     /// The energy of a day or a month.
@@ -82,7 +82,7 @@ pub enum Watch {
         /// A day or a month.
         per: CalendarUnit,
     },
-    /// The mean power of the demand period that runs.
+    /// The mean power of the running demand period.
     Demand {
         /// The length of the period: 15, 30 or 60 minutes.
         period: CalendarUnit,
@@ -93,7 +93,7 @@ pub enum Watch {
     Counter {
         /// The metric.
         metric: MetricName,
-        /// The steps that are told.
+        /// The kinds of steps that are told.
         events: BTreeSet<CounterEvent>,
     },
 }
@@ -119,13 +119,13 @@ impl Watch {
 /// The limit of a running demand period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DemandLimit {
-    /// So many kW.
+    /// A number of kW.
     Kilowatts(Decimal),
-    /// The highest period of the month so far.
+    /// The highest demand of the month so far.
     Peak,
 }
 
-/// A step of a counter that somebody should look at.
+/// A step of a counter that a person should check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterEvent {
@@ -137,11 +137,11 @@ pub enum CounterEvent {
     Ambiguous,
 }
 
-/// What becomes of a state while its device is silent.
+/// What silence of the device means for a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoData {
-    /// The state stays. What has not lasted yet begins anew with the next value.
+    /// The phase stays. A `for` that has not passed yet begins anew with the next value.
     Keep,
     /// Silence counts as a breach.
     Fire,
@@ -149,35 +149,36 @@ pub enum NoData {
     Clear,
 }
 
-/// Where a limit is crossed, and where it is over.
+/// A limit with its clearing limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// A value beyond it is a breach.
+    /// A value beyond this limit is a breach.
     pub limit: Decimal,
-    /// A value that has come back to it is clear.
+    /// A value that has returned to this limit is clear.
     pub clear: Decimal,
 }
 
-/// The limits of a metric: an upper one, a lower one or both.
+/// The limits of a metric: an upper limit, a lower limit or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     above: Option<Edge>,
     below: Option<Edge>,
 }
 
-/// Where a value lies.
+/// Where a value lies between the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Beyond a limit.
     Breach,
-    /// Between a limit and its clearing limit: everything stays as it is.
+    /// Between a limit and its clearing limit: the phase stays as it is.
     Between,
     /// Within the clearing limits.
     Clear,
 }
 
 impl Limits {
-    /// The limits, if there is one, if each clears within itself, and if some value is clear.
+    /// The limits. `None` if there is no limit, if a clearing limit lies beyond its limit, or if no value could be
+    /// clear.
     pub fn new(above: Option<Edge>, below: Option<Edge>) -> Option<Self> {
         let clears = above.as_ref().is_none_or(|edge| edge.clear <= edge.limit)
             && below.as_ref().is_none_or(|edge| edge.clear >= edge.limit);
@@ -199,13 +200,13 @@ impl Limits {
         self.below.as_ref()
     }
 
-    /// Whether the least or the most of some values is beyond a limit.
+    /// Whether the smallest or the largest of some values is beyond a limit.
     pub fn are_passed(&self, least: &Decimal, most: &Decimal) -> bool {
         self.above().is_some_and(|edge| *most > edge.limit)
             || self.below().is_some_and(|edge| *least < edge.limit)
     }
 
-    /// Whether a value from the least to the most of some values may be clear.
+    /// Whether a value between the smallest and the largest may be clear.
     pub fn may_be_clear(&self, least: &Decimal, most: &Decimal) -> bool {
         self.above().is_none_or(|edge| *least <= edge.clear)
             && self.below().is_none_or(|edge| *most >= edge.clear)
@@ -223,7 +224,7 @@ impl Limits {
 }
 
 impl Rule {
-    /// Where an observation lies; `None` if it says nothing of what the rule watches.
+    /// Where an observation lies; `None` if it lacks the metric that the rule watches.
     pub(crate) fn side(&self, value: Option<&Decimal>) -> Option<Side> {
         match &self.watch {
             Watch::Metric { limits, .. } => value.map(|value| limits.side(value)),
@@ -232,12 +233,12 @@ impl Rule {
         }
     }
 
-    /// Whether an observation is beyond the clearing limit, or says nothing of what the rule watches.
+    /// Whether an observation is within the clearing limits, or lacks the metric that the rule watches.
     pub(crate) fn is_clear(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), None | Some(Side::Clear))
     }
 
-    /// What silence is to the rule: to a rule about silence it is the breach.
+    /// What silence means for the rule. A rule about silence counts it as the breach.
     pub const fn no_data(&self) -> NoData {
         match self.watch {
             Watch::Silence { .. } => NoData::Fire,
@@ -245,12 +246,12 @@ impl Rule {
         }
     }
 
-    /// Whether it is on and not paused at `now`.
+    /// Whether the rule is on, and not paused at `now`.
     pub fn tells(&self, now: Timestamp) -> bool {
         self.is_on && self.paused_until.is_none_or(|until| until <= now)
     }
 
-    /// How far before an instant a fold begins that knows nothing before it.
+    /// How far before an instant a fold has to begin if no earlier state is known.
     pub(crate) fn reach(&self) -> TimeDelta {
         self.hold.max(self.clear_hold) + crate::SETTLING
     }

@@ -1,4 +1,4 @@
-//! The secret part of a channel: addresses, tokens and keys. Written by whoever may, shown to nobody.
+//! The secret part of a channel: addresses, tokens and keys. Who may edit writes it; no answer shows it.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::channel_member::{Need, SecretValues};
 use domain::MemberError;
 use outgoing::Reach;
 
-/// What a channel's messages are sent to and with.
+/// The address and the credentials for a channel's messages.
 ///
-/// The address of a webhook is a password, so all of it is secret. `Debug` and `Display` show nothing of it, and no
-/// error repeats it.
+/// The address of a webhook works as a password, so everything here is secret. `Debug`, `Display` and errors show
+/// nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     kind: &'static ChannelKind,
@@ -21,23 +21,23 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The kind of channel that it is for.
+    /// The kind of channel that the secret belongs to.
     pub const fn kind(&self) -> &'static ChannelKind {
         self.kind
     }
 
-    /// The topic of Amazon SNS, of e-mail.
+    /// The Amazon SNS topic of an e-mail channel.
     pub fn topic_arn(&self) -> Option<&str> {
         self.values.find("topic_arn")
     }
 
-    /// The error of a channel that has no secret of its kind.
+    /// The error for a channel without a secret of its kind.
     pub fn missing(kind: &ChannelKind) -> MemberError {
         let needed = kind.members.iter().find(|member| member.need == Need::Always);
         MemberError::of(needed.map_or("kind", |member| member.name), "is missing")
     }
 
-    /// The text that is stored where nobody but the sender reads it.
+    /// The stored form. Only the function that sends may read the item with it.
     pub fn to_stored(&self) -> String {
         let kind = [("kind", self.kind.name.to_owned())];
         let members = kind.into_iter().chain(self.values.to_texts());
@@ -45,7 +45,7 @@ impl Secret {
         Value::Object(members.collect::<Map<_, _>>()).to_string()
     }
 
-    /// Reads what was stored. Where it leads to is checked when it is sent to.
+    /// Reads the stored form. The address is checked at sending.
     pub fn from_stored(text: &str) -> Result<Self, MemberError> {
         let members = serde_json::from_str::<Map<String, Value>>(text);
         let mut members = members.map_err(|_| MemberError::of("secret", "is no object of JSON"))?;
@@ -53,7 +53,7 @@ impl Secret {
         Self::read(kind, &mut members, Reach::Local)?.ok_or_else(|| Self::missing(kind))
     }
 
-    /// Reads the members of a kind's secret: all that it needs, or nothing where there is no member of it.
+    /// Reads the secret members of a kind: all that the kind requires, or `None` if the body has none of them.
     pub(crate) fn read(
         kind: &'static ChannelKind,
         members: &mut Map<String, Value>,
@@ -69,7 +69,7 @@ impl Secret {
 }
 
 impl Post<'_> {
-    /// What has to be done to deliver by a channel.
+    /// The delivery of the post to the channel with this secret.
     pub fn by(&self, Secret { kind, values }: &Secret) -> Outgoing {
         match kind.delivery {
             ChannelDelivery::Http(request) => Outgoing::Http(request(self, values)),

@@ -1,23 +1,24 @@
-//! After how long without a reading a device counts as silent, from what is usual for it. Reads no rollup.
+//! The time without a reading after which a device counts as silent, derived from its usual intervals. Reads no rollup.
 
 use chrono::TimeDelta;
 use domain::QuarterHour;
 
-/// The shortest silence.
+/// The shortest time that counts as silence.
 const LEAST: TimeDelta = TimeDelta::minutes(10);
 /// A device is silent after so many of its usual intervals.
 const INTERVALS: i32 = 4;
-/// The usual interval of a device if its last day says none.
+/// The assumed interval of a device whose last day shows none.
 const UNKNOWN_INTERVAL: TimeDelta = TimeDelta::minutes(15);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
-/// A day of a device: its number of readings by quarters of an hour.
+/// One day of a device: the number of readings in each quarter of an hour.
 #[derive(Debug, Clone, Copy)]
 pub struct Day<'a> {
     /// The readings of each quarter, in order.
     pub quarters: &'a [u32],
-    /// Whether the device was silent in it. A device that dies would otherwise become one that is seldom heard.
+    /// Whether the device was silent on that day. Such a day is left out; a dead device would otherwise count as one
+    /// that seldom sends.
     pub was_silent: bool,
 }
 
@@ -31,8 +32,8 @@ pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     LEAST.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
 }
 
-/// An hour by the upper quartile of the hours that have readings: those in which the device began or fell silent have
-/// fewer.
+/// The interval in an hour whose number of readings is the upper quartile. Hours in which the device began to send or
+/// fell silent have fewer readings.
 fn usual_interval(hours: &[u32]) -> Option<TimeDelta> {
     let mut counts: Vec<u32> = hours.iter().copied().filter(|count| *count > 0).collect();
     counts.sort_unstable();
@@ -40,7 +41,7 @@ fn usual_interval(hours: &[u32]) -> Option<TimeDelta> {
     Some(TimeDelta::milliseconds(HOUR / i64::from(*count)))
 }
 
-/// The longest run of empty quarters between two that have readings.
+/// The longest run of empty quarters between two quarters with readings.
 fn longest_run(days: &[Day<'_>]) -> i32 {
     let mut longest = 0;
     for days in days.split(|day| day.was_silent) {

@@ -1,4 +1,4 @@
-//! Where a fold begins. Reads and folds nothing.
+//! Where a fold begins. Reads no readings.
 
 use domain::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::rule::Rule;
 use crate::state::EpisodeState;
 use crate::{MAX_AHEAD, MAX_BACK, SETTLING};
 
-/// Where a fold begins, and what is known there.
+/// The instant at which a fold begins, and the phase there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     pub(crate) from: Timestamp,
@@ -18,10 +18,10 @@ pub struct Start {
 impl Start {
     /// Where the fold of a judgement begins.
     ///
-    /// `touched` is the earliest instant at which readings were stored, overwritten or deleted: the first
-    /// timestamp of a batch, or the `since` of a recheck. Without it the time alone has passed, or a person saved the rule.
-    /// A fold begins at the anchor of the state. Where something before that was touched, or there is no anchor to
-    /// trust, it begins an hour and the rule's own times before, a day back at most.
+    /// `touched` is the earliest instant at which readings were stored, overwritten or deleted: the first timestamp of
+    /// a batch, or the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. A fold
+    /// begins at the anchor of the state. If something before the anchor was touched, or if the anchor cannot be
+    /// trusted, the fold begins earlier, at most a day back: an hour and the rule's own times before.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -32,7 +32,7 @@ impl Start {
         let Some(state) = state else {
             return Self::fresh(touched.map_or(day, |at| reached(rule, at, now)));
         };
-        // An anchor of a clock that was ahead, or of another version of the rule, is not trusted.
+        // An anchor is not trusted if the clock was ahead when it was made, or if the rule was another version.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
             return Self::fresh(day);
@@ -45,15 +45,16 @@ impl Start {
         if touched <= state.anchor.at {
             Self::amid(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
-            // At rest nothing lies between: it begins at the hour before what was touched.
+            // At rest, nothing happened in between. The fold begins an hour before the touched instant.
             Self::fresh(from)
         } else {
             anchored
         }
     }
 
-    /// Where the fold begins of a device with more readings than a judgement reads: an hour and the rule's own times
-    /// before what was touched. It may not see when an episode began, and goes on from there.
+    /// Where the fold of a device with more readings than one judgement reads begins: an hour and the rule's own times
+    /// before the touched instant. The beginning of a running episode may lie earlier; the fold then continues the
+    /// stored episode.
     pub fn near(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -67,12 +68,12 @@ impl Start {
         }
     }
 
-    /// A fold that begins as normal, whatever was before.
+    /// A fold that begins in the phase normal, whatever was before.
     const fn fresh(from: Timestamp) -> Self {
         Self { from, fold: Fold::normal(from), is_fresh: true }
     }
 
-    /// At `from`, before the anchor. The stored episode tells the phase there: nothing before `from` was touched.
+    /// A start before the anchor, in the phase that the stored episode gives. Nothing before `from` was touched.
     fn amid(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {
@@ -98,13 +99,13 @@ impl Start {
         self.from
     }
 
-    /// Whether the newest reading at or before [`from`](Self::from) has to be read too: its value may still hold.
+    /// Whether the newest reading at or before [`from`](Self::from) is needed too, because its value may still hold.
     pub const fn is_fresh(&self) -> bool {
         self.is_fresh
     }
 }
 
-/// An hour and the rule's own times before an instant, a day back at most.
+/// The instant an hour and the rule's own times before `at`, at most a day before now.
 fn reached(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
     at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-MAX_BACK))
 }

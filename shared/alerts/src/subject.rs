@@ -1,4 +1,4 @@
-//! What a rule is judged on: a device or a room. Names no state.
+//! What a rule is judged on: a device or a room. Knows no state.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Deserializer};
 const DEVICE: &str = "device";
 const ROOM: &str = "room";
 
-/// What a state is about: a rule on several devices has a state for each.
+/// The subject of a state: a rule on several devices has a state for each of them.
 ///
-/// As a text it is `device:` or `room:` with the id behind. A device and a room may have the same id, and an id may
+/// As text, a subject is `device:` or `room:` followed by the id. A device and a room may have the same id. An id may
 /// contain a colon, so the first colon ends the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlertSubject {
     /// A device.
     Device(DeviceId),
-    /// A room, of a rule about its mean.
+    /// A room, for a rule about its mean.
     Room(RoomId),
 }
 
-/// The reasons for which a text names no subject.
+/// Why a text is no subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlertSubjectError {
-    /// It does not say whether it is a device or a room.
+    /// The text does not begin with `device:` or `room:`.
     #[error("{0:?} is neither device:<id> nor room:<id>")]
     Kind(String),
-    /// What it names cannot be an id.
+    /// The text behind the kind is no valid id.
     #[error(transparent)]
     Id(#[from] IdError),
 }

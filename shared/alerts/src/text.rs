@@ -1,11 +1,11 @@
-//! Timestamps and decimals as texts, for states and messages that are stored. A decimal keeps all its digits so.
+//! Timestamps and decimals as text in stored states and messages. As text, a decimal keeps all its digits.
 
 use std::collections::BTreeMap;
 
 use domain::{Decimal, Timestamp, TimestampError};
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de::Error as _};
 
-/// A value that is stored as a text, or that may be missing.
+/// A value that is stored as text, or is absent.
 pub(crate) trait StoredText: Sized {
     fn to_text(&self) -> Option<String>;
     fn of_text(text: Option<String>) -> Result<Self, String>;

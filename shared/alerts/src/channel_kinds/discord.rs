@@ -16,9 +16,9 @@ pub(super) const DISCORD: ChannelKind = ChannelKind {
     delivery: ChannelDelivery::Http(request),
 };
 
-/// <https://discord.com/developers/docs/resources/webhook#execute-webhook>: 2,000 characters; `parse` of nothing
-/// mentions nobody; the flag 4 shows no previews; with `wait`, a message that is not stored is an error. The text is
-/// Markdown, where a backslash makes a punctuation mark plain.
+/// <https://discord.com/developers/docs/resources/webhook#execute-webhook>: at most 2,000 characters. An empty `parse`
+/// mentions nobody, the flag 4 hides previews, and with `wait` a message that is not stored is an error. The text is
+/// Markdown: a backslash makes a punctuation mark plain.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let write = |c: char, text: &mut String| {
         if c.is_ascii_punctuation() && !".,:;%/+'\"()".contains(c) {

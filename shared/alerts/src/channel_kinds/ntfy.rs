@@ -1,4 +1,4 @@
-//! ntfy.sh, or one's own server of ntfy.
+//! ntfy.sh, or a server of ntfy that a person runs.
 
 use outgoing::Request;
 use serde_json::json;
@@ -45,8 +45,9 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// <https://docs.ntfy.sh/publish/#publish-as-json>: to the root, not to the topic. A message over 4,096 bytes becomes an
-/// attachment, and JSON of twice that is refused; quotation marks count twice there, so 3,000 are within both.
+/// <https://docs.ntfy.sh/publish/#publish-as-json>: JSON is posted to the root and not to the topic. A message over
+/// 4,096 bytes becomes an attachment, and JSON of twice that size is refused. JSON writes a quotation mark as two
+/// bytes, so 3,000 bytes are within both limits.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let is_firing = post.is_firing();
     let body = json!({

@@ -52,8 +52,8 @@ fn is_chat(text: &str) -> bool {
         || text.strip_prefix('@').is_some_and(is_name)
 }
 
-/// <https://core.telegram.org/bots/api#sendmessage>: 4,096 characters, as UTF-16 counts them. Without `parse_mode`
-/// nothing is formatted, but `@name` is still a mention; an invisible word joiner behind the `@` prevents it.
+/// <https://core.telegram.org/bots/api#sendmessage>: at most 4,096 units of UTF-16. Without `parse_mode` nothing is
+/// formatted, but `@name` is still a mention; an invisible word joiner behind the `@` prevents that.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let write = |c: char, text: &mut String| {
         text.push(c);

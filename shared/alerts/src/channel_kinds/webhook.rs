@@ -1,4 +1,4 @@
-//! Any server, by signed JSON; and an automation of Home Assistant that a webhook starts, with the same JSON.
+//! Any server that takes signed JSON, and automations of Home Assistant, which a webhook starts with the same JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +13,9 @@ use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues};
 /// The webhook of an automation (<https://www.home-assistant.io/docs/automation/trigger/#webhook-trigger>);
 /// `trigger.json.text` is the text.
 ///
-/// The service `notify` is not used: its token may do everything that its user may. An automation with a webhook is
-/// made in a minute, its address is copied from the same dialog and can do nothing else, and it reaches phones, lamps
-/// and speakers alike.
+/// The service `notify` is not used: its token permits everything that its user may do. An automation with a webhook is
+/// made in a minute and reaches phones, lamps and speakers alike. Its address stands in the same dialog and permits
+/// nothing else.
 pub(super) const HOME_ASSISTANT: ChannelKind = ChannelKind {
     name: "home_assistant",
     title: "Home Assistant",
@@ -57,8 +57,8 @@ fn unsigned(post: &Post<'_>, secret: &SecretValues) -> Request {
     secret.post(HOME_ASSISTANT.title, "address", address, post.generic())
 }
 
-/// Signed as Standard Webhooks has it: its libraries verify it. The id is the same in each attempt, so that a receiver
-/// can leave out a message that it has.
+/// Signs the body by Standard Webhooks, whose libraries verify it. Each attempt has the same id, so that a receiver can
+/// skip a message that arrives twice.
 fn signed(post: &Post<'_>, secret: &SecretValues) -> Request {
     let key = bytes_of(secret.text("key")).expect("a key is checked when it is read");
     let address = secret.address("address").clone();
