@@ -121,7 +121,7 @@ async fn save(home: &Home<MemoryDb>, id: &str, settings: Value, secrets: BTreeMa
     let settings = settings.as_object().expect("an object").clone();
     let source = PolledSource::read(settings, Reach::Public).expect("a source");
     let stored = StoredSource::new(id.parse().expect("an id"), None, &source, home.clock.now());
-    let secrets = SourceSecrets(SecretTexts::of(secrets));
+    let secrets = SourceSecrets::given_for(&source, SecretTexts::of(secrets));
     assert!(home.store.save_source(&stored, Some(&secrets), &invocation()).await.expect("saved"));
 }
 

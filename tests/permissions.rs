@@ -418,7 +418,8 @@ async fn each_port_of_sources_asks_what_it_declares() {
     let members = members.as_object().expect("an object").clone();
     let source = polling::PolledSource::read(members, outgoing::Reach::Public).expect("a source");
     let stored = StoredSource::new("remo".parse().expect("an id"), None, &source, at(0));
-    let secrets = SourceSecrets(polling::SecretTexts::of([("token".into(), "t".into())].into()));
+    let secrets = polling::SecretTexts::of([("token".into(), "t".into())].into());
+    let secrets = SourceSecrets::given_for(&source, secrets);
     check!(EditSources:
         store.current_sources(invocation),
         store.save_source(&stored, Some(&secrets), invocation),

@@ -20,7 +20,8 @@ fn first(id: &str) -> StoredSource {
 }
 
 fn secrets(token: &str) -> SourceSecrets {
-    SourceSecrets(SecretTexts::of([("token".to_owned(), token.to_owned())].into()))
+    let texts = SecretTexts::of([("token".to_owned(), token.to_owned())].into());
+    SourceSecrets::given_for(&settings("home"), texts)
 }
 
 async fn all(store: &impl SourcePorts) -> Vec<StoredSource> {

@@ -26,7 +26,7 @@ pub(super) async fn rows() -> Vec<Row> {
     let members = members.as_object().expect("an object").clone();
     let source = PolledSource::read(members, Reach::Public).expect("a source");
     let secrets = [("token".to_owned(), "t".repeat(64))];
-    let secrets = SourceSecrets(SecretTexts::of(secrets.into()));
+    let secrets = SourceSecrets::given_for(&source, SecretTexts::of(secrets.into()));
     let of = |id: &str| StoredSource::new(id.parse().expect("an id"), None, &source, at(0));
     for id in ["a", "b", "c"] {
         assert!(store.save_source(&of(id), Some(&secrets), &given).await.expect("saved"));

@@ -6,6 +6,7 @@ use domain::{PolledSourceId, Timestamp};
 use outgoing::{Fetched, Request};
 use polling::{
     AnswerOutcome, AskContext, Asking, DirectoryDevice, FailurePause, PolledSource, ReadAnswer,
+    SecretTexts,
 };
 use runtime::clock::{Clock, Stopwatch};
 use serde_json::Value;
@@ -62,7 +63,10 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let sent = TriedRequest { host, status: fetched.status, ms, bytes: fetched.body.len() };
-        Answered { sent: Some(sent), ..self.understand(id, source, question, &fetched) }
+        Answered {
+            sent: Some(sent),
+            ..self.understand(id, source, question, &fetched, context.secrets)
+        }
     }
 
     /// Sends a request. The client blocks, so it has a thread of its own.
@@ -89,6 +93,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         source: &PolledSource,
         question: Question<'_>,
         fetched: &Fetched,
+        secrets: &SecretTexts,
     ) -> Answered {
         let now = self.clock.now();
         let clock_ahead = fetched.date().map(|date| date.since(now).num_milliseconds());
@@ -101,6 +106,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             }
             AnswerOutcome::Failing { why, pause } => Answered::failing(why, pause),
             AnswerOutcome::Read(answer) => {
+                let answer = secrets.hide_in(answer);
                 let Question { position, device, .. } = question;
                 // A list of devices has no readings.
                 let is_list = source.kind.directory.is_some() && device.is_none();

@@ -104,7 +104,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         sleep(ahead.to_std().unwrap_or_default()).await;
 
         let secrets = session.source_secrets(&claimed.id).await?;
-        let secrets = secrets.map(|stored| stored.0).unwrap_or_default();
+        let secrets = secrets.map(|stored| stored.of(source)).unwrap_or_default();
         if let Err(why) = source.check_secrets(&secrets) {
             let failing = Some((format!("{why}; save the source with it"), FailurePause::Mend));
             return Ok(RunReport { failing, ..RunReport::default() });

@@ -37,13 +37,12 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         };
         let stored = self.stored(session, &test.id).await?;
 
-        let secrets = match (test.secrets, &stored) {
-            (Some(secrets), _) => secrets,
-            (None, Some(stored)) if stored.has_secrets_for(&source) => {
+        let secrets = match test.secrets {
+            Some(secrets) => secrets,
+            None => {
                 let stored = session.source_secrets(&test.id).await?;
-                stored.map(|stored| stored.0).unwrap_or_default()
+                stored.map(|stored| stored.of(&source)).unwrap_or_default()
             }
-            (None, _) => SecretTexts::default(),
         };
         if let Err(why) = source.check_secrets(&secrets) {
             return Ok(TestReply::error(why.to_string()));
@@ -167,7 +166,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
         if source.kind.name == "json" {
             let answer = asked.answer.iter();
-            answer.for_each(|answer| numbers(answer, "", secrets, &mut reply.numbers));
+            answer.for_each(|answer| numbers(answer, "", &mut reply.numbers));
         }
         reply.rejected.extend(asked.read.refused.into_iter().map(Value::String));
         let delivering =
@@ -194,30 +193,28 @@ struct Trial<'a> {
     reply: TestReply,
 }
 
-/// The numbers of an answer by their pointers. A number that a secret has in it is not shown.
-fn numbers(value: &Value, place: &str, secrets: &SecretTexts, found: &mut BTreeMap<String, Value>) {
+/// The numbers of an answer by their pointers.
+fn numbers(value: &Value, place: &str, found: &mut BTreeMap<String, Value>) {
     if found.len() >= MAX_NUMBERS {
         return;
     }
 
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
-        Value::Number(number) if !secrets.are_in(&number.to_string()) => {
+        Value::Number(_) => {
             found.insert(place.to_owned(), value.clone());
         }
-        Value::String(text) if text.trim().parse::<f64>().is_ok() && !secrets.are_in(text) => {
+        Value::String(text) if text.trim().parse::<f64>().is_ok() => {
             found.insert(place.to_owned(), value.clone());
         }
         Value::Array(elements) => {
             for (position, element) in elements.iter().enumerate() {
-                numbers(element, &format!("{place}/{position}"), secrets, found);
+                numbers(element, &format!("{place}/{position}"), found);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                if !secrets.are_in(name) {
-                    numbers(member, &format!("{place}/{}", escaped(name)), secrets, found);
-                }
+                numbers(member, &format!("{place}/{}", escaped(name)), found);
             }
         }
         _ => {}

@@ -182,7 +182,7 @@ impl World {
     pub(crate) async fn save(&self, id: &str, settings: Value, secrets: &[(&str, &str)]) {
         let source = source(settings);
         let secrets = secrets.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        let secrets = SourceSecrets(SecretTexts::of(secrets.collect()));
+        let secrets = SourceSecrets::given_for(&source, SecretTexts::of(secrets.collect()));
         let before = self.find(id).await;
         let id = id.parse().expect("an id");
         let stored = StoredSource::new(id, before.as_ref(), &source, self.clock.now());

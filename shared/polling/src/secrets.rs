@@ -10,6 +10,10 @@ use crate::placeholder::{Values, is_name};
 
 /// The most characters of a secret.
 const MAX_LENGTH: usize = 1_024;
+/// The fewest characters of a secret that is looked for within a text.
+const LEAST_PART: usize = 6;
+/// What stands in the place of a secret.
+const HIDDEN: &str = "***";
 
 /// The secrets of a source, by their names. `Debug` shows the names alone.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -72,9 +76,30 @@ impl SecretTexts {
         self.0.values().map(String::as_str)
     }
 
-    /// Whether a text repeats one of them.
-    pub fn are_in(&self, text: &str) -> bool {
-        self.texts().any(|secret| text.contains(secret))
+    /// An answer without the secrets: some makers repeat the address that they were asked at, with its key.
+    pub fn hide_in(&self, answer: Value) -> Value {
+        match answer {
+            Value::String(text) => Value::String(self.hide(text)),
+            Value::Number(number) if self.texts().any(|secret| secret == number.to_string()) => {
+                Value::Null
+            }
+            Value::Array(elements) => {
+                elements.into_iter().map(|element| self.hide_in(element)).collect()
+            }
+            Value::Object(members) => {
+                let hide = |(name, member)| (self.hide(name), self.hide_in(member));
+                members.into_iter().map(hide).collect()
+            }
+            other => other,
+        }
+    }
+
+    /// A text without the secrets. A short secret may be part of a word by chance: it is hidden where it is the whole text.
+    fn hide(&self, text: String) -> String {
+        self.texts().fold(text, |text, secret| {
+            let is_part = secret.len() >= LEAST_PART && text.contains(secret);
+            if is_part || text == secret { text.replace(secret, HIDDEN) } else { text }
+        })
     }
 
     /// The secrets as values of placeholders.
@@ -94,6 +119,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_answer_repeats_no_secret() {
+        let texts =
+            [("key".to_owned(), "geheim-1".to_owned()), ("pin".to_owned(), "42".to_owned())];
+        let secrets = SecretTexts::of(texts.into());
+        let answer = json!({"next": "https://a.example/?key=geheim-1&page=2", "geheim-1": [42, 421, "42", "4211"]});
+        let hidden =
+            json!({"next": "https://a.example/?key=***&page=2", "***": [null, 421, "***", "4211"]});
+        assert_eq!(secrets.hide_in(answer), hidden);
+    }
 
     #[test]
     fn secrets_are_read_or_refused_without_their_texts() {

@@ -161,16 +161,17 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// What its secrets are given for. Where it differs, they have to be given again: else whoever edits a source could
-    /// send them to an address of their own.
+    /// A digest of the request that its secrets are given for. Secrets that were given for another request have to be
+    /// given again: else whoever edits a source could send them to an address of their own.
     pub fn destination(&self) -> String {
-        self.asking.as_ref().map_or_else(|| self.kind.name.to_owned(), Asking::destination)
+        let own = self.asking.as_ref().map(Asking::destination);
+        digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)
     }
 
     /// A digest of what is asked and how it is read. Where it differs, nothing is known of what was answered.
     pub fn question(&self) -> String {
         let asked = json!([self.kind.name, self.askings(), self.members, self.since]);
-        Sha256::digest(asked.to_string())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest(&asked.to_string(), 8)
     }
 
     /// The requests of a run, in their order. Of a kind with a directory the second one is made for each device.
@@ -297,6 +298,11 @@ impl PolledSource {
         }
         Ok(read)
     }
+}
+
+/// The first bytes of a hash of a text.
+fn digest(text: &str, bytes: usize) -> String {
+    Sha256::digest(text)[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The members of a kind that are no secrets.

@@ -53,7 +53,8 @@ impl StoredSource {
         PolledSource::from_stored(&self.settings)
     }
 
-    /// Whether its secrets were given for the request of this source. Else they could be sent to another address.
+    /// Whether a save that gives no secrets may keep those of before. It tells a person early; whoever asks reads them by
+    /// [`SourceSecrets::of`].
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         self.source().is_ok_and(|own| own.destination() == source.destination())
     }
@@ -64,9 +65,27 @@ impl StoredSource {
     }
 }
 
-/// What is secret of a source.
+/// What is secret of a source, and the request that it was given for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSecrets(pub SecretTexts);
+pub struct SourceSecrets {
+    /// The request, as [`PolledSource::destination`] names it.
+    pub destination: String,
+    /// The secrets.
+    pub texts: SecretTexts,
+}
+
+impl SourceSecrets {
+    /// Secrets that a person gives for the request of a source.
+    pub fn given_for(source: &PolledSource, texts: SecretTexts) -> Self {
+        Self { destination: source.destination(), texts }
+    }
+
+    /// The secrets, if they were given for the request of `source`; else none. Settings and secrets are read one after the
+    /// other, and a person may have saved both in between: then the old request must not carry the new secrets.
+    pub fn of(self, source: &PolledSource) -> SecretTexts {
+        if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
+    }
+}
 
 ports! {
     /// The sources, without what is secret.

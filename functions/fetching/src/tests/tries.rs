@@ -64,6 +64,27 @@ async fn a_stored_secret_goes_to_the_request_that_it_was_given_for_and_to_no_oth
     assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], Value::Null);
 }
 
+/// Two saves at the moment of a read may show the settings of one and the secrets of the other.
+#[tokio::test(start_paused = true)]
+async fn the_secrets_of_another_save_are_not_sent() {
+    let world = playing();
+    let texts = SecretTexts::of([("key".to_owned(), SECRET.to_owned())].into());
+    let secrets = SourceSecrets::given_for(&source(pump()), texts);
+    let mut evil = pump();
+    evil["url"] = json!("https://evil.example.org/v1/pump");
+    let id = "pump".parse().expect("an id");
+    let stored = StoredSource::new(id, None, &source(evil.clone()), world.clock.now());
+    let saved = world.store.save_source(&stored, Some(&secrets), &invocation()).await;
+    assert!(saved.expect("saved"));
+
+    let reply = world.try_source("pump", evil, None).await;
+    assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], "secrets.key: is missing");
+    world.minute().await;
+    assert!(world.asked().is_empty());
+    let why = world.stored("pump").await.status.error.expect("an error");
+    assert!(why.contains("secrets.key: is missing; save the source with it"), "{why}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_test_counts_among_the_requests_of_its_source() {
     let world = World::new();

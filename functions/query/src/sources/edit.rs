@@ -104,7 +104,7 @@ fn secrets_to_store(
 ) -> Result<Option<SourceSecrets>, Problem> {
     if let Some(given) = given {
         source.check_secrets(&given).map_err(wrong)?;
-        return Ok(Some(SourceSecrets(given)));
+        return Ok(Some(SourceSecrets::given_for(source, given)));
     }
 
     if before.is_some_and(|before| before.has_secrets_for(source)) {
@@ -113,7 +113,7 @@ fn secrets_to_store(
     // One that is restored from an export has none yet, and is not asked.
     let is_restored = before.is_none() && !source.is_on;
     if source.needed_secrets().is_empty() || is_restored {
-        return Ok(Some(SourceSecrets(SecretTexts::default())));
+        return Ok(Some(SourceSecrets::given_for(source, SecretTexts::default())));
     }
 
     let names: Vec<_> = source.needed_secrets().into_iter().collect();

@@ -144,6 +144,8 @@ pub const QUIET_HOURS: &str = "quiet_hours";
 pub const FAILING_SINCE: &str = "failing_since";
 /// When a channel that fails is tried next, a message is to be sent, or a source is due.
 pub const NEXT: &str = "next";
+/// The request that the secrets of a source were given for.
+pub const DESTINATION: &str = "destination";
 /// What is secret of a channel or a source.
 pub const SECRET: &str = "secret";
 /// The state of a rule that tells when something begins and ends.

@@ -3,8 +3,10 @@
 use polling::SecretTexts;
 
 use super::Attribute;
-use super::attribute::{CLAIM, LEASE, NEXT, RUN, SECRET, SETTINGS, SPENT, STATUS, VERSION};
-use super::form::{At, Damage, Form, Maybe, OrDefault, Whole};
+use super::attribute::{
+    CLAIM, DESTINATION, LEASE, NEXT, RUN, SECRET, SETTINGS, SPENT, STATUS, VERSION,
+};
+use super::form::{At, Damage, Form, Maybe, OrDefault, Text, Whole};
 use super::json::JsonText;
 use super::kind::kind;
 use crate::{SourceSecrets, StoredSource};
@@ -21,7 +23,10 @@ kind! { StoredSource = Source(id) {
 } }
 
 // No export has what is secret, and its item is put under the source's id.
-kind! { SourceSecrets = SourceSecrets(_) { 0: Secrets = SECRET } }
+kind! { SourceSecrets = SourceSecrets(_) {
+    destination: Text = DESTINATION,
+    texts: Secrets = SECRET,
+} }
 
 /// Secrets by their names, as JSON in a text.
 struct Secrets;
