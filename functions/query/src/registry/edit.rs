@@ -26,7 +26,7 @@ pub(crate) async fn device(
     if judges(&patch) && !call.params.flag("restore") {
         let device = call.session.device(&id).await;
         if let Some(device) = device?
-            // The edit itself refuses whatever else is wrong.
+            // Other errors are refused by the edit itself.
             && patch.check(&device).is_ok()
         {
             check_verdicts(&handlers.known_state, &device, &patch, call).await?;

@@ -1,4 +1,4 @@
-//! Homes: lists, single homes and their rooms. A home is nothing but its rooms, so nothing is stored of it.
+//! Homes: lists, single homes and their rooms. A home is the set of rooms that name it, so it has no item of its own.
 
 use std::collections::BTreeMap;
 

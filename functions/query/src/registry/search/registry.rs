@@ -1,4 +1,4 @@
-//! The plan that searches all devices in memory, by id. Asks no index.
+//! The search among all devices in memory, by id. Asks no index.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub(super) async fn find<'a>(
 
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
-        // One more than the page, which tells that there are more.
+        // One device more than the page tells that there are more.
         all().filter(is_behind).filter(is_candidate).take(list.limit() + 1).collect()
     } else {
         let candidates: Vec<_> = all().filter(is_candidate).collect();
@@ -77,7 +77,8 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by their newest values until a page and one more hold. Returns those, and the number of tested ones.
+/// Tests candidates by their newest values until more than `limit` pass. Returns them, and the number of tested
+/// candidates.
 async fn page_of<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,
