@@ -21,7 +21,7 @@ use crate::ports::Store;
 use answer::Answer;
 use request::ConditionsRequest;
 
-/// The largest number of quarters of an hour of all devices that one request is about.
+/// The maximum number of quarters of an hour in one request, over all devices.
 const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 
 /// `GET .../conditions`
@@ -76,7 +76,7 @@ pub(crate) async fn conditions(
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))
 }
 
-/// Devices whose metrics describe their rooms, and the devices that are left out: a freezer would say that the room is
+/// Splits devices into those whose metrics describe their rooms, and the others: a freezer would say that the room is
 /// cold.
 fn of_rooms<'a>(
     devices: Vec<&'a Device>,

@@ -54,7 +54,7 @@ impl ConditionsRequest {
         })
     }
 
-    /// What the episodes are made from, where it is kept.
+    /// The kind of items that the episodes are made from, where these items are kept.
     pub(crate) const fn basis(&self) -> Basis {
         if self.search.is_exact { Basis::Readings } else { Basis::Mean15 }
     }
