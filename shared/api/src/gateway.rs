@@ -1,7 +1,7 @@
-//! Events of payload format 2.0, as API Gateway's HTTP API sends them, to and from requests and responses. Routes
-//! nothing.
+//! Converts events of payload format 2.0, which API Gateway's HTTP API sends, to requests, and responses to events.
+//! Routes nothing.
 //!
-//! A function URL sends the same. Sources:
+//! A function URL sends the same format. Sources:
 //! <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>,
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html>
 
@@ -53,11 +53,11 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     })
 }
 
-/// The event's answer. A body that is not text goes as base64.
+/// Converts a response. A body that is not text becomes base64.
 pub fn response(response: Response) -> ApiGatewayV2httpResponse {
     let mut headers = HeaderMap::new();
     for (name, value) in response.headers {
-        // A value that is no header, such as an id with control characters, is left out.
+        // A value that no header can have, such as an id with control characters, is left out.
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.append(HeaderName::from_static(name), value);
         }
