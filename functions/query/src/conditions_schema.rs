@@ -19,7 +19,7 @@ const MAX_BODY: usize = 64 << 10;
 /// The bits of a metric's code, if the request does not say.
 const DEFAULT_BITS: u8 = 12;
 
-/// A schema as a person writes it.
+/// The body: a schema of the index by conditions, as a person writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemaBody {
@@ -99,7 +99,7 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
     }
 }
 
-/// The schema as the API shows it.
+/// The schema of the index by conditions, as the API shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConditionsSchema"))]
 pub(crate) struct Shown<'a> {

@@ -1,4 +1,4 @@
-//! What the handlers of the endpoints share. Answers nothing.
+//! The trait and the state that the handlers of the endpoints share. Answers nothing.
 
 use std::fmt;
 use std::pin::Pin;

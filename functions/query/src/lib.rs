@@ -55,7 +55,7 @@ use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 use sources::{edit as sources_edit, trial as sources_trial};
 
-/// The settings of the function.
+/// The settings of the `query` function.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The age at which the cached registry is read again.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub following: Following,
     /// The table's maximum throughput in units a second; `None` without a limit.
     pub max_units: Option<MaxUnits>,
-    /// Where alert channels may connect to.
+    /// The addresses to which alert channels may connect.
     pub reach: Reach,
     /// The topic of Amazon SNS to which e-mails of alerts may be published.
     pub alert_topic: Option<String>,
@@ -202,7 +202,7 @@ macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
         impl<S: Store, C: Clock> Operations<S> for Handlers<C> {
             fn answer<'a>(&'a self, call: &'a mut Call<'_, S>) -> Answer<'a> {
-                // On the heap: a debug build would keep the futures of all handlers on the stack at once.
+                // The future is on the heap: a debug build would keep the futures of all handlers on the stack at once.
                 match call.endpoint.operation {
                     $($(Operation::$operation => {
                         Box::pin($($handler)::+(self, $(QueryScope::$scope,)? call))

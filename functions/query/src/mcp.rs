@@ -25,7 +25,7 @@ use tools::{INSTRUCTIONS, TOOLS, Tool};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// How long a client may keep the list of tools, in milliseconds: a deployment may change it.
+/// How long a client may keep the list of tools, in milliseconds. A deployment may change the list.
 const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`

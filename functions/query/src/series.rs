@@ -83,7 +83,7 @@ pub(crate) async fn series(
             answer.note_without_room(group, &rooms, &mut values);
         }
 
-        // Before `retain` below drops the silent devices: a meter may be in the room and silent in this
+        // Found before `retain` below drops the silent devices: a meter may be in the room and silent in this range.
         // range.
 
         let mut meters = GroupMeters::default();

@@ -45,7 +45,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-/// Why a value cannot be read.
+/// Why a JSON value cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 struct BodyFault {

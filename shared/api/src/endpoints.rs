@@ -20,7 +20,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// The name of its package and of its log events.
+    /// The name of the function's package and of its log events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -51,7 +51,7 @@ pub enum Access {
     Admin,
 }
 
-/// The room or home of a path, by its id as it was sent.
+/// The room or home in a path, by its id as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
     /// A room.
@@ -172,7 +172,7 @@ pub struct Endpoint {
     pub parameters: &'static [Parameter],
     /// The schema of the request's body, if the endpoint takes one.
     pub body: Option<&'static str>,
-    /// The answer.
+    /// The successful answer.
     pub reply: Reply,
     /// A description in one line.
     pub summary: &'static str,
@@ -190,7 +190,7 @@ pub struct PayloadFormat {
 }
 
 impl PayloadFormat {
-    /// Readings in the parameters of an address.
+    /// The format of a reading in the query of an address.
     pub const ADDRESS: Self = Self { owner: "", topic: None, has_local_times: false };
 }
 

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{Problem, ProblemKind, Request, Response, credentials};
 use domain::Timestamp;
 
-/// The request of an event.
+/// Converts an event to a request.
 pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let body = event.body.unwrap_or_default();
     let body = if event.is_base64_encoded {
@@ -27,7 +27,7 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let context = event.request_context;
     let arrived = Some(context.time_epoch).filter(|millis| *millis > 0);
     let path = event.raw_path.or(context.http.path).unwrap_or_else(|| "/".to_owned());
-    // A stage other than the default is part of the path.
+    // A stage other than the default is part of the path, and is removed.
     let stage = context.stage.filter(|stage| stage != "$default").map(|stage| format!("/{stage}/"));
     let path = match stage.as_deref().and_then(|stage| path.strip_prefix(stage)) {
         Some(rest) => format!("/{rest}"),

@@ -170,7 +170,7 @@ pub struct WrongKind {
 }
 
 impl WrongKind {
-    /// The error for a value.
+    /// The error for a value of the wrong kind.
     pub fn of(value: &RawValue, expected: &'static str) -> Self {
         Self { expected, found: Kind::of(value) }
     }

@@ -7,8 +7,8 @@ use super::endpoints::{ENDPOINTS, Endpoint, Kind, METRIC_PREFIX, Operation, Para
 use super::{Format, Problem, Request};
 use domain::{MAX_METRICS, MetricName, Order, excerpt};
 
-/// The parameters of a request, read by the table of endpoints. An unknown or repeated one is refused: a
-/// typo in `from` must not silently answer for the last 24 hours.
+/// The parameters of a request, checked by the table of endpoints. An unknown or repeated parameter is refused: a typo
+/// in `from` must not silently answer for the last 24 hours.
 #[derive(Debug)]
 pub struct Params {
     known: &'static [Parameter],

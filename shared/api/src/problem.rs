@@ -39,7 +39,7 @@ problem_kinds! {
     Unauthorized 401 "unauthorized" "A valid token is needed",
     /// The token is valid, but does not permit the request.
     Forbidden 403 "forbidden" "The token does not permit this",
-    /// There is no such thing.
+    /// The path, or the entry that it names, does not exist.
     NotFound 404 "not-found" "Not found",
     /// The request is answered at another address.
     Elsewhere 404 "elsewhere" "Not found at this address",
@@ -147,7 +147,7 @@ struct Body<'a> {
     more_errors: &'a [usize],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_stored: &'a [usize],
-    /// The names in a device's payload that are not stored: words, and numbers that have no place.
+    /// The names in a device's payload that are not stored: words, and numbers that fit no metric.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ignored: &'a [String],
 }
@@ -186,7 +186,7 @@ impl Problem {
         Self { errors: vec![error], ..Self::new(ProblemKind::BadRequest, detail) }
     }
 
-    /// The answer.
+    /// The answer to the client.
     pub fn respond(&self) -> Response {
         let (errors, more_errors) = within_a_megabyte(self.errors.clone());
         let body = Body {

@@ -17,7 +17,7 @@ pub(crate) struct RowPage<'a> {
 }
 
 impl<'a> RowPage<'a> {
-    /// A page whose rows were found without a plan.
+    /// A page without a plan of how its rows were found.
     pub(crate) const fn of(format: Format, request: &'a Request, params: &'a Params) -> Self {
         Self { format, request, params, plan: None }
     }

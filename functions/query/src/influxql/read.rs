@@ -27,7 +27,7 @@ const MAX_READ: usize = 100_000;
 /// How far rollups are searched for a rare metric, in steps.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
-/// The parameters of a read, the same for all its devices: the way, the range and the rows.
+/// The parameters of a read, the same for all its devices: what is read, the range and the rows.
 #[derive(Debug)]
 pub(super) struct Reads<'a> {
     pub(super) way: Way,

@@ -116,7 +116,7 @@ async fn devices<S>(
     }
 }
 
-/// The newest values of a device, or of each device of a room, a home or all.
+/// The newest values of one device, or of each device of a room, of a home or of the registry.
 async fn latest<S>(
     api: &impl Operations<S>,
     mut asked: Asked,
@@ -215,7 +215,8 @@ fn compact(device: &Value) -> Value {
     shown
 }
 
-/// A device with its newest values and their units. A value has a timestamp of its own where it is older than the
+/// A device with its newest values and their units. A value that is older than the device's newest reading has a
+/// timestamp of its own.
 /// device's newest reading.
 fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mut shown = picked(device, &["device_id", "name", "room"]);

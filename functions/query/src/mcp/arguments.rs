@@ -18,7 +18,7 @@ pub(super) struct Argument {
 /// The request that a tool makes, and the part of its rows to show.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The path of the device, the room or the home, or of all.
+    /// The path of the request, for a device, a room, a home or all devices.
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) limit: usize,

@@ -15,7 +15,7 @@ pub(super) enum Message {
     Notification,
 }
 
-/// A request.
+/// A JSON-RPC request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
     /// The id, a text or a whole number. The answer repeats it.
@@ -32,7 +32,7 @@ pub(super) struct Failure {
     pub(super) data: Option<Value>,
 }
 
-/// The kinds of failures.
+/// The kinds of JSON-RPC errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     /// The body is not JSON.

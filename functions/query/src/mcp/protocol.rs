@@ -32,7 +32,7 @@ pub(super) enum Era {
     Modern,
 }
 
-/// All versions, the newest first.
+/// All supported versions, newest first.
 pub(super) fn versions() -> Vec<&'static str> {
     [MODERN].into_iter().chain(LEGACY).collect()
 }
@@ -43,7 +43,7 @@ pub(super) fn agreed(asked: &str) -> &'static str {
 }
 
 impl Era {
-    /// The era of a request.
+    /// Tells how a request shows its version. Refuses versions that are not supported.
     pub(super) fn of(http: &api::Request, request: &Request) -> Result<Self, Failure> {
         let sent = http.header("mcp-protocol-version");
         let meta = request.params.get("_meta");

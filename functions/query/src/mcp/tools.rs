@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use super::answers::Answer;
 use super::arguments::{self, Argument, Asked, text};
 
-/// A tool.
+/// A tool for language models.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
     /// The text by which a model chooses the tool.
     description: &'static str,
-    /// The paths of the tool: one for each kind of subject, and one without a subject.
+    /// The paths of the API that the tool may ask: with the id of a device, a room or a home, or without an id.
     paths: &'static [&'static str],
     /// The parameters that a model may set, separated by spaces. `name=value` gives a default.
     parameters: &'static str,

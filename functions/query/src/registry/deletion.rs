@@ -177,7 +177,7 @@ async fn end(
     Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
 }
 
-/// 200: nothing is left.
+/// 200: the deletion is over.
 fn over() -> Response {
     Response::json(200, &json!({"deleted": 0, "has_more": false, "left": 0}))
 }

@@ -47,7 +47,7 @@ pub(crate) async fn device(
     }
 }
 
-/// Whether an edit sets verdicts.
+/// Whether an edit sets verdicts on a counter's steps.
 fn judges(patch: &DevicePatch) -> bool {
     patch.settings().any(|(_, settings)| matches!(settings.verdicts, Edit::Set(_)))
 }

@@ -22,7 +22,7 @@ use table::{Session, StoreResult, at_once};
 use crate::failure::problem;
 use crate::ports::Store;
 
-/// The number of rooms that are asked at once.
+/// The number of rooms that are read at once.
 const ROOM_CONCURRENCY: usize = 8;
 /// The longest time for which a power before a range holds into the range.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);

@@ -18,7 +18,7 @@ use crate::answer::row::Entries;
 /// The values of one metric by function. Absent values are left out.
 type FunctionValues = Entries<&'static str, Exact>;
 
-/// One row.
+/// One row of a series.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct SeriesRow<'a> {
@@ -87,7 +87,7 @@ struct RoomAbout<'a> {
 /// The device, devices or room that a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowOf<'a> {
-    /// The device of the path.
+    /// The device that the request's path names.
     Device,
     /// A device among several.
     OneOf(&'a DeviceId),

@@ -99,7 +99,7 @@ impl AskedDevices {
         Ok(found)
     }
 
-    /// Finds the devices of the rooms, and the meters above them.
+    /// Finds the devices of the rooms, and the meters that also measure them.
     async fn find_in_rooms(
         &mut self,
         search: DeviceSearch<'_>,
@@ -129,7 +129,7 @@ impl AskedDevices {
         }
     }
 
-    /// The registry.
+    /// The snapshot of the registry.
     const fn snapshot(&self) -> &Arc<Snapshot> {
         &self.of_rooms.found.snapshot
     }
@@ -241,7 +241,7 @@ impl AskedDevices {
     }
 }
 
-/// All devices of a registry.
+/// All devices of a snapshot. Fails if there are too many.
 fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, SeriesError> {
     match snapshot.all_devices() {
         None => Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}"))),

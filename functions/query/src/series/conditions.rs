@@ -1,6 +1,6 @@
 //! `conditions`: when devices' metrics had the values asked for. Finds no episode itself.
 //!
-//! `request` reads what is asked, and `answer` shows the episodes.
+//! `request` parses the parameters, and `answer` shows the episodes.
 
 pub(crate) mod answer;
 mod request;

@@ -56,7 +56,7 @@ struct CountedDevice<'a> {
     device_id: &'a DeviceId,
     /// The first metric that counts.
     metric: Option<&'a MetricName>,
-    /// The metrics that add up to what is used.
+    /// The metrics that add up to the used energy.
     metrics: &'a [&'a MetricName],
     #[serde(skip_serializing_if = "Option::is_none")]
     metric_sold: Option<&'a MetricName>,
@@ -148,7 +148,7 @@ pub(super) struct EnergyAnswer<'s, 'a> {
 }
 
 impl<'s, 'a> EnergyAnswer<'s, 'a> {
-    /// The answer.
+    /// Makes the response.
     pub(super) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
         let counting = self.sum.counting();
         let total = self.total(&counting);

@@ -19,13 +19,13 @@ use super::request::SeriesRequest;
 pub(super) enum GroupOf<'a> {
     /// The device that the request's path names.
     Device,
-    /// Several devices together.
+    /// Several devices, which share a row.
     All,
-    /// Each of several devices.
+    /// Several devices, each with a row of its own.
     Apart,
-    /// The devices of a room together.
+    /// The devices of a room, which share a row.
     Room(&'a RoomId),
-    /// Each device that is in no room, with all that it sent.
+    /// The devices in no room, each with a row of all that it sent.
     NoRoom,
 }
 
@@ -61,7 +61,7 @@ impl DeviceGroup<'_> {
         }
     }
 
-    /// The columns of the rows.
+    /// The columns of the group's rows.
     pub(super) fn columns(
         &self,
         request: &SeriesRequest,

@@ -52,8 +52,7 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag for some time. For a room any device counts, because rollups say which devices were
-    /// there.
+    /// How far the rollups lag in a range. For a room any device counts, because rollups say which devices were there.
     pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }

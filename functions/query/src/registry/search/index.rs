@@ -22,7 +22,7 @@ const HITS: usize = 100;
 /// The maximum number of index entries that one request reads; its page then ends early.
 const MAX_HITS: usize = 2_000;
 
-/// The devices of a page.
+/// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     reader: &NewestReader<'_, impl Store>,

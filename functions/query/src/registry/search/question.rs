@@ -16,7 +16,7 @@ use super::newest::NewestValues;
 /// The maximum number of conditions in one request.
 const MAX_CONDITIONS: usize = 16;
 
-/// The devices that a request asks for.
+/// The parameters of a search for devices.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(super) room: Option<RoomId>,

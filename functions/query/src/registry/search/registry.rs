@@ -14,7 +14,7 @@ use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 
-/// The devices of a page.
+/// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     devices: &'a Devices,
@@ -69,7 +69,7 @@ pub(super) async fn find<'a>(
             source: "registry",
             driver: None,
             newest_values: tested,
-            // Half a unit for each of at most 1,000 devices.
+            // An estimate of half a unit for each of at most 1,000 devices.
             estimated_read_units: f64::from(u32::try_from(estimated).unwrap_or(u32::MAX)) / 2.0,
             consumed_read_units: call.session.invocation.read_units(),
         }),

@@ -45,7 +45,7 @@ pub(crate) struct About<'a> {
 }
 
 impl Answer<'_> {
-    /// The answer in the form asked for.
+    /// The response in the requested form.
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
         let names = request.search.names();
