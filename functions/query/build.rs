@@ -131,8 +131,8 @@ fn with_version(script: &str, version: &str) -> String {
 }
 
 /// A script without comments, empty lines, indentation and needless line ends. Template literals stay as they are.
-/// Relies on the style of the page's scripts: no line of a literal begins like a comment, no comment follows code, and
-/// a comment within a line is a type.
+/// Relies on the style of the page's scripts. No line of a literal begins like a comment, no comment follows code, and a
+/// comment within a line is a type.
 fn without_comments(script: &str) -> String {
     let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {

@@ -84,7 +84,6 @@ pub(crate) async fn series(
         }
 
         // Found before `retain` below drops the silent devices: a meter may be in the room and silent in this range.
-        // range.
 
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {

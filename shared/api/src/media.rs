@@ -17,7 +17,7 @@ pub fn is_ndjson(content_type: &str) -> bool {
 
 /// Tells whether a body of this `Content-Type` may be JSON or NDJSON.
 ///
-/// These are JSON's own types, and types that do not say what the content is: none, plain text, a form (the default of
+/// JSON's own types are taken, and types that say nothing of the content: no type, plain text, a form (the default of
 /// curl), bytes, and gzip without a `Content-Encoding`.
 pub(super) fn may_be_json(content_type: &str) -> bool {
     let essence = essence(content_type);

@@ -86,7 +86,7 @@ impl Sheet {
         let mut text = record(self.own.iter().copied().chain(metrics));
         for row in rows {
             text.extend(record(row.cells(self.own)));
-            text.pop(); // the end of the line, which stands behind the metrics
+            text.pop(); // the line end, which comes after the metrics
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.places[name], value)).collect();
             values.sort_unstable_by_key(|(place, _)| *place);

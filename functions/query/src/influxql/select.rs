@@ -1,4 +1,4 @@
-//! Runs a `SELECT`: first its subqueries, then its devices one by one, then the answer. Knows no function of the
+//! Runs a `SELECT`: first the subqueries, then the devices one by one, then the answer. Knows no function of the
 //! language.
 
 use std::collections::{BTreeMap, BTreeSet};

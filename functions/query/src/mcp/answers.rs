@@ -217,7 +217,6 @@ fn compact(device: &Value) -> Value {
 
 /// A device with its newest values and their units. A value that is older than the device's newest reading has a
 /// timestamp of its own.
-/// device's newest reading.
 fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mut shown = picked(device, &["device_id", "name", "room"]);
     let latest = &device["latest"];

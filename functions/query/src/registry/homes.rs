@@ -1,4 +1,4 @@
-//! Homes: lists, single homes and their rooms. A home is the set of rooms that name it, so it has no item of its own.
+//! Homes: lists, single homes and their rooms. A home is a set of rooms, and has no item in the table.
 
 use std::collections::BTreeMap;
 

@@ -76,8 +76,8 @@ pub(crate) async fn conditions(
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))
 }
 
-/// Splits devices into those whose metrics describe their rooms, and the others: a freezer would say that the room is
-/// cold.
+/// Keeps the devices whose metrics describe their rooms, and returns the metrics that are left out. A freezer would say
+/// that the room is cold.
 fn of_rooms<'a>(
     devices: Vec<&'a Device>,
     names: &'a [MetricName],

@@ -76,7 +76,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
 }
 
-/// The names of the members that say what the rows lack, in an answer or in one of its rooms.
+/// The names of the members of `LACKING` that an answer, or a room of the answer, has.
 fn lacking(about: &impl Serialize) -> Vec<&'static str> {
     let about = serde_json::to_value(about).expect("our own types have string keys");
     let rooms = about["rooms"].as_array().into_iter().flatten();

@@ -260,8 +260,8 @@ const ADDRESS: &[Parameter] = &[
 /// Passes all rows to a macro. `table!` makes [`Operation`] and [`ENDPOINTS`] from them, and `query` the `match` over
 /// its handlers.
 ///
-/// The columns of a row: the function; the operation, with its handler in `query`; the access; methods and paths, each
-/// with the schema of its body; the parameters; the answer; a description in one line; and the payload format. An
+/// A row has the function, the operation with its handler in `query`, and the access. Then come methods and paths, each
+/// with the schema of its body, the parameters, the answer, a description in one line, and the payload format. An
 /// operation without a handler reads no table in `query`.
 #[macro_export]
 macro_rules! endpoints {
