@@ -234,7 +234,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether clients of InfluxDB send the request before they write, to the address where they write.
+    /// Whether clients of InfluxDB send this request to the address of ingest before they write.
     const fn is_asked_by_writers(&self) -> bool {
         matches!(
             self.operation,

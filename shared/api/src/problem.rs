@@ -8,7 +8,7 @@ use super::Response;
 use super::response::carried_bytes;
 use table::StoreError;
 
-/// Makes `ProblemKind`. Each kind has a status, the end of the name of its type, and a title.
+/// Makes `ProblemKind`. Each kind has a status, the last part of its type's URN, and a title.
 macro_rules! problem_kinds {
     ($($(#[$doc:meta])* $kind:ident $status:literal $slug:literal $title:literal,)*) => {
         /// The kinds of failures.
@@ -43,7 +43,7 @@ problem_kinds! {
     NotFound 404 "not-found" "Not found",
     /// The request is answered at another address.
     Elsewhere 404 "elsewhere" "Not found at this address",
-    /// The answer has no form that the client takes.
+    /// The client accepts no form that the answer has.
     NotAcceptable 406 "not-acceptable" "There is no form that the client takes",
     /// The path exists, the method on it does not.
     MethodNotAllowed 405 "method-not-allowed" "Method not allowed",

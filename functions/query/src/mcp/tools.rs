@@ -204,7 +204,7 @@ impl Tool {
         self.endpoints().filter(|endpoint| endpoint.has_id())
     }
 
-    /// The tool's arguments other than ids of paths.
+    /// The tool's arguments, without the ids of devices, rooms and homes.
     fn arguments(&self) -> impl Iterator<Item = Argument> {
         let named = self.parameters.split_whitespace().map(|word| {
             let (name, default) = match word.split_once('=') {

@@ -2,7 +2,7 @@
 //!
 //! A device first gets a deletion mark. From then on no list shows the device, and no function registers it or stores
 //! its readings. Each request then removes some of its items. The deletion ends when no item was found for some time:
-//! longer than any invocation can run that started before the mark.
+//! by then every invocation that started before the mark has ended.
 
 use std::time::Duration;
 

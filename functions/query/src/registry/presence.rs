@@ -48,7 +48,7 @@ pub(crate) enum RoomsLack {
     RollupsBehind,
 }
 
-/// The devices that may have readings of rooms in a range, or a share of a counter's step across the range.
+/// The devices that may have readings of rooms in a range, or a share of a counter's step that spans the range.
 #[derive(Debug)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
@@ -62,7 +62,7 @@ pub(crate) struct RoomDevices {
 }
 
 impl RoomDevices {
-    /// No devices, and a registry.
+    /// An empty result, which keeps the registry.
     pub(crate) fn none(snapshot: Arc<Snapshot>) -> Self {
         let found = FoundDevices::of(snapshot);
         Self { ids: BTreeSet::new(), found, seen: BTreeMap::new(), lack: None, units: 0.0 }

@@ -221,7 +221,7 @@ pub(super) struct SeriesAnswer<'a> {
     /// The devices of the answer, unless its rows are by room or the request is about one device.
     devices: Option<Vec<&'a DeviceId>>,
     levels: BTreeSet<Level>,
-    /// The range, and the time beside it in which rollups were searched.
+    /// The range, extended by the time around it in which rollups were searched.
     reach: TimeRange,
     /// The devices with readings that are in no row.
     without_room: BTreeSet<&'a DeviceId>,

@@ -66,8 +66,8 @@ impl RowPlan {
         problem
     }
 
-    /// The members about range and unit of the rows. `reach` is the range, and the time beside it in which rollups were
-    /// searched.
+    /// The members about range and unit of the rows. `reach` is the range, extended by the time around it in which
+    /// rollups were searched.
     pub(super) fn span(
         &self,
         reach: TimeRange,

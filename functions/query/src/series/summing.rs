@@ -22,7 +22,7 @@ pub(super) struct EnergySum<'a> {
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
     /// The meters that have any device of the sum behind them.
     pub(super) meters: BTreeSet<&'a DeviceId>,
-    /// The range, and the time beside it in which rollups were searched.
+    /// The range, extended by the time around it in which rollups were searched.
     pub(super) reach: TimeRange,
 }
 
