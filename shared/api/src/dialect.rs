@@ -5,7 +5,7 @@ use serde_json::json;
 use super::problem::RETRY_AFTER;
 use super::{Problem, ProblemKind, Response};
 
-/// The version of InfluxDB that answers report and imitate.
+/// The version of InfluxDB that this system reports and imitates.
 pub const VERSION: &str = "1.8.10";
 /// Every path of InfluxDB is also served below this prefix.
 pub const PREFIX: &str = "/influx";

@@ -15,8 +15,8 @@ use series::{
     gather, readings,
 };
 
-/// The maximum of estimated read units of a statement. It is lower than for rows of the API, because a dashboard
-/// repeats a query every few seconds.
+/// The maximum number of read units of a statement, as estimated before reading. It is lower than for rows of the API,
+/// because a dashboard repeats a query every few seconds.
 pub(super) const MAX_UNITS: f64 = 2_000.0;
 /// Rows of at least this length are made from days, wherever their edges lie.
 const LONG_ROW: TimeDelta = TimeDelta::days(2);

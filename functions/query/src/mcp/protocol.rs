@@ -37,7 +37,7 @@ pub(super) fn versions() -> Vec<&'static str> {
     [MODERN].into_iter().chain(LEGACY).collect()
 }
 
-/// The version that `initialize` agrees on: the client's if it is supported, else the newest one here.
+/// The version that `initialize` agrees on: the client's if it is supported, else the newest in the list.
 pub(super) fn agreed(asked: &str) -> &'static str {
     LEGACY.into_iter().find(|version| *version == asked).unwrap_or(LEGACY[0])
 }

@@ -1,4 +1,4 @@
-//! `conditions`: when devices' metrics had the values asked for. Finds no episode itself.
+//! `conditions`: the episodes in which devices' metrics had the requested values. Finds no episode itself.
 //!
 //! `request` parses the parameters, and `answer` shows the episodes.
 
