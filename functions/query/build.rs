@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use zopfli::{Format, Options};
 
-/// Folders with the page's files, relative to this package. No file name occurs twice, because all are served from one
-/// folder.
+/// Folders with the page's files, relative to this package. No file name occurs twice: one folder serves all files.
 const FOLDERS: [&str; 6] = [
     "../../web",
     "../../web/data",
@@ -130,9 +129,9 @@ fn with_version(script: &str, version: &str) -> String {
     text
 }
 
-/// A script without comments, empty lines, indentation and needless line ends. Template literals stay as they are.
-/// Relies on the style of the page's scripts. No line of a literal begins like a comment, no comment follows code, and a
-/// comment within a line is a type.
+/// A script without comments, empty lines, indentation and needless line ends. Template literals stay as they are. In
+/// the page's scripts no line of a literal begins like a comment, no comment follows code, and a comment within a line
+/// is a type.
 fn without_comments(script: &str) -> String {
     let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {

@@ -89,8 +89,7 @@ async fn run(
     run_on(&snapshot, statement, epoch, handlers, call.session).await
 }
 
-/// The registry for a statement. If no device fits the statement, the registry is read again, because a device may be
-/// new.
+/// The registry for a statement. If no device fits, the registry is read again, because a device may be new.
 async fn snapshot_for(
     statement: &Statement,
     handlers: &Handlers<impl Clock>,

@@ -1,5 +1,4 @@
-//! `POST /mcp`: the Model Context Protocol, by which language models use tools. Computes nothing: each tool asks the
-//! API.
+//! `POST /mcp`: the Model Context Protocol, for language models. Computes nothing: each tool asks the API.
 //!
 //! The server is stateless, answers with JSON instead of a stream, and never sends a request. Source:
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>

@@ -1,5 +1,4 @@
-//! The schemas of answers for the document of the API, which the package `tests` makes. No deployed function contains
-//! them.
+//! The schemas of answers for the document of the API, which the package `tests` makes. Not in deployed functions.
 
 use schemars::{JsonSchema, SchemaGenerator};
 

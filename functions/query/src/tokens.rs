@@ -1,5 +1,4 @@
-//! `POST /tokens`: makes a write token for one device, or a view token for rooms and homes. Lists and revokes no
-//! tokens.
+//! `POST /tokens`: makes a write token for one device, or a view token for rooms and homes. Revokes no token.
 
 use std::collections::BTreeSet;
 

@@ -38,14 +38,12 @@ pub enum Access {
     Formed,
     /// Any valid token.
     Any,
-    /// A token that reads, or an admin token. Requests about one room or home also take a view token for the room or
-    /// home.
+    /// A token that reads, or an admin token. Requests about one room or home also take a view token for that place.
     Read,
     /// A token that writes for some devices, or an admin token.
     Write,
-    /// A token that writes for some devices, also on a server without authentication. The address contains the
-    /// readings, so an image in any web page could write them. Requests that web pages of other origins make are
-    /// refused.
+    /// A token that writes for some devices, also on a server without authentication: the address has the readings, so
+    /// an image in any web page could write them. Requests from pages of other origins are refused.
     Address,
     /// An admin token.
     Admin,

@@ -16,8 +16,7 @@ pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 /// The error for a text that is not an object with readable members.
 #[derive(Debug, thiserror::Error)]
 pub enum MembersError {
-    /// The text is not JSON, or not an object. The position of the error is left out: within a part of a body it would
-    /// mislead.
+    /// The text is not JSON, or not an object. The error has no position, which would mislead in a part of a body.
     #[error("{}", without_position(.0))]
     Syntax(#[source] serde_json::Error),
     /// A name occurs twice.

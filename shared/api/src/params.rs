@@ -156,8 +156,7 @@ fn find<'a>(known: &'a [Parameter], name: &str) -> Option<&'a Parameter> {
     known.iter().find(|parameter| parameter.name == name && is_one(parameter))
 }
 
-/// Refuses a condition with the name of another endpoint's parameter: the client more likely means the parameter than a
-/// metric.
+/// Refuses a condition with the name of another endpoint's parameter: the client likely means the parameter.
 fn check_condition(known: &[Parameter], name: &str) -> Result<(), Problem> {
     let all = || ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters);
     if !all().any(|parameter| parameter.name == name) {

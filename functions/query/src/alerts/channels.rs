@@ -138,8 +138,7 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire; a later channel with the same id does not
-/// get them.
+/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire, and no later channel of the id gets them.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

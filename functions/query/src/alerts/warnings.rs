@@ -72,8 +72,7 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
 }
 
 /// The warning that a rule on several devices is not judged, because there are more devices than memory holds. Limits
-/// of a metric and steps of a counter are judged all the same, once the quarter of an hour with the breach is in
-/// rollups.
+/// of a metric and steps of a counter are judged all the same, once rollups have the quarter of an hour.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),

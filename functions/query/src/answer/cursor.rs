@@ -55,15 +55,13 @@ pub(crate) trait Place: Sized {
 
     fn parse(words: &mut Split<'_, char>) -> Option<Self>;
 
-    /// Whether the list of a range can have the place. By default yes: an entry that overlaps a range may begin before
-    /// it.
+    /// Whether the list of a range can have the place. By default yes, because entries may begin before the range.
     fn may_be_in(&self, _range: TimeRange) -> bool {
         true
     }
 }
 
-/// Makes a cursor of a place and its range. With the range in the cursor, a relative range such as `-24h` is the same
-/// for all pages.
+/// Makes a cursor of a place and its range, so that a relative range such as `-24h` is the same for all pages.
 pub(crate) fn encode_in(query_fingerprint: &str, range: TimeRange, after: &impl Place) -> String {
     let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
     encode(query_fingerprint, &format!("{from} {to} {}", after.words()))

@@ -121,8 +121,7 @@ impl AsRef<[u8]> for Cell {
 }
 
 impl Cell {
-    /// A cell with a JSON value. Several words are joined by spaces. A number is not escaped, because no spreadsheet
-    /// runs it.
+    /// A cell with a JSON value. Words are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
     fn of(value: &RawValue) -> Self {
         let json = value.get();
         if json == "null" {

@@ -98,8 +98,7 @@ impl<S: Store> NewestReader<'_, S> {
         }
     }
 
-    /// The newest values among the given readings, at most `limit` further readings that are not rolled up yet, and
-    /// rollups.
+    /// The newest values among readings, rollups, and at most `limit` further readings that are not rolled up yet.
     async fn newest_with_rollups(
         &self,
         device: &Device,

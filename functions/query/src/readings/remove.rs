@@ -63,8 +63,7 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts recheck the device from the first deleted reading of the last day on. Alerts do not look at older
-/// readings.
+/// Makes alerts recheck the device from the first deleted reading of the last day on: alerts look back no further.
 async fn look_again(
     deleted: &[ReadingKey],
     call: &mut Call<'_, impl Store>,

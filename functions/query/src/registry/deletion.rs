@@ -107,8 +107,7 @@ async fn begin(
     id: &DeviceId,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
-    // A meter's item lists the devices behind it, except those that an older version put there. So all devices are
-    // searched.
+    // A meter's item may lack devices that an older version put behind the meter, so all devices are searched.
     let now = registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();

@@ -115,8 +115,7 @@ impl<'a> RowGroup<'a> {
         Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Rows of several devices. Sums leave out what `meters` leaves out; means leave out metrics that do not describe a
-    /// room.
+    /// Rows of several devices. Sums leave out what `meters` names; means leave out metrics that describe no room.
     fn combined(
         of: RowOf<'a>,
         columns: MetricColumns,
@@ -363,8 +362,7 @@ impl SeriesHeader {
     }
 }
 
-/// The share of expected readings that arrived, by each device's usual interval. The mean of the devices, rounded down
-/// to hundredths.
+/// The share of expected readings, by each device's usual interval: the mean of the devices, cut to hundredths.
 fn coverage<'a>(
     devices: impl Iterator<Item = &'a DeviceValues<'a>>,
     place: usize,

@@ -139,8 +139,7 @@ impl AskedDevices {
         self.device.as_ref()
     }
 
-    /// The members about range and unit of the rows. `reach` is the range, extended by the time around it in which
-    /// rollups were searched.
+    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
     pub(super) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device(), self.rooms_lack())
     }

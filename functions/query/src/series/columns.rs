@@ -66,7 +66,7 @@ impl MetricColumns {
 }
 
 /// The settings of a metric on each device that has the metric. Devices that means of rooms leave out are skipped,
-/// unless no others have the metric.
+/// unless there are only such devices.
 fn shown_infos<'d>(
     name: &MetricName,
     devices: &[&'d Device],

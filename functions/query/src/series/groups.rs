@@ -89,8 +89,7 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
-    /// Reads the rows of the devices. The nearest readings outside of the range are read only for metrics that need
-    /// them.
+    /// Reads the rows of the devices. Only metrics that need them get the nearest readings outside of the range.
     pub(super) async fn read<'a, S: Store>(
         &'a self,
         reader: &mut RowReader<'_, S>,
@@ -111,8 +110,7 @@ impl DeviceGroup<'_> {
         is_there_now || pieces.any(|piece| !piece.is_in_other_room) || values.has_share()
     }
 
-    /// What the sums of some metrics leave out because meters measure it too. A meter without a metric measures nothing
-    /// of it.
+    /// What the sums of some metrics leave out because meters measure it too. Only meters that have the metric count.
     pub(super) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],

@@ -66,8 +66,7 @@ impl RowPlan {
         problem
     }
 
-    /// The members about range and unit of the rows. `reach` is the range, extended by the time around it in which
-    /// rollups were searched.
+    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
     pub(super) fn span(
         &self,
         reach: TimeRange,

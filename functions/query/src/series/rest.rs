@@ -50,8 +50,7 @@ impl<'s, 'a> Rest<'s, 'a> {
         bought(&self.last, places).map(|amount| amount.shown())
     }
 
-    /// The rest in some rows: the total without what `counted` returns. `None` if a meter measured nothing or was
-    /// elsewhere.
+    /// The rest in some rows: the total without `counted`. `None` if a meter measured nothing or was elsewhere.
     pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
         let total = bought(&self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {

@@ -77,8 +77,7 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by their newest values until more than `limit` pass. Returns them, and the number of tested
-/// candidates.
+/// Tests candidates by newest values until more than `limit` pass. Returns the candidates, and how many were tested.
 async fn page_of<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,
