@@ -1,4 +1,4 @@
-//! Completes every answer: the headers that it depends on, the cost and the coding. Writes no body.
+//! Completes every answer: `Vary`, id and cost of the request, content coding. Writes no body.
 
 use std::io::Write as _;
 

@@ -133,7 +133,7 @@ impl Params {
         }
     }
 
-    /// A text that is equal for requests of the same entries, whatever their page and form.
+    /// A text that is equal for two requests for the same entries, whatever the page and form.
     pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.given.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();

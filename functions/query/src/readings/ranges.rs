@@ -24,7 +24,7 @@ use crate::registry::{lookup, presence};
 /// fit if each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
-/// If memory does not hold all devices, at most so many devices of a room are looked up for the columns of CSV.
+/// If memory does not hold all devices, CSV gets columns for the metrics of at most so many devices of a room.
 const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
