@@ -1,5 +1,5 @@
-//! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
-//! scripts go without comments, indentation and most ends of lines, which are for those who work on them.
+//! Compresses the files of the web page and adds a version to their names: a hash over all of them. Strips comments,
+//! indentation and most line ends from the page's own scripts; changes nothing else.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use zopfli::{Format, Options};
 
-/// The folders of the files, from this package's. No two of their files have one name.
+/// Folders with the page's files, relative to this package. No file name occurs twice: one folder serves all files.
 const FOLDERS: [&str; 6] = [
     "../../web",
     "../../web/data",
@@ -17,10 +17,10 @@ const FOLDERS: [&str; 6] = [
     "../../web/words",
     VENDOR,
 ];
-/// The files of others.
+/// The folder of third-party files.
 const VENDOR: &str = "../../web/vendor";
 
-/// The types by the end of the name. Files of other types are for those who work on the page.
+/// Content types by file extension. Files with any other extension are for developers and are left out.
 const TYPES: [(&str, &str); 6] = [
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),
@@ -30,7 +30,7 @@ const TYPES: [(&str, &str); 6] = [
     ("webmanifest", "application/manifest+json"),
 ];
 
-/// A file of the page, as it is before it has a version.
+/// A file of the page before it has a version: name, content type and bytes.
 type PageFile = (String, &'static str, Vec<u8>);
 
 /// The files of the page, each with its name and its type.
@@ -45,7 +45,7 @@ fn files_of_page() -> Vec<PageFile> {
             let Some((_, content_type)) = known else { continue };
 
             let mut bytes = fs::read(&path).expect("a file of the page can be read");
-            // Those of others keep theirs, which have their licences.
+            // Third-party scripts keep their comments, which contain their licences.
             if extension == "js" && folder != VENDOR {
                 let text = String::from_utf8(bytes).expect("a script is text");
                 bytes = without_comments(&text).into_bytes();
@@ -65,9 +65,9 @@ fn main() {
         digest.chain_update(name).chain_update([0]).chain_update(bytes).chain_update([0])
     });
     let digest = digest.finalize();
-    // One for all, because the modules name each other.
+    // One version for all files, because the modules name each other.
     let version = digest[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-    // By four in a hundred smaller than by the usual ways; more turns take seconds and gain a thousandth.
+    // The files get 4 % smaller than with the usual compressors. More iterations take seconds and gain 0.1 %.
     let options = Options {
         iteration_count: const { NonZeroU64::new(5).expect("it is five") },
         ..Options::default()
@@ -106,7 +106,7 @@ fn main() {
     fs::write(output().join("web.rs"), table).expect("cargo made the folder");
 }
 
-/// A script that names the modules of this build, which are all in one folder when they are served.
+/// Adds the version to the names of imported modules, and drops their folders: all files are served from one folder.
 fn with_version(script: &str, version: &str) -> String {
     let mut text = script.to_owned();
     for before in ["from \"", "import(\""] {
@@ -129,9 +129,9 @@ fn with_version(script: &str, version: &str) -> String {
     text
 }
 
-/// A script without its comments, its empty lines, what stands before its lines and the ends of lines that tell nothing,
-/// but for lines of a text. No line of a text in the scripts begins like a comment, no comment is behind code, and an
-/// inner comment is a type.
+/// A script without comments, empty lines, indentation and needless line ends. Template literals stay as they are. In
+/// the page's scripts no line of a literal begins like a comment, no comment follows code, and a comment within a line
+/// is a type.
 fn without_comments(script: &str) -> String {
     let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {
@@ -154,7 +154,7 @@ fn without_comments(script: &str) -> String {
             text = after.trim_start();
         }
         kept.push_str(text);
-        // A statement or a list goes on, or has ended by a sign.
+        // After `,`, `{` or `;` no line end is needed.
         if is_text || !kept.ends_with([',', '{', ';']) {
             kept.push('\n');
         }
@@ -166,7 +166,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("a plain name").to_owned()
 }
 
-/// The folder that cargo made for what is built.
+/// The folder that cargo made for the output of this build script.
 #[expect(clippy::disallowed_methods, reason = "cargo tells a build script by the environment")]
 fn output() -> PathBuf {
     std::env::var_os("OUT_DIR").expect("cargo sets it").into()

@@ -1,4 +1,4 @@
-//! Alerts: rules, channels, what was told, who has seen it. Sends nothing and reads no secret.
+//! Alerts: rules, channels, messages, acknowledgements. Sends nothing and reads no secret.
 
 pub(crate) mod acknowledge;
 mod body;

@@ -1,4 +1,4 @@
-//! `/annotations`: lists what people noted of times, keeps and deletes notes. No sum heeds them.
+//! `/annotations`: lists, stores and deletes people's notes of times. Sums ignore notes.
 
 use api::{Problem, Response, body};
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, Label, RoomId, Timestamp};
@@ -14,10 +14,10 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
 
-/// The largest body: more than the longest text takes.
+/// The maximum size of a body: more than the longest text needs.
 const MAX_BODY: usize = 8 << 10;
 
-/// An annotation as a person writes it; its begin is in its id.
+/// An annotation as a person writes it. Its id contains the begin.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnnotationBody {
@@ -52,7 +52,7 @@ fn query(call: &Call<'_, impl Store>) -> Result<AnnotationQuery, Problem> {
     Ok(AnnotationQuery { range, about, after, limit: params.limit() })
 }
 
-/// The one that is named of a device, a room and a home. Two are refused.
+/// The device, room or home that is named, if any. Two names are refused.
 fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Problem> {
     let mut named = named.into_iter().filter_map(|(name, owner)| Some((name, owner?)));
     let first = named.next();

@@ -1,4 +1,4 @@
-//! What answers are made of: rows, pages, CSV, cursors. Reads nothing.
+//! The parts of answers: rows, pages, CSV, cursors. Reads nothing.
 
 pub(crate) mod cursor;
 pub(crate) mod latest_values;

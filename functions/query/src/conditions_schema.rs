@@ -1,4 +1,4 @@
-//! `GET` and `PUT /conditions/schema`: the metrics by which an index finds conditions. Rebuilds no index.
+//! `GET` and `PUT /conditions/schema`: the metrics of the index that finds conditions. Rebuilds no index.
 
 use api::{Problem, ProblemKind, Response, body};
 use domain::{
@@ -14,12 +14,12 @@ use table::{Expected, Session, StoredSchema};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The largest body: more than eight metrics with 65 knots each take.
+/// The maximum size of a body: more than eight metrics with 65 knots each need.
 const MAX_BODY: usize = 64 << 10;
-/// The bits of a metric that names none.
+/// The bits of a metric's code, if the request does not say.
 const DEFAULT_BITS: u8 = 12;
 
-/// A schema as a person writes it.
+/// The body: a schema of the index by conditions, as a person writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemaBody {
@@ -39,7 +39,7 @@ struct MetricBody {
     bits: Option<Decimal>,
 }
 
-/// A value of a domain.
+/// A bound of a metric's domain.
 enum Bound {
     Number(Decimal),
     Time(Timestamp),
@@ -99,7 +99,7 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
     }
 }
 
-/// The schema as the API shows it.
+/// The schema of the index by conditions, as the API shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConditionsSchema"))]
 pub(crate) struct Shown<'a> {
@@ -113,7 +113,7 @@ pub(crate) struct Shown<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 struct ShownMetric<'a> {
     metric: &'a MetricName,
-    /// How a mean becomes a code of so many bits, in the same order.
+    /// How a mean is encoded in `bits` bits. Codes have the order of the means.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["decimal", "time", "unsigned", "signed", "float"])))]
     encoding: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,14 +163,14 @@ pub(crate) async fn show(
     }
 }
 
-/// `PUT /conditions/schema`: the same metrics again change nothing; others are a new version, which no
-/// question uses until `roomtide rollups rebuild` has run.
+/// `PUT /conditions/schema`: saving equal metrics changes nothing. Other metrics make a new version, which is used
+/// after `roomtide rollups rebuild` has run.
 pub(crate) async fn put(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let SchemaBody { metrics } = body::read(call.request, MAX_BODY)?;
-    // The version is that of the one before and 1; it is not known yet.
+    // The version is set below, when the stored schema is known.
     let new =
         ConditionsSchema::new(1, metrics.into_iter().map(|NewMetric(metric)| metric).collect())
             .map_err(|why| Problem::field("metrics", why.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the client sees of a series that cannot be answered. Decides no status but 422.
+//! Turns the failure of a series into a problem for the client. Decides no status but 422.
 
 use api::{Problem, ProblemKind};
 use series::SeriesError;

@@ -1,4 +1,4 @@
-//! What the handlers of the endpoints share. Answers nothing.
+//! The trait and the state that the handlers of the endpoints share. Answers nothing.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::web::Page;
 
 /// The operations of the API, each answered by its handler.
 pub(crate) trait Operations<S>: Send + Sync {
-    /// Answers a call. The type is written out because a handler calls it from within.
+    /// Answers a call. The future is a boxed type, because a handler may call this method itself.
     fn answer<'a>(
         &'a self,
         call: &'a mut Call<'_, S>,
@@ -31,21 +31,21 @@ pub(crate) struct Handlers<C> {
     pub(crate) registry: CachedRegistry<C>,
     pub(crate) known_state: RollupStateCache,
     pub(crate) late: LateMarking,
-    /// What is known of how dense the readings of devices are.
+    /// How dense the readings of devices are, as far as known.
     pub(crate) densities: Densities,
     pub(crate) page: Page,
-    /// How far channels may go.
+    /// The addresses to which alert channels may connect.
     pub(crate) reach: Reach,
-    /// The topic to which e-mails may be published.
+    /// The topic of Amazon SNS to which e-mails of alerts may be published.
     pub(crate) alert_topic: Option<String>,
     /// Judges a rule as soon as it is saved.
     pub(crate) judging: Judging,
-    /// Tries sources.
+    /// Asks a source once, for a person who tests its settings.
     pub(crate) fetching: FetchingFunction,
     pub(crate) clock: C,
 }
 
-/// The function that tries sources.
+/// The `fetching` function, which asks a source once as a test.
 #[derive(Clone)]
 pub(crate) struct FetchingFunction(pub(crate) Arc<dyn InvokeFunction>);
 
@@ -56,7 +56,7 @@ impl fmt::Debug for FetchingFunction {
 }
 
 impl<C> Handlers<C> {
-    /// What reads the newest values of devices.
+    /// The reader of devices' newest values.
     pub(crate) fn newest_reader<'a, S>(&'a self, call: &Call<'a, S>) -> NewestReader<'a, S> {
         NewestReader { session: call.session, known_state: &self.known_state }
     }

@@ -1,4 +1,4 @@
-//! Whether the system answers, and, to those who may read, how far its rollups reach. Says nothing of devices.
+//! `GET /health`: whether the system answers and, for tokens that read, how far rollups reach. Says nothing of devices.
 
 use api::{Dialect, Problem, Response};
 use domain::Zone;

@@ -1,8 +1,8 @@
-//! `/query`: InfluxQL, as Grafana and InfluxDB's clients ask it. Writes nothing.
+//! `/query`: answers InfluxQL for Grafana and InfluxDB's clients. Writes nothing.
 //!
-//! The language is the package `influxql`. The package `influxdb` has the parameters, and the statements that tell
-//! nothing that is stored. `select` reads what a `SELECT` wants: `read` days, quarters of an hour or readings, whichever
-//! is cheapest, and `extreme` the instant of the one smallest or largest value.
+//! The package `influxql` has the language. The package `influxdb` has the parameters, and the statements that need no
+//! stored data. Here `select` runs a `SELECT`, and `read` reads days, quarters of an hour or readings for it, whichever
+//! is cheapest. `extreme` finds the timestamp of a smallest or largest value.
 
 mod extreme;
 mod failure;
@@ -89,7 +89,7 @@ async fn run(
     run_on(&snapshot, statement, epoch, handlers, call.session).await
 }
 
-/// The registry for a statement. If no device has what it names, the registry is read again: a device may be new.
+/// The registry for a statement. If no device fits, the registry is read again, because a device may be new.
 async fn snapshot_for(
     statement: &Statement,
     handlers: &Handlers<impl Clock>,
@@ -109,7 +109,7 @@ async fn snapshot_for(
     Ok(registry.refresh_for_missing(call.session, call.log).await?)
 }
 
-/// Runs a statement about what is stored, with the registry of this moment.
+/// Runs a statement about stored data.
 async fn run_on(
     snapshot: &Snapshot,
     statement: &Statement,

@@ -55,29 +55,29 @@ use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 use sources::{edit as sources_edit, trial as sources_trial};
 
-/// The settings of the function.
+/// The settings of the `query` function.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
     /// Who needs an access token.
     pub auth: Auth,
-    /// The origin at which readings are stored, where it is another one than the page's.
+    /// The origin at which readings are stored, if it is not the page's own.
     pub ingest_url: Option<String>,
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
-    /// How soon rollups follow.
+    /// How soon rollups follow readings.
     pub following: Following,
-    /// The table's largest numbers of units a second; none where nothing bounds them.
+    /// The table's maximum throughput in units a second; `None` without a limit.
     pub max_units: Option<MaxUnits>,
-    /// Where alert channels may connect to.
+    /// The addresses to which alert channels may connect.
     pub reach: Reach,
     /// The topic of Amazon SNS to which e-mails of alerts may be published.
     pub alert_topic: Option<String>,
 }
 
 impl Default for Settings {
-    /// The settings of a deployed function whose environment says nothing else.
+    /// The defaults of a deployed function.
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
         let (auth, following) = (Auth::On, Following::default());
@@ -110,7 +110,7 @@ impl From<&Config> for Settings {
     }
 }
 
-/// The function.
+/// The `query` function.
 #[derive(Debug)]
 pub struct Query<S, C> {
     http: HttpFunction<C>,
@@ -120,7 +120,7 @@ pub struct Query<S, C> {
 }
 
 impl<S: Store, C: Clock> Query<S, C> {
-    /// The function on a table.
+    /// Makes the function on a table.
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let Settings {
             registry_max_age,
@@ -149,22 +149,22 @@ impl<S: Store, C: Clock> Query<S, C> {
         Self { http, store, handlers, telemetry }
     }
 
-    /// The same with the function that tries sources.
+    /// Sets the function that tests sources.
     #[must_use]
     pub fn with_fetching(mut self, fetching: impl InvokeFunction + 'static) -> Self {
         self.handlers.fetching = FetchingFunction(Arc::new(fetching));
         self
     }
 
-    /// Reads the registry, at cold start. Where that fails the first request tries again. Notes that the search index is
-    /// complete if no device lacks an entry.
+    /// Reads the registry at cold start. If this fails, the first request tries again. If no device has anything to
+    /// index, marks the search index as complete.
     pub async fn load(&self) {
         let Self { store, handlers: Handlers { registry, clock, .. }, .. } = self;
         registry.load(store, "query.load", &self.telemetry).await;
         Box::pin(search::mark_indexed(registry, store, clock, &self.telemetry)).await;
     }
 
-    /// Answers a request. There is always an answer, also where the code panics.
+    /// Answers a request, even if the code panics.
     pub async fn handle(
         &self,
         event: ApiGatewayV2httpRequest,
@@ -202,7 +202,7 @@ macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
         impl<S: Store, C: Clock> Operations<S> for Handlers<C> {
             fn answer<'a>(&'a self, call: &'a mut Call<'_, S>) -> Answer<'a> {
-                // On the heap: a debug build would keep the futures of all handlers on the stack at once.
+                // The future is on the heap: a debug build would keep the futures of all handlers on the stack at once.
                 match call.endpoint.operation {
                     $($(Operation::$operation => {
                         Box::pin($($handler)::+(self, $(QueryScope::$scope,)? call))
@@ -219,5 +219,5 @@ api::endpoints!(dispatch);
 /// The API as an `OpenAPI` 3.1 document, which `tests/documents/openapi.rs` makes of the endpoints and the types of answers.
 const OPENAPI: &str = include_str!("../openapi.json");
 
-/// A handler at work.
+/// The future of a handler.
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;

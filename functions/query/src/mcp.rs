@@ -1,6 +1,6 @@
-//! `POST /mcp`: the Model Context Protocol, by which language models ask. Computes nothing: each tool asks the API.
+//! `POST /mcp`: the Model Context Protocol, for language models. Computes nothing: each tool asks the API.
 //!
-//! It is stateless, answers with JSON and no stream, and never sends a request. Source:
+//! The server is stateless, answers with JSON instead of a stream, and never sends a request. Source:
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
 mod answers;
@@ -24,7 +24,7 @@ use tools::{INSTRUCTIONS, TOOLS, Tool};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// How long a client may keep the list of tools, in milliseconds: a deployment may change it.
+/// How long a client may keep the list of tools, in milliseconds. A deployment may change the list.
 const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`
@@ -77,7 +77,7 @@ pub(crate) async fn answer(
     })
 }
 
-/// Refuses a web page of another origin, which after DNS rebinding could send a request here from inside a network.
+/// Refuses a web page of another origin. After DNS rebinding, such a page could send requests from inside a network.
 fn ensure_own_page(request: &Request) -> Result<(), Problem> {
     let Some(origin) = request.header("origin") else { return Ok(()) };
     let host = request.header("host").unwrap_or_default();
@@ -122,7 +122,7 @@ fn discovered() -> Map<String, Value> {
     ])
 }
 
-/// The answer to `tools/list`: all of them, on one page.
+/// The answer to `tools/list`: all tools on one page.
 fn listed(is_modern: bool) -> Map<String, Value> {
     let tools: Vec<Value> = TOOLS.iter().map(Tool::definition).collect();
     let mut list = members([("tools", json!(tools))]);
@@ -153,7 +153,7 @@ fn tool_and_arguments(
     }
 }
 
-/// The answer to `tools/call`: a problem is a result too, from which a model learns what to ask instead.
+/// The answer to `tools/call`. A problem is a result too, so that a model learns what to ask instead.
 async fn called(
     tool: &Tool,
     given: Map<String, Value>,
@@ -183,7 +183,7 @@ async fn called(
     }
 }
 
-/// An answer with the time zone of its times, and what time it is.
+/// Writes an answer's timestamps in local time, and adds the time zone and the current time.
 fn timed(answer: Map<String, Value>, home: Zone, now: Timestamp) -> Value {
     let own = answer.get("tz").and_then(Value::as_str).and_then(|name| name.parse().ok());
     let zone: Zone = own.unwrap_or(home);

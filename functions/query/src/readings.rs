@@ -1,4 +1,4 @@
-//! Readings themselves: ranges, newest values, removal. Sums nothing up.
+//! The endpoints of readings: ranges, newest values, deletion. Sums nothing up.
 
 pub(crate) mod latest;
 pub(crate) mod newest;

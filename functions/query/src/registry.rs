@@ -1,4 +1,4 @@
-//! Devices, rooms and homes: lists, single entries, who was where, edits, deletions, search. Reads no range.
+//! Devices, rooms and homes: lists, single entries, stays, edits, deletions, search. Reads no range.
 
 pub(crate) mod deletion;
 pub(crate) mod edit;

@@ -1,4 +1,4 @@
-//! The types of answers, for the document of the API: the package `tests` makes it. No function is built with this.
+//! The schemas of answers for the document of the API, which the package `tests` makes. Not in deployed functions.
 
 use schemars::{JsonSchema, SchemaGenerator};
 
@@ -14,7 +14,7 @@ use crate::sources::rows::{SourceRow, SourceRows};
 use crate::sources::trial::TestAnswer;
 use crate::tokens::Issued;
 
-/// What `series::write` makes of rows in JSON.
+/// Rows, and members that describe them.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "its schema alone is used")]
 struct Rows<R, A> {

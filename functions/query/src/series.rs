@@ -1,8 +1,8 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
-//! `request` reads the parameters, `plan` has the rows and how far the rollups reach, `asked` chooses the devices,
-//! `groups` reads those whose rows stand together, `summing` those of a sum, `columns` says what a row has, and `answer`,
-//! `energy_answer` and `events` show them. Computes nothing.
+//! `request` parses the parameters. `plan` has the rows and how far the rollups reach. `asked` finds the devices.
+//! `groups` reads devices whose rows belong together, and `summing` the devices of a sum of energy. `columns` chooses
+//! the columns. `answer`, `energy_answer` and `events` show the result. Computes nothing.
 
 pub(crate) mod answer;
 mod asked;
@@ -49,7 +49,7 @@ pub(crate) async fn series(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
-    // Where this does not hold, the search may read the registry once more.
+    // If this is false, the search may read the registry once more.
     let has_all = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
 
     let search = DeviceSearch {
@@ -83,8 +83,7 @@ pub(crate) async fn series(
             answer.note_without_room(group, &rooms, &mut values);
         }
 
-        // Before `retain` below drops the silent devices: a meter may be in the room and silent in this
-        // range.
+        // Found before `retain` below drops the silent devices: a meter may be in the room and silent in this range.
 
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {

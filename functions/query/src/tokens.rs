@@ -1,4 +1,4 @@
-//! `POST /tokens`: makes a write token of one device, or a token that shows rooms and homes. Lists and revokes none.
+//! `POST /tokens`: makes a write token for one device, or a view token for rooms and homes. Revokes no token.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The largest body: more than a hundred ids take.
+/// The maximum size of a body: more than a hundred ids need.
 const MAX_BODY: usize = 32 << 10;
 
 /// A new token as an admin describes it.
@@ -59,9 +59,9 @@ pub(crate) async fn issue(
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "IssuedToken", deny_unknown_fields))]
 pub(crate) struct Issued<'a> {
-    /// It is shown here and nowhere again.
+    /// The secret, which is shown only here.
     token: &'a str,
-    /// By which `roomtide token` lists and revokes it.
+    /// The id by which `roomtide token` lists and revokes the token.
     id: String,
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["write", "view"])))]
     scope: &'static str,

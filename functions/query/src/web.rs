@@ -1,4 +1,4 @@
-//! The web page and its files, compressed when the program was built. They hold no data and need no token.
+//! The web page and its files, compressed at build time. They contain no data, so they need no token.
 
 use api::response::Response;
 use api::{Coding, FrameAncestors, Problem, ProblemKind, Request, caching, inflate};
@@ -13,8 +13,8 @@ struct File {
     gzip: &'static [u8],
 }
 
-/// The largest file that is sent to a client that takes no compressed one. Larger ones are sent to nobody so: that
-/// would cost five times as much, and every browser takes them compressed.
+/// The largest file that is sent uncompressed, if a client accepts no compression. Larger files are sent compressed
+/// only: uncompressed they would cost five times as much, and every browser accepts compression.
 const MAX_PLAIN: usize = 4 << 10;
 
 /// The web page, which names the origin at which readings are stored.
@@ -25,7 +25,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of a stack that stores readings at `ingest_url`, or where the page is, and that these origins may show
+    /// The page, with the origin that stores readings (`None`: the page's own), and with the origins that may show it
     /// in a frame.
     pub(crate) fn new(ingest_url: Option<&str>, frames: &FrameAncestors) -> Self {
         let ingest = ingest_url.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Page {
     }
 }
 
-/// The place in the page where the origin stands at which readings are stored.
+/// The text of the page that is replaced by the origin that stores readings.
 const INGEST: &str = "name=\"ingest\" content=\"\"";
 
 /// Content-Security-Policy: connect to this server and to ingest; be framed only by origins that the owner named.
@@ -57,7 +57,7 @@ fn policy(ingest: &str, frames: &FrameAncestors) -> String {
     )
 }
 
-/// `GET /assets/{id}`. A name is of one content for ever.
+/// `GET /assets/{id}`. The content of a file name never changes.
 pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> {
     let file = FILES.iter().find(|file| file.name == name).ok_or_else(|| {
         let detail = format!("The page has no file {:?}; load it again.", excerpt(name));
@@ -75,7 +75,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
         Response::new(200, file.content_type, file.gzip).with("content-encoding", "gzip")
     };
     let response = response.with("x-content-type-options", "nosniff");
-    // It answers for the page, which is above the folder of the files.
+    // Lets the service worker control the page, which is above the folder of the files.
     let is_worker = file.name.ends_with(".worker.js");
     let response = if is_worker { response.with("service-worker-allowed", "/") } else { response };
     Ok(response.with("cache-control", "public, max-age=31536000, immutable"))

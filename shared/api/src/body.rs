@@ -1,4 +1,4 @@
-//! A body of JSON, read into its type. The problem names the member at fault and says what is expected. Knows no member.
+//! Parses a JSON body into a type. A problem names the wrong member and says what is expected. Knows no member.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use crate::json::{Kind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// The most members of an object. A patch may set and remove so many attributes.
+/// The maximum number of members in an object: as many as a patch may have attributes.
 const MAX_MEMBERS: usize = 64;
 
-/// Reads a body of at most `max` bytes, inflated. A request without a body sends no members.
+/// Reads a body of at most `max` bytes after decompression. An empty body counts as an object without members.
 pub fn read<T: DeserializeOwned>(request: &Request, max: usize) -> Result<T, Problem> {
     let body = request.json_body()?;
     if body.len() > max {
@@ -45,11 +45,11 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-/// Why a value cannot be read.
+/// Why a JSON value cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 struct BodyFault {
-    /// The member that an object lacks.
+    /// The name of a missing member.
     missing: Option<&'static str>,
     why: String,
 }
@@ -85,7 +85,7 @@ fn listed(names: &[&str], last: &str) -> String {
     }
 }
 
-/// A value of JSON. Its type asks for one kind of value, and another kind is the fault.
+/// A JSON value as a deserializer. The target type asks for one kind of value, and another kind is an error.
 struct JsonValue<'a>(&'a RawValue);
 
 impl<'de> Deserializer<'de> for JsonValue<'de> {
@@ -149,7 +149,7 @@ impl<'de> Deserializer<'de> for JsonValue<'de> {
         self.0.deserialize_newtype_struct(name, visitor).map_err(BodyFault::custom)
     }
 
-    /// A value of any kind.
+    /// Reads a value of any kind.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         self.0.deserialize_any(visitor).map_err(BodyFault::custom)
     }

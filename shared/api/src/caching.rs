@@ -4,12 +4,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Request, Response};
 
-/// An answer that a client may keep and revalidates each time; an unchanged answer is 304.
+/// An answer that a client may keep and revalidates each time. The answer to a client that has it already is 304.
 pub fn with_cache_headers(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, no-cache")
 }
 
-/// An answer that a client may keep for a minute without asking: it changes seldom, but it may.
+/// An answer that a client may use for a minute without asking again, because it seldom changes.
 pub fn with_short_life(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, max-age=60")
 }

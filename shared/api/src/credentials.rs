@@ -22,7 +22,7 @@ impl Secret {
         &self.text
     }
 
-    /// Whether it came in the address, which logs and histories keep, and not in a header.
+    /// Whether the secret came in the address, which logs and histories keep, and not in a header.
     pub const fn is_in_address(&self) -> bool {
         self.is_in_address
     }
@@ -34,10 +34,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Takes the secret out of a request's headers and query, so that nothing behind can show it.
+/// Takes the secret out of a request's headers and query, so that no later code can show it.
 ///
-/// `Authorization: Bearer SECRET`, `Token SECRET` or `Token user:SECRET`, `Basic base64(user:SECRET)`, else
-/// `?p=SECRET`. An empty secret in the header counts as none.
+/// Takes `Authorization: Bearer SECRET`, `Token SECRET`, `Token user:SECRET` or `Basic base64(user:SECRET)`; otherwise
+/// `?p=SECRET`. An empty secret counts as absent.
 pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -> Option<Secret> {
     let header = headers.remove("authorization").and_then(|header| {
         let (scheme, rest) = header.trim().split_once(' ')?;
@@ -65,7 +65,7 @@ pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -
     secret(header, false).or_else(|| secret(parameter, true))
 }
 
-/// What follows the last colon: no secret of ours has one.
+/// The text after the last colon. No secret of this system has a colon.
 fn behind_user(text: &str) -> String {
     text.rsplit(':').next().unwrap_or_default().to_owned()
 }

@@ -1,18 +1,18 @@
-//! The words of InfluxDB's HTTP APIs for failures, by version. Answers nothing itself.
+//! How InfluxDB's HTTP APIs report failures, by version. Answers nothing itself.
 
 use serde_json::json;
 
 use super::problem::RETRY_AFTER;
 use super::{Problem, ProblemKind, Response};
 
-/// The version of InfluxDB that is reported; this system answers as that version does.
+/// The version of InfluxDB that this system reports and imitates.
 pub const VERSION: &str = "1.8.10";
-/// The prefix below which every path of InfluxDB is served as well.
+/// Every path of InfluxDB is also served below this prefix.
 pub const PREFIX: &str = "/influx";
-/// The largest length of an error in a header.
+/// The maximum length of an error in a header.
 const MAX_HEADER: usize = 1_024;
 
-/// The version of InfluxDB whose API a path is of.
+/// The version of InfluxDB's API to which a path belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `/write`, `/query`, `/ping`
@@ -38,7 +38,7 @@ impl Dialect {
         }
     }
 
-    /// The answer to a failure of a request for a path: in its dialect, or a problem of our own.
+    /// The answer to a failed request: in the dialect of its path, or else as a problem.
     pub fn refuse(path: &str, problem: &Problem) -> Response {
         match Self::of(path) {
             Some(dialect) => dialect.respond(problem),
@@ -67,7 +67,7 @@ impl Dialect {
         }
     }
 
-    /// An error with a code that only version 2 tells.
+    /// An error. Only version 2 shows the code.
     pub fn error(self, status: u16, code: &'static str, message: &str) -> Response {
         let response = match self {
             Self::V1 => Response::json(status, &json!({"error": message}))
@@ -82,12 +82,12 @@ impl Dialect {
         self.dressed(response)
     }
 
-    /// An answer with the headers that every one of the dialect has.
+    /// Adds the headers that all answers of InfluxDB have.
     pub fn dressed(self, response: Response) -> Response {
         response.with("x-influxdb-version", VERSION).with("x-influxdb-build", "OSS")
     }
 
-    /// Clients choose what they tell people by some of these words.
+    /// The message of a failure. Some messages have exact words by which clients choose what they tell people.
     fn message(self, problem: &Problem) -> String {
         let known = match (self, problem.kind) {
             (Self::V1, ProblemKind::Unauthorized) => "authorization failed",
@@ -100,7 +100,7 @@ impl Dialect {
     }
 }
 
-/// The status of a failure and version 2's code of it.
+/// The status of a failure, and its code in version 2.
 const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
     let code = match kind {
         ProblemKind::Unauthorized => "unauthorized",
@@ -121,7 +121,7 @@ const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
     (kind.status(), code)
 }
 
-/// A text as a header takes it.
+/// Makes a text fit for a header: one line of ASCII.
 fn one_line(text: &str) -> String {
     let ascii = text.chars().map(|c| match c {
         '\n' => ';',

@@ -1,5 +1,5 @@
-//! What an endpoint is, and the one that a request asks. The rows are in `table`: routing, authentication, parameters,
-//! the `OpenAPI` document and the template's test read them. Answers nothing.
+//! What an endpoint is, and how a request finds its endpoint. The rows are in `table`. Routing, authentication,
+//! parameters, the `OpenAPI` document and the template's test read these rows. Answers nothing.
 
 mod table;
 
@@ -7,10 +7,10 @@ use super::dialect::PREFIX;
 use super::{Dialect, Problem, ProblemKind, Request};
 pub use table::{ENDPOINTS, Operation};
 
-/// The parameter of the health that asks for more than everybody may know.
+/// The parameter of `/health` that asks for details, which need a token that reads.
 const DETAILS: &str = "details";
 
-/// Which function answers.
+/// The function that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// `functions/ingest`
@@ -20,7 +20,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// The name of its package and of its log events.
+    /// The name of the function's package and of its log events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -29,27 +29,27 @@ impl Function {
     }
 }
 
-/// Whose token permits a request.
+/// The token that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// No token is needed.
     Public,
-    /// A text that may be a token; nobody checks whether it is one. What is answered is the same for all.
+    /// A text in the form of a token. Nobody checks the token, because the answer is the same for all.
     Formed,
     /// Any valid token.
     Any,
-    /// A token that reads, or an admin token. Requests about one room or home also take a token of a view on it.
+    /// A token that reads, or an admin token. Requests about one room or home also take a view token for that place.
     Read,
-    /// A token that writes for some devices, or an admin's.
+    /// A token that writes for some devices, or an admin token.
     Write,
     /// A token that writes for some devices, also on a server without authentication: the address has the readings, so
-    /// a picture in any web page could write them. A page's own requests are refused.
+    /// an image in any web page could write them. Requests from pages of other origins are refused.
     Address,
-    /// An admin's token.
+    /// An admin token.
     Admin,
 }
 
-/// The room or home of a path, by its id as it was sent.
+/// The room or home in a path, by its id as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
     /// A room.
@@ -61,11 +61,11 @@ pub enum Place<'a> {
 /// A parameter of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub name: &'static str,
-    /// The values that it takes.
+    /// The values that the parameter takes.
     pub kind: Kind,
-    /// One line for people.
+    /// A description in one line.
     pub description: &'static str,
 }
 
@@ -78,15 +78,15 @@ pub enum Kind {
     Id,
     /// Names of metrics, separated by commas.
     Metrics,
-    /// A cursor of the page before.
+    /// The cursor of the previous page.
     Cursor,
-    /// `true` or `1`, `false` or `0`; `false` without it.
+    /// `true` or `1`, `false` or `0`; `false` if it is absent.
     Flag,
     /// The name of a time zone of the IANA database.
     Zone,
     /// A whole number from 1.
     Count {
-        /// The value without the parameter.
+        /// The value if the parameter is absent.
         default: usize,
         /// The largest value.
         max: usize,
@@ -95,7 +95,7 @@ pub enum Kind {
     Choice {
         /// The words.
         of: &'static [&'static str],
-        /// The value without the parameter.
+        /// The value if the parameter is absent.
         default: Option<&'static str>,
     },
     /// Some of several words, separated by commas.
@@ -103,20 +103,20 @@ pub enum Kind {
         /// The words.
         of: &'static [&'static str],
     },
-    /// A form of an answer; `Accept` decides without it.
+    /// The form of an answer. If it is absent, `Accept` decides.
     Format,
     /// An age such as `2h`.
     Age,
     /// A word, which the handler reads.
     Word,
-    /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
+    /// A text in any case, or the beginning of a text with `*` at the end. The parameter may be repeated.
     Like,
     /// A condition such as `firmware=1.4`. The parameter may be repeated.
     Where,
-    /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
-    /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
+    /// Any number of parameters: names of metrics with the wanted values. A metric that is named like a parameter of
+    /// any endpoint is written with [`METRIC_PREFIX`].
     Conditions,
-    /// Any number of parameters, each a name that the format knows with a measured value.
+    /// Any number of parameters: names that the payload format knows, with measured values.
     Values,
 }
 
@@ -127,7 +127,7 @@ impl Kind {
     }
 }
 
-/// What stands before a metric's name where a parameter has the same name. No metric's name has a dot.
+/// The prefix of a metric that is named like a parameter. Names of metrics have no dot.
 pub const METRIC_PREFIX: &str = "metric.";
 
 /// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
@@ -139,85 +139,84 @@ pub enum Reply {
     Made(&'static str),
     /// A page of a list, in JSON, NDJSON or CSV.
     Page(&'static str),
-    /// Rows and what is to be said of them, in JSON; the rows alone in NDJSON or CSV.
+    /// Rows and the members beside them in JSON; the rows alone in NDJSON or CSV.
     Rows(&'static str),
-    /// What became of the readings of a request.
+    /// Which readings of a request were stored, and which were not.
     Receipt(&'static str),
-    /// How far a deletion is that takes several requests.
+    /// The progress of a deletion that takes several requests.
     Progress(&'static str),
-    /// As InfluxDB answers.
+    /// An answer in InfluxDB's form.
     Influx,
-    /// A message of JSON-RPC, which may tell of a failure; no body where none is wanted.
+    /// A JSON-RPC message, which may be an error. A notification gets no body.
     Message(&'static str),
     /// A file of the web page, in one of these media types.
     File(&'static [&'static str]),
 }
 
-/// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
+/// A method and a path with at most one parameter, `{id}`, and everything that depends on method and path alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
     /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; see [`methods`](Self::methods).
     pub method: &'static str,
     /// The path, as the template and `OpenAPI` write it.
     pub path: &'static str,
-    /// Which handler answers.
+    /// The operation, which has a handler.
     pub operation: Operation,
-    /// Which function answers.
+    /// The function that answers.
     pub function: Function,
-    /// Whose token permits it.
+    /// The token that a request needs.
     pub access: Access,
-    /// The parameters of its query. Any other is refused.
+    /// The parameters of the query. Other parameters are refused.
     pub parameters: &'static [Parameter],
-    /// The schema of the request's body, if it takes one.
+    /// The schema of the request's body, if the endpoint takes one.
     pub body: Option<&'static str>,
-    /// The answer.
+    /// The successful answer.
     pub reply: Reply,
-    /// One line for people.
+    /// A description in one line.
     pub summary: &'static str,
 }
 
-/// A format in which devices, their scripts or their makers' clouds send or answer. Name and path are those of the
-/// endpoint.
+/// A payload format of devices, their scripts or their makers' clouds. Its name and path are those of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadFormat {
-    /// The owner of the format, in a refusal.
+    /// The owner of the format, as error messages name it.
     pub owner: &'static str,
-    /// The level of an MQTT topic that names the format; none if its devices do not publish.
+    /// The level of an MQTT topic that names the format; `None` if the devices of the format do not publish.
     pub topic: Option<&'static str>,
     /// Whether a time may be local, without an offset.
     pub has_local_times: bool,
 }
 
 impl PayloadFormat {
-    /// Readings in the parameters of an address.
+    /// The format of a reading in the query of an address.
     pub const ADDRESS: Self = Self { owner: "", topic: None, has_local_times: false };
 }
 
 impl Endpoint {
-    /// The methods that it answers: `HEAD` beside a `GET` that changes nothing.
+    /// The methods that the endpoint answers: also `HEAD`, if a `GET` changes nothing.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         let has_head = self.method == "GET" && self.access != Access::Address;
         [self.method].into_iter().chain(has_head.then_some("HEAD"))
     }
 
-    /// The version of InfluxDB whose endpoint it is.
+    /// The version of InfluxDB to whose API the endpoint belongs.
     pub fn dialect(&self) -> Option<Dialect> {
         Dialect::of(self.path)
     }
 
-    /// Tells whether its query names metrics with their values.
+    /// Whether the query names metrics with wanted values.
     pub fn takes_conditions(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
     }
 
-    /// Whether it takes a reading in its query.
+    /// Whether the query contains a reading.
     pub fn takes_values(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
 
-    /// The access that a request needs when `function` serves it. The details of the health need the right to read.
-    /// What clients of InfluxDB ask before they write is answered by ingest, which only looks at the form of the token
-    /// and reads no table.
+    /// The access that a request needs when `function` serves it. The details of the health need a token that reads.
+    /// The ingest function answers what clients of InfluxDB ask before they write. It reads no table for that, so it
+    /// checks only the form of the token.
     pub fn access_of(&self, request: &Request, function: Function) -> Access {
         let is_set = |(name, value): &(String, String)| {
             name == DETAILS && matches!(value.as_str(), "true" | "1")
@@ -233,7 +232,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells whether clients of InfluxDB send it before they write, to the address where they write.
+    /// Whether clients of InfluxDB send this request to the address of ingest before they write.
     const fn is_asked_by_writers(&self) -> bool {
         matches!(
             self.operation,
@@ -246,7 +245,7 @@ impl Endpoint {
         )
     }
 
-    /// What its path names by its id.
+    /// The kind of thing that the id in the path names.
     pub fn subject(&self) -> &'static str {
         match self.path.split('/').nth(1) {
             Some("devices") => "device",
@@ -260,7 +259,7 @@ impl Endpoint {
         }
     }
 
-    /// The room or home that a request of it only looks at, which a token may be limited to.
+    /// The room or home that a request only reads. A view token may be limited to it.
     pub fn looks_at<'a>(&self, id: &'a str) -> Option<Place<'a>> {
         let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
         match self.subject() {
@@ -270,14 +269,13 @@ impl Endpoint {
         }
     }
 
-    /// Tells whether its path names a device, a room, a home, an annotation, a rule, a channel or a source.
+    /// Whether the path has an `{id}`.
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
     }
 }
 
-/// The endpoint of a request that `function` was given, and its `{id}`, decoded; empty where the path
-/// has none.
+/// The endpoint of a request to `function`, and the decoded `{id}` of the path. The id is empty if the path has none.
 pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint, String), Problem> {
     let found = find_path(&request.method, &request.path);
     let is_here = |endpoint: &Endpoint| {
@@ -292,8 +290,8 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
     }
 }
 
-/// A request for what another address answers, in a stack whose functions have an address each. Neither function
-/// knows the other's, apart from the page's.
+/// 404: the function at another address answers the request. Functions do not know each other's addresses; only the web
+/// page has both.
 pub fn elsewhere(request: &Request, function: Function) -> Problem {
     let (method, path) = (&request.method, domain::excerpt(&request.path));
     let there = match function {
@@ -310,7 +308,7 @@ pub fn elsewhere(request: &Request, function: Function) -> Problem {
     Problem::new(ProblemKind::Elsewhere, detail)
 }
 
-/// Where clients of InfluxDB 3 ask in SQL: by HTTP, and by gRPC.
+/// The paths at which clients of InfluxDB 3 ask in SQL: by HTTP, and by gRPC.
 const SQL: [&str; 2] = ["/api/v3/query_", "/arrow.flight.protocol.FlightService/"];
 
 /// The endpoint of a method and a path, whichever function answers it, and its `{id}`.
@@ -338,7 +336,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String)
     })
 }
 
-/// The decoded `{id}` of a path that has the form of the template; empty where the template has none.
+/// The decoded `{id}` of a path that matches the template. The id is empty if the template has none.
 fn matched_id(template: &str, path: &str) -> Option<String> {
     let mut id = String::new();
     let mut segments = path.trim_end_matches('/').split('/');

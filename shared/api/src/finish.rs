@@ -1,4 +1,4 @@
-//! What every answer has, by its request: the headers that it depends on, its cost, its coding. Writes no body.
+//! Completes every answer: `Vary`, id and cost of the request, content coding. Writes no body.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use table::Invocation;
 use super::response::{MAX_CARRIED, carried_bytes};
 use super::{Coding, Request, Response};
 
-/// Below this many bytes compression makes nothing smaller that matters.
+/// Bodies of fewer bytes are not worth compressing.
 const WORTH_COMPRESSING: usize = 1_024;
 
 /// The size of a body as base64.
@@ -23,7 +23,7 @@ impl Response {
     #[must_use]
     pub fn finish(self, request: &Request, invocation: &Invocation) -> Self {
         let response = self
-            // So that no cache answers one form, or one token's request, with another's.
+            // Keeps a cache from mixing up forms, or the answers to different tokens.
             .with("vary", "accept, accept-encoding, authorization")
             .with("x-request-id", &request.id)
             .with("x-consumed-read-units", invocation.read_units())
@@ -37,7 +37,7 @@ impl Response {
         response
     }
 
-    /// The answer in a coding, unless that would make larger what Lambda has to carry.
+    /// The answer in a coding, unless that makes the answer larger for Lambda to carry.
     fn encoded(self, coding: Coding) -> Self {
         let worthwhile = match coding {
             Coding::Identity => false,

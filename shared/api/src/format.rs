@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The form of that name or media type.
+    /// The form with that name or media type.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "json" | "application/json" => Some(Self::Json),
@@ -41,7 +41,7 @@ impl Format {
         best.1
     }
 
-    /// Its media type.
+    /// The media type of the form.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",

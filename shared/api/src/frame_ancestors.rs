@@ -1,4 +1,4 @@
-//! Whose pages may show the web page in a frame, for its policy. Writes no header.
+//! The origins whose pages may show the web page in a frame, for the page's policy. Writes no header.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use domain::excerpt;
 
 /// The origins whose pages may show the web page in a frame; none by default.
 ///
-/// As a text they stand one behind the other, as in the header `Content-Security-Policy`.
-/// Source: <https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/frame-ancestors>
+/// As a text, the origins are separated by spaces, as in the header `Content-Security-Policy`. Source:
+/// <https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/frame-ancestors>
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrameAncestors(Vec<String>);
 
-/// The text is no list of origins.
+/// The error of a text that is not a list of origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no origin; expected http:// or https:// with a host and perhaps a port, such as \
@@ -26,7 +26,7 @@ impl FromStr for FrameAncestors {
     fn from_str(text: &str) -> Result<Self, FrameAncestorsError> {
         let origin = |text: &str| {
             let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-            // It becomes a part of a header, so nothing else is taken, and no wildcard.
+            // The origin becomes a part of a header, so other characters and wildcards are refused.
             let is_of_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
             match host {
                 Some(host) if !host.is_empty() && host.chars().all(is_of_host) => {

@@ -1,7 +1,7 @@
-//! Events of payload format 2.0, as API Gateway's HTTP API sends them, to and from requests and responses. Routes
-//! nothing.
+//! Converts events of payload format 2.0, which API Gateway's HTTP API sends, to requests, and responses to events.
+//! Routes nothing.
 //!
-//! A function URL sends the same. Sources:
+//! A function URL sends the same format. Sources:
 //! <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>,
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html>
 
@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{Problem, ProblemKind, Request, Response, credentials};
 use domain::Timestamp;
 
-/// The request of an event.
+/// Converts an event to a request.
 pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let body = event.body.unwrap_or_default();
     let body = if event.is_base64_encoded {
@@ -27,7 +27,7 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let context = event.request_context;
     let arrived = Some(context.time_epoch).filter(|millis| *millis > 0);
     let path = event.raw_path.or(context.http.path).unwrap_or_else(|| "/".to_owned());
-    // A stage other than the default is part of the path.
+    // A stage other than the default is part of the path, and is removed.
     let stage = context.stage.filter(|stage| stage != "$default").map(|stage| format!("/{stage}/"));
     let path = match stage.as_deref().and_then(|stage| path.strip_prefix(stage)) {
         Some(rest) => format!("/{rest}"),
@@ -53,11 +53,11 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     })
 }
 
-/// The event's answer. A body that is not text goes as base64.
+/// Converts a response. A body that is not text becomes base64.
 pub fn response(response: Response) -> ApiGatewayV2httpResponse {
     let mut headers = HeaderMap::new();
     for (name, value) in response.headers {
-        // A value that is no header, such as an id with control characters, is left out.
+        // A value that no header can have, such as an id with control characters, is left out.
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.append(HeaderName::from_static(name), value);
         }

@@ -16,25 +16,25 @@ pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 /// The error for a text that is not an object with readable members.
 #[derive(Debug, thiserror::Error)]
 pub enum MembersError {
-    /// It is not JSON, or not an object. The position within a part would mislead and is left out.
+    /// The text is not JSON, or not an object. The error has no position, which would mislead in a part of a body.
     #[error("{}", without_position(.0))]
     Syntax(#[source] serde_json::Error),
-    /// A name stands twice.
+    /// A name occurs twice.
     #[error("duplicate member {0:?}")]
     Duplicate(String),
-    /// There are more members than are read.
+    /// There are more members than the maximum.
     #[error("there are more than {0} members")]
     TooMany(usize),
 }
 
-/// The text of a parser's error before its position.
+/// The text of a parser's error, without the position.
 pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
 
 impl<'a> Members<'a> {
-    /// Reads an object of at most `max` members, and stops at the first one too many.
+    /// Reads an object of at most `max` members. Stops with an error at the first member beyond the maximum.
     pub fn parse(text: &'a str, max: usize) -> Result<Self, MembersError> {
         let mut members = Vec::new();
         let mut refused = None;
@@ -51,7 +51,7 @@ impl<'a> Members<'a> {
         self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()
     }
 
-    /// Takes a member out; `null` counts as absent.
+    /// Takes a member out of the list; `null` counts as absent.
     pub fn take_non_null(&mut self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.0.remove(self.place(name)?);
         Some(value).filter(|value| value.get() != "null")
@@ -76,8 +76,7 @@ impl<'a> IntoIterator for Members<'a> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads members into a list that stays sorted. The parser's error cannot carry one of ours, so that
-/// stands beside it.
+/// Reads members into a list that stays sorted. The parser's error cannot carry a `MembersError`, so `refused` has it.
 struct Collect<'m, 'a> {
     max: usize,
     members: &'m mut Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -116,7 +115,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
 #[expect(missing_docs, reason = "the names are JSON's")]
 pub enum Kind {
     String,
-    /// A string with half of a surrogate pair, such as "\ud800": it is JSON, and no text.
+    /// A string with half of a surrogate pair, such as "\ud800": valid JSON, but no valid text.
     BrokenString,
     Number,
     Object,
@@ -140,7 +139,7 @@ impl Kind {
     }
 }
 
-/// Only an escape can be half of a pair: the text itself is UTF-8.
+/// Whether a string has half of a surrogate pair. Only an escape can be such a half, because the text itself is UTF-8.
 fn is_broken(string: &str) -> bool {
     string.contains("\\u") && serde_json::from_str::<Name<'_>>(string).is_err()
 }
@@ -159,18 +158,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A value of another kind than the one that is expected.
+/// The error of a value that has another kind than expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be {expected}, not {found}")]
 pub struct WrongKind {
-    /// The kinds that are taken, in words.
+    /// The expected kinds, in words.
     pub expected: &'static str,
     /// The kind of the value.
     pub found: Kind,
 }
 
 impl WrongKind {
-    /// The error for a value.
+    /// The error for a value of the wrong kind.
     pub fn of(value: &RawValue, expected: &'static str) -> Self {
         Self { expected, found: Kind::of(value) }
     }

@@ -1,4 +1,4 @@
-//! Media types of bodies: which may be JSON, which are lines of it. Parses no body.
+//! Media types of bodies: which may be JSON, and which are NDJSON. Parses no body.
 
 /// A media type without its parameters, in lower case.
 fn essence(content_type: &str) -> String {
@@ -7,7 +7,7 @@ fn essence(content_type: &str) -> String {
 
 /// Tells whether a body of this `Content-Type` is one JSON value per line.
 ///
-/// No name is registered: `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
+/// No media type is registered for this: `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
 /// `application/x-jsonlines` are all in use.
 pub fn is_ndjson(content_type: &str) -> bool {
     let essence = essence(content_type);
@@ -15,10 +15,10 @@ pub fn is_ndjson(content_type: &str) -> bool {
     matches!(subtype.strip_prefix("x-").unwrap_or(subtype), "ndjson" | "jsonl" | "jsonlines")
 }
 
-/// Tells whether a body of this `Content-Type` may be JSON or lines of it.
+/// Tells whether a body of this `Content-Type` may be JSON or NDJSON.
 ///
-/// JSON's own types, and types of clients that do not name the content: none, plain text, a form (the default of curl),
-/// bytes, and gzip without a `Content-Encoding`.
+/// JSON's own types are taken, and types that say nothing of the content: no type, plain text, a form (the default of
+/// curl), bytes, and gzip without a `Content-Encoding`.
 pub(super) fn may_be_json(content_type: &str) -> bool {
     let essence = essence(content_type);
     let unspecific = matches!(

@@ -1,15 +1,15 @@
-//! Refuses requests that nobody asked for: those of web pages, previews and prefetches. Checks no token.
+//! Refuses requests that nobody means to send: those of foreign web pages, previews and prefetches. Checks no token.
 
 use super::{Problem, ProblemKind, Request};
 use domain::excerpt;
 
-/// Headers by which a browser says that it asks before anybody wants the answer.
+/// Headers by which a browser marks a prefetch or a preview.
 const AHEAD: [&str; 4] = ["purpose", "sec-purpose", "x-purpose", "x-moz"];
 
-/// Refuses a request of a page of another origin, and one that a browser sends ahead.
+/// Refuses a request of a page of another origin, and a prefetch of a browser.
 ///
-/// A browser sends `Sec-Fetch-Site` with every request, one for an image too, and no page can change it:
-/// `none` is a person who types the address. Devices send none of these headers.
+/// A browser sends `Sec-Fetch-Site` with every request, even for an image, and no page can change the header. Its value
+/// is `none` if a person typed the address. Devices send none of these headers.
 pub fn refuse(request: &Request) -> Result<(), Problem> {
     let site = request.header("sec-fetch-site");
     let is_foreign = site.is_some_and(|site| !matches!(site, "none" | "same-origin"));

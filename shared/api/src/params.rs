@@ -1,4 +1,4 @@
-//! Query parameters: each known to the endpoint, each once, each of its kind. Knows no endpoint by name.
+//! Query parameters, checked: known to the endpoint, not repeated, each of its kind.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use super::endpoints::{ENDPOINTS, Endpoint, Kind, METRIC_PREFIX, Operation, Para
 use super::{Format, Problem, Request};
 use domain::{MAX_METRICS, MetricName, Order, excerpt};
 
-/// The parameters of a request, read by the table of endpoints. An unknown or repeated one is refused: a
-/// typo in `from` must not silently answer for the last 24 hours.
+/// The parameters of a request, checked by the table of endpoints. An unknown or repeated parameter is refused: a typo
+/// in `from` must not silently answer for the last 24 hours.
 #[derive(Debug)]
 pub struct Params {
     known: &'static [Parameter],
@@ -23,8 +23,8 @@ impl Params {
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
         let (known, mut given) = (endpoint.parameters, request.query());
         if endpoint.dialect().is_some() || endpoint.operation == Operation::WebPage {
-            // InfluxDB takes no offence at others, and of one that is repeated the first counts. The page's script
-            // reads its address itself.
+            // InfluxDB ignores unknown parameters, and takes the first of repeated ones. The page's script reads its
+            // address itself.
             given.retain(|(name, _)| find(known, name).is_some());
             return Ok(Self { known, given });
         }
@@ -40,7 +40,7 @@ impl Params {
                     check_condition(known, name)?;
                     continue;
                 }
-                // The format knows which names there are.
+                // The payload format knows the valid names.
                 if endpoint.takes_values() {
                     continue;
                 }
@@ -66,7 +66,7 @@ impl Params {
         self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter that is read by its type.
+    /// A parameter, parsed by its type.
     pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let parse =
             |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()));
@@ -83,7 +83,7 @@ impl Params {
         self.get(name).map_or(default, |text| text.parse().expect("it was checked"))
     }
 
-    /// The conditions: names of metrics, and the values wanted, as they were sent.
+    /// The conditions: names of metrics, and the wanted values as they were sent.
     pub fn conditions(&self) -> impl Iterator<Item = (&str, &str)> {
         let named = self.given.iter().filter(|(name, _)| find(self.known, name).is_none());
         named
@@ -103,13 +103,13 @@ impl Params {
         matches!(self.get(name), Some("true" | "1"))
     }
 
-    /// The form asked for: `format`, else `Accept`, else JSON.
+    /// The requested form: `format`, else `Accept`, else JSON.
     pub fn format(&self, request: &Request) -> Format {
         let accepted = || Format::accepted(request.header("accept").unwrap_or_default());
         self.get("format").and_then(Format::parse).unwrap_or_else(accepted)
     }
 
-    /// The metrics that a parameter names; all without it.
+    /// The metrics that a parameter names. `None`, for all metrics, if the parameter is absent.
     pub fn metrics(&self, name: &str) -> Result<Option<Vec<MetricName>>, Problem> {
         let Some(words) = self.words(name)? else { return Ok(None) };
         if words.len() > MAX_METRICS {
@@ -120,8 +120,8 @@ impl Params {
         words.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The words of a list, in the order of the request. Each list is read here, and none may name a word twice: an
-    /// answer would have a member twice, or an id a part.
+    /// The words of a list, in the order of the request. A repeated word is refused, because an answer would have a
+    /// member twice, or an id a part.
     pub fn words(&self, name: &str) -> Result<Option<Vec<&str>>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -133,8 +133,7 @@ impl Params {
         }
     }
 
-    /// A text that two requests share if they ask for the same entries, whichever page of them and in
-    /// whichever form.
+    /// A text that is equal for two requests for the same entries, whatever the page and form.
     pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.given.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
@@ -157,7 +156,7 @@ fn find<'a>(known: &'a [Parameter], name: &str) -> Option<&'a Parameter> {
     known.iter().find(|parameter| parameter.name == name && is_one(parameter))
 }
 
-/// Refuses the name of a parameter of another endpoint: it is more likely meant than a metric of that name.
+/// Refuses a condition with the name of another endpoint's parameter: the client likely means the parameter.
 fn check_condition(known: &[Parameter], name: &str) -> Result<(), Problem> {
     let all = || ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters);
     if !all().any(|parameter| parameter.name == name) {
@@ -177,8 +176,8 @@ fn expected(known: &[Parameter]) -> String {
     format!("expected one of {}", names.join(", "))
 }
 
-/// Refuses a value that is not of its kind, with what is expected. Values with a type of the domain are
-/// read by that type.
+/// Refuses a value that does not fit its kind; the error says what is expected. A value with a type of the domain is
+/// checked later, by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
     let refused = match kind {
         Kind::Timestamp

@@ -2,7 +2,7 @@
 
 /// The names of an `Accept` header of any kind, in lower case, each with its weight from 0 to 1.
 ///
-/// Source: RFC 9110, 12.4.2. A weight that cannot be read counts as none, so as 1.
+/// Source: RFC 9110, 12.4.2. A weight that cannot be read counts as 1, like a missing weight.
 pub fn weighted(header: &str) -> impl Iterator<Item = (String, f32)> {
     header.split(',').filter_map(|part| {
         let part = part.to_ascii_lowercase();
@@ -19,7 +19,7 @@ pub fn weighted(header: &str) -> impl Iterator<Item = (String, f32)> {
 /// The content coding of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// None.
+    /// No coding.
     Identity,
     /// gzip, where it makes the answer smaller.
     Gzip,
@@ -28,9 +28,9 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The coding that an `Accept-Encoding` header prefers; none without the header.
+    /// The coding that an `Accept-Encoding` header prefers; no coding without the header.
     ///
-    /// Source: RFC 9110, 12.5.3. Who refuses every coding that there is gets the plain answer.
+    /// Source: RFC 9110, 12.5.3. A client that refuses every supported coding gets the plain answer.
     pub fn preferred(accept_encoding: &str) -> Self {
         let (mut gzip, mut identity, mut any) = (None, None, None);
         for (name, weight) in weighted(accept_encoding) {

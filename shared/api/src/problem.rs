@@ -8,7 +8,7 @@ use super::Response;
 use super::response::carried_bytes;
 use table::StoreError;
 
-/// Makes the kinds of failures: each with its status, the end of its type's name, and its title.
+/// Makes `ProblemKind`. Each kind has a status, the last part of its type's URN, and a title.
 macro_rules! problem_kinds {
     ($($(#[$doc:meta])* $kind:ident $status:literal $slug:literal $title:literal,)*) => {
         /// The kinds of failures.
@@ -35,37 +35,37 @@ macro_rules! problem_kinds {
 problem_kinds! {
     /// The request cannot be understood.
     BadRequest 400 "bad-request" "The request is not valid",
-    /// No token, or none that is valid.
+    /// There is no token, or no valid one.
     Unauthorized 401 "unauthorized" "A valid token is needed",
-    /// A valid token that does not permit this.
+    /// The token is valid, but does not permit the request.
     Forbidden 403 "forbidden" "The token does not permit this",
-    /// There is no such thing.
+    /// The path, or the entry that it names, does not exist.
     NotFound 404 "not-found" "Not found",
-    /// It is answered at another address.
+    /// The request is answered at another address.
     Elsewhere 404 "elsewhere" "Not found at this address",
-    /// There is no form of it that the client takes.
+    /// The client accepts no form that the answer has.
     NotAcceptable 406 "not-acceptable" "There is no form that the client takes",
     /// The path exists, the method on it does not.
     MethodNotAllowed 405 "method-not-allowed" "Method not allowed",
-    /// What is there does not permit it.
+    /// The stored state does not permit the request.
     Conflict 409 "conflict" "What is there does not permit this",
-    /// It was there, and is being deleted.
+    /// The entry is being deleted.
     Gone 410 "gone" "It is being deleted",
-    /// Too many bytes or readings.
+    /// The request has too many bytes or readings.
     TooLarge 413 "too-large" "The request is too large",
-    /// A body of a type that cannot be what is expected.
+    /// The body has a type that cannot be what is expected.
     UnsupportedType 415 "unsupported-type" "The body's type is not supported",
-    /// A body in a content coding that is not understood.
+    /// The body has an unknown content coding.
     UnsupportedCoding 415 "unsupported-coding" "The body's coding is not supported",
-    /// The request is understood, but the answer is out of reach.
+    /// The request is understood, but cannot be answered.
     Unanswerable 422 "unanswerable" "The request cannot be answered",
-    /// The table is asked for too much.
+    /// The table throttles requests.
     Throttled 503 "throttled" "The table is busy",
-    /// Others change the same at the same moment.
+    /// Simultaneous requests change the same item.
     Contended 503 "contended" "Others change the same now",
     /// The table cannot be reached, or time ran out.
     Unavailable 503 "unavailable" "The table is unavailable",
-    /// Our own fault.
+    /// A fault of this system.
     Internal 500 "internal" "Something went wrong",
 }
 
@@ -73,17 +73,17 @@ problem_kinds! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldError {
-    /// Which of several readings, from 0.
+    /// The index of the wrong reading, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
-    /// Which member or parameter; absent where the whole is wrong.
+    /// The wrong member or parameter; absent if the whole is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The error, for a person.
     pub message: String,
 }
 
-/// The size up to which an answer has refusals with their messages.
+/// The maximum size of the refusals that keep their messages in an answer.
 const MAX_FULL_BYTES: usize = 1_000_000;
 
 /// Splits refusals: the first megabyte with messages, the rest as indices, so that ten thousand fit into an answer. A
@@ -115,11 +115,11 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// The failure, for a person.
     pub detail: String,
-    /// Where several things are wrong, each.
+    /// The errors, if single parts of the request are wrong.
     pub errors: Vec<FieldError>,
-    /// Readings that are not stored, by their place in the request, where others are.
+    /// The indices of readings that were not stored, if others were.
     pub not_stored: Vec<usize>,
-    /// The names of what a device's payload has and is not stored.
+    /// The names in a device's payload that are not stored.
     pub ignored: Vec<String>,
     /// The methods of the path, where the request has another one.
     pub allowed: Vec<&'static str>,
@@ -142,12 +142,12 @@ struct Body<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
-    /// The places of those refused beyond the first megabyte of refusals.
+    /// The indices of further errors, beyond the first megabyte.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     more_errors: &'a [usize],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_stored: &'a [usize],
-    /// The names of what a device's payload has and is not stored: words, and numbers that have no place.
+    /// The names in a device's payload that are not stored: words, and numbers that fit no metric.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ignored: &'a [String],
 }
@@ -172,12 +172,12 @@ impl Problem {
         }
     }
 
-    /// The answer of a function whose code panicked; what it said is for the log.
+    /// The answer of a function whose code panicked. The message of the panic is for the log.
     pub fn panicked() -> Self {
         Self::new(ProblemKind::Internal, "The request could not be handled; the log says why.")
     }
 
-    /// A request with one parameter or member that cannot be taken.
+    /// A request with one wrong parameter or member.
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         let error =
@@ -186,7 +186,7 @@ impl Problem {
         Self { errors: vec![error], ..Self::new(ProblemKind::BadRequest, detail) }
     }
 
-    /// The answer.
+    /// The answer to the client.
     pub fn respond(&self) -> Response {
         let (errors, more_errors) = within_a_megabyte(self.errors.clone());
         let body = Body {
@@ -216,7 +216,7 @@ impl Problem {
 }
 
 impl From<StoreError> for Problem {
-    /// The client learns what it can do; the chain of causes is for the log.
+    /// The kind tells the client what it can do; the chain of causes is for the log.
     fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,

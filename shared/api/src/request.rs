@@ -9,9 +9,9 @@ use super::{Problem, ProblemKind, media};
 use domain::{Timestamp, excerpt};
 use flate2::bufread::GzDecoder;
 
-/// The largest body that is taken, as sent: 1 MiB.
+/// The maximum size of a body as it is sent: 1 MiB.
 pub const MAX_BODY: usize = 1 << 20;
-/// The largest body that a compressed one may become: 8 MiB.
+/// The maximum size of a body after decompression: 8 MiB.
 pub const MAX_INFLATED: usize = 8 << 20;
 /// The largest number of members of a gzip body: each costs a window of 32 KB, whatever it holds.
 const MAX_MEMBERS: usize = 1_000;
@@ -22,13 +22,13 @@ const DAMAGED: &str = "The gzip body was damaged by the gateway, which takes app
 /// The largest number of readings in one request.
 pub const MAX_READINGS: usize = 10_000;
 
-/// A request, whichever way it came.
+/// A request, by whichever way it came.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `GET`, `POST`, ...
     pub method: String,
-    /// The path, beginning with a slash. An HTTP API decodes it before (`rawPath`), and the local gateway leaves it
-    /// percent-encoded: ids have no percent sign, so that decoding twice changes nothing.
+    /// The path, beginning with a slash. An HTTP API of API Gateway has decoded it (`rawPath`), and the local gateway
+    /// leaves it percent-encoded. Ids have no percent sign, so decoding twice changes nothing.
     pub path: String,
     /// The query as sent, without its question mark.
     pub raw_query: String,
@@ -36,13 +36,13 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// The body as sent.
     pub body: Vec<u8>,
-    /// The token that came with it.
+    /// The token's secret, if the request has one.
     pub secret: Option<Secret>,
     /// The id that the answer echoes.
     pub id: String,
-    /// When the gateway took the request; none where the event does not say.
+    /// When the gateway received the request; `None` if the event does not say.
     pub arrived: Option<Timestamp>,
-    /// The gateway's own id of the request, which no other request has and no client chooses.
+    /// The gateway's own id of the request: unique, and not chosen by a client.
     pub arrival: Option<String>,
 }
 
@@ -57,9 +57,9 @@ impl Request {
         form_urlencoded::parse(self.raw_query.as_bytes()).into_owned().collect()
     }
 
-    /// The body of a request that sends JSON or lines of it, without its content coding.
+    /// The body of a request in JSON or NDJSON, decompressed.
     ///
-    /// Refuses what by `Content-Type` or `Content-Encoding` cannot be that.
+    /// Refuses a `Content-Type` or `Content-Encoding` that cannot belong to such a body.
     pub fn json_body(&self) -> Result<Cow<'_, [u8]>, Problem> {
         let content_type = self.header("content-type").unwrap_or_default();
         if !media::may_be_json(content_type) {
@@ -94,8 +94,8 @@ impl Request {
 impl Request {
     /// The body of a request in line protocol, inflated. Its media type is not checked.
     ///
-    /// A gateway that inflates leaves the name of the coding in place. A gateway that takes bytes for text damages the
-    /// body.
+    /// A gateway that decompresses leaves `Content-Encoding` in place, so a plain body is taken as well. A gateway that
+    /// takes bytes for text damages the body, which is refused.
     pub fn line_protocol_body(&self) -> Result<Cow<'_, [u8]>, Problem> {
         let coding =
             self.header("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();
@@ -116,7 +116,7 @@ impl Request {
     }
 }
 
-/// Whether these are gzip's first bytes where somebody took them for text: the second is no UTF-8.
+/// Whether a body begins like gzip that was decoded as text: the second byte of gzip is not UTF-8.
 fn is_damaged_gzip(body: &[u8]) -> bool {
     body.starts_with(b"\x1f\xef\xbf\xbd")
 }
@@ -125,9 +125,9 @@ fn is_gzip(body: &[u8]) -> bool {
     body.starts_with(&[0x1f, 0x8b])
 }
 
-/// A body, inflated where it is gzip by its first bytes, whatever the headers say.
+/// The body, decompressed if its first bytes are gzip's, whatever the headers say.
 ///
-/// A gateway that takes such a body for text has damaged it, which is told before anything else.
+/// Before all other checks of the content, a body that a gateway damaged by decoding it as text is refused.
 ///
 /// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
 pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {

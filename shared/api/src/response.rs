@@ -13,13 +13,13 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// The largest body of an answer, as [`carried_bytes`] counts it: Lambda answers at most 6 MB, the
-/// event around the body included.
+/// The maximum size of an answer's body, as [`carried_bytes`] counts it. Lambda answers at most 6 MB, including the
+/// event around the body.
 ///
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const MAX_CARRIED: usize = 5_900_000;
 
-/// The size of a text body in the event that carries it, where it is a JSON string.
+/// The size of a text body in the event, which carries it as a JSON string.
 pub fn carried_bytes(text: &[u8]) -> usize {
     let carried = |byte: &u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -38,7 +38,7 @@ impl Response {
     /// An answer in JSON.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let mut body = serde_json::to_vec(body).expect("our own types have string keys");
-        // At a terminal the prompt then begins on a line of its own.
+        // So the prompt of a terminal begins on a line of its own.
         body.push(b'\n');
         Self::new(status, "application/json", body)
     }

@@ -14,14 +14,14 @@ use super::{rules, states};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The subject whose episode is acknowledged; without it all of the rule are.
+/// The body: the subject whose episode is acknowledged, or all subjects of the rule if it is absent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SubjectBody {
     subject: Option<AlertSubject>,
 }
 
-/// What a link has in its fragment.
+/// The body: the parts of the fragment of a message's link.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinkBody {
@@ -30,7 +30,7 @@ struct LinkBody {
     key: String,
 }
 
-/// `POST /alerts/{id}/acknowledge`: the episodes of a rule that last, or the one of a subject.
+/// `POST /alerts/{id}/acknowledge`: acknowledges the current episode of one subject, or of all subjects of the rule.
 pub(crate) async fn by_token(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -58,8 +58,8 @@ pub(crate) async fn by_token(
     Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
 }
 
-/// Acknowledges the episodes of a rule that last; returns whether there is one. Who has no time for all of them gets an
-/// error: the same again goes on, because what is acknowledged costs no write.
+/// Acknowledges the current episodes of a rule; returns whether there is one. A client that gets an error because time
+/// ran out can repeat the request: acknowledged episodes cost no second write.
 async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Result<bool, Problem> {
     let (mut is_any, mut after) = (false, None);
     loop {
@@ -74,7 +74,7 @@ async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Resu
     }
 }
 
-/// Acknowledges the episodes of states that fire; returns whether there is one.
+/// Acknowledges the episodes of firing states; returns whether there is one.
 async fn acknowledge(
     states: impl IntoIterator<Item = StoredAlertState>,
     call: &mut Call<'_, impl Store>,
@@ -86,8 +86,8 @@ async fn acknowledge(
     Ok(is_any)
 }
 
-/// `POST /acknowledge`: the link permits this and nothing else. What it does not fit is answered alike, whether the
-/// rule, the subject or the key is wrong or the episode is over.
+/// `POST /acknowledge`: the link permits this and nothing else. The answer is the same for a wrong rule, a wrong
+/// subject, a wrong key and an ended episode.
 pub(crate) async fn by_link(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

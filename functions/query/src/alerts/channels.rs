@@ -17,9 +17,9 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
-/// The most channels: each takes a part of the transaction of a message.
+/// The maximum number of channels. Each takes a part of the transaction that stores a message.
 const MAX_CHANNELS: usize = 10;
-/// The most messages that are counted of those that wait for a channel.
+/// The waiting messages of a channel are counted up to this number.
 const MAX_COUNTED: usize = 100;
 
 /// A body without members.
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     Ok(Response::json(200, &json!({"data": shown})))
 }
 
-/// The number of messages that wait, and since when the first of them does.
+/// The number of waiting messages, and the time of the oldest.
 fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
     (messages.len(), messages.iter().map(|message| message.told.at).min())
 }
@@ -67,8 +67,8 @@ async fn shown_now(
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
-/// `PUT /channels/{id}`: a secret that is not sent stays as it is. New messages are sent
-/// by an edited channel at once, older messages that were tried at the time of their next attempt.
+/// `PUT /channels/{id}`: without a secret in the body, the stored secret stays. An edited channel sends new messages at
+/// once. Older messages that were tried wait for their next attempt.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -85,7 +85,7 @@ pub(crate) async fn put(
         return Err(too_many());
     }
 
-    // One that cannot be read has no secret that is known to fit.
+    // The stored secret fits only a channel of the same kind, and an unreadable channel has no known kind.
     let known = before.and_then(|channel| channel.channel().ok());
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
         return Err(wrong(Secret::missing(wanted.kind)));
@@ -105,7 +105,7 @@ pub(crate) async fn put(
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
 
-    // Others may have been saved at the same moment.
+    // Other channels may have been saved at the same moment.
     if before.is_none() && all(call).await?.len() > MAX_CHANNELS {
         call.session.delete_channel(&channel.id).await?;
         return Err(too_many());
@@ -114,7 +114,7 @@ pub(crate) async fn put(
     Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
 
-/// Refuses e-mail by a topic to which nothing may be published: the role of alerting names the stack's own.
+/// Refuses an e-mail topic other than the stack's own: the role of `alerting` may publish to no other topic.
 fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Problem> {
     let Some(wanted) = secret.and_then(Secret::topic_arn) else { return Ok(()) };
 
@@ -138,7 +138,7 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /channels/{id}`: the secret goes with it. What waits expires, and a later channel of the same id does not get it.
+/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire, and no later channel of the id gets them.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -148,7 +148,7 @@ pub(crate) async fn delete(
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
-/// `POST /channels/{id}/test`: a message waits, and whoever sends finds it within a minute.
+/// `POST /channels/{id}/test`: stores a test message, which the `alerting` function sends within a minute.
 pub(crate) async fn test(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -159,7 +159,7 @@ pub(crate) async fn test(
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    // One that was asked for at the same instant is as good.
+    // A duplicate of the same instant is no error: one test message is enough.
     call.session.put_test_message(&message).await?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }
@@ -168,7 +168,7 @@ async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Prob
     Ok(readable(call.session.channels().await?, call))
 }
 
-/// The channel of the path.
+/// The channel that the request's path names.
 async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem> {
     let id = channel_id(call)?;
     let found = all(call).await?.into_iter().find(|channel| channel.id == id);

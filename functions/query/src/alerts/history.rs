@@ -1,4 +1,4 @@
-//! `GET /alerts/{id}/history`: what was told of a rule, newest first. Stores nothing.
+//! `GET /alerts/{id}/history`: the messages of a rule, newest first. Stores nothing.
 
 use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
@@ -17,7 +17,7 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
 
-/// `GET /alerts/{id}/history`: also of a rule that was deleted.
+/// `GET /alerts/{id}/history`: also for a deleted rule.
 pub(crate) async fn history(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -28,7 +28,7 @@ pub(crate) async fn history(
     let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
     let told = readable(listing, call);
     if told.is_empty() {
-        // Of a rule that never was.
+        // 404 if the rule never existed.
         rules::known(call).await?;
     }
 
@@ -41,7 +41,7 @@ pub(crate) async fn history(
     Ok(page.write(call, &rows, |row| told[row].key()))
 }
 
-/// The page that a request asks for. Without `from` or `to` the range has no such end.
+/// Reads the parameters. Without `from` or `to` the range is open at that end.
 fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
     let rule = Some(rules::rule_id(call)?);
     let Call { request, params, .. } = call;
@@ -50,7 +50,7 @@ fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
     Ok(ToldQuery { range, rule, after, limit: params.limit() })
 }
 
-/// A message that was told.
+/// A message of an alert, as its history shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ToldMessage", deny_unknown_fields))]

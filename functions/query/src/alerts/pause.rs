@@ -1,4 +1,4 @@
-//! `POST /alerts/{id}/pause`: a rule tells nothing until a time. Its states go on.
+//! `POST /alerts/{id}/pause`: a rule makes no messages until a time. Its states are judged all the same.
 
 use ::alerts::Rule;
 use api::{Problem, Response, body};
@@ -13,7 +13,7 @@ use super::{rules, until};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// Until when a rule pauses; `null` ends the pause.
+/// The body: the end of the pause; `null` ends the pause now.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PauseBody {
@@ -38,7 +38,7 @@ pub(crate) async fn pause(
     };
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
-        // What is true is told now; what fails here is told by the minute.
+        // A message may be due now. If this judgement fails, the scheduled one makes the message.
         rules::judge(&handlers.judging, &rule, call).await;
     }
 

@@ -1,4 +1,4 @@
-//! `POST /alerts/preview`: the episodes that a rule would have had. Saves and tells nothing.
+//! `POST /alerts/preview`: the episodes that a rule would have had. Stores and sends nothing.
 
 use ::alerts::{AlertSubject, RuleBody, Scope};
 use api::{Problem, Response, body};
@@ -19,15 +19,15 @@ use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The range without `from`.
+/// The length of the range if `from` is absent.
 const DEFAULT_RANGE: TimeDelta = TimeDelta::days(7);
-/// The most subjects of an answer, and the most episodes of one.
+/// The maximum number of subjects in an answer, and of episodes of a subject.
 const MAX_SUBJECTS: usize = 20;
 const MAX_EPISODES: usize = 1_000;
-/// With less time left no further subject is begun.
+/// With less time left, no further subject is previewed.
 const MIN_REMAINING: Duration = Duration::from_secs(4);
 
-/// A rule, and the range and the subject for which its episodes are shown.
+/// The body: a rule, and the range and subject for which episodes are shown.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PreviewBody {
@@ -37,7 +37,7 @@ struct PreviewBody {
     subject: Option<AlertSubject>,
 }
 
-/// `POST /alerts/preview`: by the judge's own fold.
+/// `POST /alerts/preview`: computes episodes with the same fold as real judgements.
 pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -118,13 +118,13 @@ impl PreviewBody {
     }
 }
 
-/// A range, extended by the time before in which an episode may begin that reaches into the range.
+/// Extends a range to the past: an episode that reaches into the range may have begun there.
 fn with_lead(range: TimeRange) -> TimeRange {
     let from = range.from().saturating_add(-MAX_PREVIEW);
     TimeRange::new(from, range.to()).unwrap_or(range)
 }
 
-/// The only device, if a preview is about one.
+/// The device, if a preview is about a single device.
 fn device_of(subjects: &[AlertSubject]) -> Option<&DeviceId> {
     match subjects {
         [AlertSubject::Device(device)] => Some(device),

@@ -19,7 +19,7 @@ use crate::registry::lookup::not_found;
 
 /// The largest number of alert rules.
 const MAX_RULES: usize = 100;
-/// The states of a rule in the list of all rules, and by itself.
+/// The maximum number of states shown of a rule: in the list of all rules, and alone.
 const LISTED_STATES: usize = 20;
 const SHOWN_STATES: usize = 1_000;
 
@@ -37,7 +37,7 @@ pub(crate) async fn list(
     let (rules, channels, states) = (rules.found, channels.found, states.found);
     let alerts = rules.iter().map(|rule| {
         let own: Vec<_> = states.iter().filter(|state| state.key.rule == rule.id).collect();
-        // The states are read in the order of their rules.
+        // States are sorted by rule, so only rules from the page's last state on can have more states.
         let is_cut = has_more && states.last().is_none_or(|state| state.key.rule <= rule.id);
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
@@ -69,7 +69,7 @@ pub(crate) async fn show(
     Ok(Response::json(200, &shown))
 }
 
-/// Of a rule about the silence of one device, the seconds after which it is silent.
+/// For a rule about the silence of one device: the seconds without a reading after which the device counts as silent.
 pub(crate) async fn silent_after(
     judging: &Judging,
     rule: &Rule,
@@ -82,7 +82,7 @@ pub(crate) async fn silent_after(
     Ok(Some(limit.num_seconds()))
 }
 
-/// A rule with its states as they are this moment.
+/// A rule with its current states, as JSON.
 pub(crate) async fn shown_now(
     rule: &StoredRule,
     call: &mut Call<'_, impl Store>,
@@ -92,7 +92,7 @@ pub(crate) async fn shown_now(
     Ok(shown::alert(rule, &states, SHOWN_STATES, has_more))
 }
 
-/// `PUT /alerts/{id}`: the same again changes nothing.
+/// `PUT /alerts/{id}`: saving an equal rule changes nothing.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -138,14 +138,14 @@ async fn shown_saved(
     Ok(shown)
 }
 
-/// Adds to a failure that the rule had been saved before it happened.
+/// Adds to a failure's text that the rule was saved before.
 pub(crate) fn after_saving(failure: Problem) -> Problem {
     let detail = format!("The rule is saved, but not shown. {}", failure.detail);
     Problem { detail, ..failure }
 }
 
-/// What takes the place of a rule. An edit moves the time of change on, so that a judgement by the old rule is refused.
-/// Pausing a rule, or saving the same, keeps the time.
+/// The rule to store. An edit moves `changed` on, so that a judgement by the old rule is refused. A pause, or saving an
+/// equal rule, keeps `changed`.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, rule: wanted } };
     let paused_until = before.rule.paused_until;
@@ -158,7 +158,7 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
     StoredRule { id, version: before.version + 1, rule: Rule { changed, ..wanted } }
 }
 
-/// Stores a rule in the place of the one that was read.
+/// Replaces the stored rule `before`. Writes nothing if both are equal; fails if the stored rule changed meanwhile.
 pub(crate) async fn save(
     before: Option<&StoredRule>,
     rule: &StoredRule,
@@ -174,8 +174,8 @@ pub(crate) async fn save(
     Err(Problem::new(ProblemKind::Contended, detail))
 }
 
-/// Judges a rule on what is there, also one that was saved before: the judgement may have failed then. Returns what
-/// could not be judged; the rule is saved all the same.
+/// Judges a saved rule on its readings. An unchanged rule is judged too, because its last judgement may have failed.
+/// Returns a warning if something was not judged; the rule stays saved.
 pub(crate) async fn judge(
     judging: &Judging,
     rule: &StoredRule,
@@ -229,8 +229,8 @@ async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     Err(too_many())
 }
 
-/// Deletes a rule that was saved a moment ago, if others were saved at the same moment and there are too many now. Of
-/// several that are saved at once the last one to look sees all that stay, so there are never too many for long.
+/// Deletes a rule that was just saved, if simultaneous requests saved too many. Of several such requests, the last one
+/// to look sees all rules that stay, so the excess does not last.
 async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let rules = call.session.alert_rules().await.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
@@ -248,14 +248,14 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /alerts/{id}`: its states end, and what waits of it is dropped by whoever sends.
+/// `DELETE /alerts/{id}`: ends the rule's states. The `alerting` function drops its waiting messages.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = rule_id(call)?;
     let was_there = call.session.delete_alert_rule(&id).await?;
-    // Also of a rule whose deletion failed half-way.
+    // An earlier deletion may have deleted the rule and failed before its states.
     let states = call.session.delete_alert_states(&id).await?;
     if !was_there && states == 0 {
         return Err(not_found("rule", id.as_str()));
@@ -263,14 +263,14 @@ pub(crate) async fn delete(
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
-/// The rule of the path.
+/// The rule that the request's path names.
 pub(crate) async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredRule, Problem> {
     let id = rule_id(call)?;
     let found = call.session.alert_rule(&id).await?;
     found.ok_or_else(|| not_found("rule", id.as_str()))
 }
 
-/// The id of a rule's path.
+/// The id of the rule in the request's path.
 pub(crate) fn rule_id(call: &Call<'_, impl Store>) -> Result<RuleId, Problem> {
     call.id.parse().map_err(|why| Problem::field("rule_id", format!("{why}")))
 }

@@ -1,11 +1,11 @@
-//! A rule with its states, and a channel, as the API shows them. Reads nothing.
+//! A rule with its states, and a channel, as JSON of the API. Reads nothing.
 
 use ::alerts::{EpisodeState, FigureState, Phase};
 use domain::Timestamp;
 use serde_json::{Map, Value, json};
 use table::{AlertState, StoredAlertState, StoredChannel, StoredRule};
 
-/// A rule with at most so many of its states: those that fire first.
+/// A rule with at most `max` of its states: firing states come first.
 pub(crate) fn alert(
     rule: &StoredRule,
     states: &[&StoredAlertState],
@@ -39,7 +39,7 @@ fn rank(stored: &StoredAlertState) -> u8 {
     }
 }
 
-/// The number of states that fire, and of those that are about to.
+/// The number of firing states, and of pending states.
 pub(crate) fn counts(states: &[StoredAlertState]) -> (usize, usize) {
     let count = |rank_of: u8| states.iter().filter(|state| rank(state) == rank_of).count();
     (count(FIRING), count(PENDING))
@@ -95,7 +95,7 @@ fn told_once(once: &FigureState) -> Value {
     shown
 }
 
-/// A channel; `waiting` are the number of messages that wait for it and when the first of them was told.
+/// A channel. `waiting` is the number of its waiting messages and the time of the oldest.
 pub(crate) fn channel(
     stored: &StoredChannel,
     waiting: Option<(usize, Option<Timestamp>)>,

@@ -1,4 +1,4 @@
-//! Reads the states of rules, and stores them edited. Judges nothing.
+//! Reads the states of rules, and stores edited states. Judges nothing.
 
 use ::alerts::EpisodeState;
 use api::{Problem, ProblemKind};
@@ -9,12 +9,12 @@ use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
 
 use crate::ports::Store;
 
-/// The states of a page, and the most that are read for one answer.
+/// The number of states on a page, and the maximum that is read for one answer.
 const MAX_STATES: usize = 1_000;
-/// How often an edit is tried on a state that is judged at the same moment.
+/// The number of attempts to edit a state that is judged at the same moment.
 const ATTEMPTS: usize = 5;
 
-/// The states of a rule or of all, and whether there are more.
+/// The states of one rule or of all rules, and whether there are more.
 pub(crate) async fn of(
     rule: Option<&RuleId>,
     call: &mut Call<'_, impl Store>,
@@ -23,7 +23,7 @@ pub(crate) async fn of(
     Ok((readable(listing, call), has_more))
 }
 
-/// A page of the states of a rule or of all, with what cannot be read.
+/// A page of the states of one rule or of all rules, with the unreadable items.
 pub(crate) async fn page(
     rule: Option<&RuleId>,
     after: Option<&AlertKey>,
@@ -32,7 +32,7 @@ pub(crate) async fn page(
     Ok(call.session.alert_state_page(rule, after, MAX_STATES).await?)
 }
 
-/// What of a list can be read; the log names the rest.
+/// The readable entries of a list; the log names the unreadable ones.
 pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_, impl Store>) -> Vec<T> {
     let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
@@ -41,7 +41,7 @@ pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_, impl Store>) 
     listing.found
 }
 
-/// A state as it is this moment.
+/// The current state of a rule for one subject.
 pub(crate) async fn one(
     key: &AlertKey,
     call: &mut Call<'_, impl Store>,

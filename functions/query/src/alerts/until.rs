@@ -1,13 +1,13 @@
-//! Until when a rule pauses, as a request says it. Pauses no rule.
+//! Parses and checks the end of a rule's pause. Pauses no rule.
 
 use api::Problem;
 use chrono::TimeDelta;
 use domain::{Edit, TextOrNumber, Timestamp, duration, excerpt};
 
-/// How far ahead a pause ends at most.
+/// The longest pause.
 const MAX_PAUSE: TimeDelta = TimeDelta::days(366);
 
-/// The end of a pause; `None` ends it now.
+/// Parses the end of a pause; `None` ends the pause now.
 pub(crate) fn read(
     field: &str,
     until: &Edit<TextOrNumber>,
@@ -35,7 +35,7 @@ pub(crate) fn read(
     Ok(Some(until))
 }
 
-/// Refuses a pause that nobody would live to see end.
+/// Refuses an end that is further ahead than `MAX_PAUSE`.
 pub(crate) fn check(field: &str, until: Option<Timestamp>, now: Timestamp) -> Result<(), Problem> {
     let latest = now.saturating_add(MAX_PAUSE);
     if until.is_none_or(|until| until <= latest) {

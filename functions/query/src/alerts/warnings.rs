@@ -1,4 +1,4 @@
-//! What is odd about a rule that was saved: it is stored all the same, because devices may come later.
+//! Warnings about a saved rule. An odd rule is stored all the same, because devices may come later.
 
 use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
@@ -11,7 +11,7 @@ use table::MAX_CACHED_ENTRIES;
 
 use crate::ports::Store;
 
-/// Each as `member: what is odd`.
+/// The warnings about a rule, each as `member: what is odd`.
 pub(crate) async fn of(
     rule: &Rule,
     registry: &CachedRegistry<impl Clock>,
@@ -48,7 +48,7 @@ pub(crate) async fn of(
     Ok(warnings)
 }
 
-/// What is odd about the devices that a rule is about.
+/// The warning about the devices of a rule on several devices.
 fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
     if devices.is_empty() {
         return match &rule.scope {
@@ -71,8 +71,8 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
     }
 }
 
-/// What is not judged of a rule on several devices where there are more devices than memory holds. Limits of a metric and
-/// steps of a counter are judged all the same, when a quarter of an hour in which they are passed is sealed.
+/// The warning that a rule on several devices is not judged, because there are more devices than memory holds. Limits
+/// of a metric and steps of a counter are judged all the same, once rollups have the quarter of an hour.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),
@@ -93,7 +93,7 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
     ))
 }
 
-/// What is odd about the one device that a rule is about.
+/// The warning about the device of a rule on one device.
 fn of_device(rule: &Rule, device: &Device) -> Option<String> {
     if has_sent_watched(rule, device) {
         return None;
@@ -107,8 +107,8 @@ fn of_device(rule: &Rule, device: &Device) -> Option<String> {
     ))
 }
 
-/// The member of a rule that says what is watched, and words for people. Silence watches every reading, so it has no
-/// such member.
+/// The member of a rule that says what is watched, and the watched thing in words for people. Silence watches every
+/// reading, so it has no such member.
 fn watched(rule: &Rule) -> Option<(&'static str, &str)> {
     match &rule.watch {
         Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {

@@ -1,9 +1,8 @@
-//! Cursors: opaque, bound to the query that they continue. Keep no state and reach no other partition.
+//! Opaque cursors, each bound to the query that it continues. Keep no state and reach no other partition.
 //!
-//! A cursor holds a place within its query's range and a checksum over both. The checksum has no
-//! secret: it detects a cursor of another query and a damaged one. Whoever computes a valid one
-//! reaches only another place of a query that they may ask anyway, because a cursor names no
-//! partition.
+//! A cursor holds a place within its query's range, and a checksum over query and place. The checksum detects a damaged
+//! cursor and a cursor of another query; it has no secret. A forged cursor reaches only another place of a query that
+//! the client may send anyway, because a cursor names no partition.
 
 use std::str::Split;
 
@@ -17,7 +16,7 @@ use table::{AlertKey, ReadingKey, StayKey, ToldKey};
 const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
 
-/// A cursor over `place`, bound to a query.
+/// Makes a cursor of a place, bound to a query.
 pub(crate) fn encode(query_fingerprint: &str, place: &str) -> String {
     let mut bytes = checksum(query_fingerprint, place.as_bytes()).to_vec();
     bytes.extend_from_slice(place.as_bytes());
@@ -35,7 +34,7 @@ pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Pr
     place().ok_or_else(foreign)
 }
 
-/// A cursor that is not of this query.
+/// 400: the cursor belongs to another query.
 pub(crate) fn foreign() -> Problem {
     Problem::field("cursor", "is not of this query; send it with the parameters that it came from")
 }
@@ -50,25 +49,25 @@ fn checksum(query_fingerprint: &str, place: &[u8]) -> [u8; CHECKSUM] {
     std::array::from_fn(|n| digest[n])
 }
 
-/// A place in a list of a range, which the words of a cursor say.
+/// A position in a list of a time range, which a cursor stores as words.
 pub(crate) trait Place: Sized {
     fn words(&self) -> String;
 
     fn parse(words: &mut Split<'_, char>) -> Option<Self>;
 
-    /// Whether the list of a range may have the place. What overlaps a range need not begin in it.
+    /// Whether the list of a range can have the place. By default yes, because entries may begin before the range.
     fn may_be_in(&self, _range: TimeRange) -> bool {
         true
     }
 }
 
-/// The cursor of a place in a range. The range is in it: a relative one such as `-24h` must not move from page to page.
+/// Makes a cursor of a place and its range, so that a relative range such as `-24h` is the same for all pages.
 pub(crate) fn encode_in(query_fingerprint: &str, range: TimeRange, after: &impl Place) -> String {
     let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
     encode(query_fingerprint, &format!("{from} {to} {}", after.words()))
 }
 
-/// The range and the place that [`encode_in`] put in.
+/// The range and the place that [`encode_in`] put into a cursor.
 pub(crate) fn decode_in<P: Place>(
     query_fingerprint: &str,
     cursor: &str,

@@ -1,4 +1,4 @@
-//! The newest values of a device, as they are gathered and shown. Reads none.
+//! Gathers the newest values of a device and shows them. Reads nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use table::StoredRollup;
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
     pub(crate) timestamp: Timestamp,
-    /// How far back was looked: a metric that is missing was not sent since then, and a value that is older may not be the
-    /// newest.
+    /// The start of the searched time. A metric that is missing was not sent since then; a value from before may not be
+    /// the newest.
     pub(crate) as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct LatestValue {
 }
 
 impl LatestValues {
-    /// The newest values among readings that come newest first.
+    /// The newest values among readings that are sorted newest first.
     pub(crate) fn among(readings: &[Reading]) -> Option<Self> {
         let mut metrics = BTreeMap::new();
         for reading in readings {
@@ -40,8 +40,8 @@ impl LatestValues {
         Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
     }
 
-    /// Adds the last values of metrics that are missing, from the rollup of older readings. `is_seamless` says that
-    /// everything later was read.
+    /// Adds the last values of missing metrics from a rollup of older readings. `is_seamless` says that everything
+    /// after the rollup was read.
     pub(crate) fn add(&mut self, older: &StoredRollup, is_seamless: bool) {
         if is_seamless {
             self.as_of = self.as_of.min(older.range.from());
@@ -62,7 +62,7 @@ impl LatestValues {
         self.metrics.get(metric).map(|latest| &latest.value)
     }
 
-    /// Tells whether every one of these metrics is among them.
+    /// Whether all these metrics have a value.
     pub(crate) fn has_all(&self, metrics: &[&MetricName]) -> bool {
         metrics.iter().all(|name| self.metrics.contains_key(*name))
     }

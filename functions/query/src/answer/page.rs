@@ -12,20 +12,20 @@ pub(crate) struct RowPage<'a> {
     pub(crate) format: Format,
     pub(crate) request: &'a Request,
     pub(crate) params: &'a Params,
-    /// The plan of how its rows were found, which JSON alone says.
+    /// How the rows were found; only JSON shows it.
     pub(crate) plan: Option<Value>,
 }
 
 impl<'a> RowPage<'a> {
-    /// A page whose rows were found without a plan.
+    /// A page without a plan of how its rows were found.
     pub(crate) const fn of(format: Format, request: &'a Request, params: &'a Params) -> Self {
         Self { format, request, params, plan: None }
     }
 
     /// Writes rows, with the address of the next page in a `Link` header.
     ///
-    /// The page ends before the row with which Lambda would refuse the answer; it has at least one row. `rest` is the
-    /// cursor after all rows, if there are more; `cursor_after` makes the cursor after a row.
+    /// The page ends before Lambda would refuse the answer, but has at least one row. `rest` is the cursor after all
+    /// rows, if the list goes on; `cursor_after` makes the cursor after one row.
     pub(crate) fn write<R: Row>(
         self,
         rows: &[R],

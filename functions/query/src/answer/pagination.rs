@@ -15,12 +15,12 @@ pub(crate) struct ListRequest {
     pub(crate) format: Format,
     limit: usize,
     query_fingerprint: String,
-    /// The last entry of the page before.
+    /// The place of the previous page's last entry.
     after: Option<String>,
 }
 
 impl ListRequest {
-    /// Reads the parameters, before anything is read of the table.
+    /// Parses the parameters.
     pub(crate) fn of(request: &Request, params: &Params) -> Result<Self, Problem> {
         let query_fingerprint = params.query_fingerprint(request);
         let cursor = params.get("cursor");
@@ -39,9 +39,9 @@ impl ListRequest {
         cursor::encode(&self.query_fingerprint, id)
     }
 
-    /// The last entry of the page before.
+    /// The id of the previous page's last entry.
     pub(crate) fn after<T: FromStr>(&self) -> Option<T> {
-        // A cursor carries an id that this program has written.
+        // This program wrote the id into the cursor, so it parses.
         self.after.as_ref().and_then(|id| id.parse().ok())
     }
 
@@ -50,7 +50,7 @@ impl ListRequest {
         self.limit
     }
 
-    /// The entries of the page, and the cursor after them where there are more.
+    /// The entries of the page, and the cursor to the next page if there is one.
     pub(crate) fn paginate<'a, T>(
         &self,
         mut all: Vec<&'a T>,
@@ -68,7 +68,7 @@ impl ListRequest {
     }
 }
 
-/// The number of the devices whose newest values fit into one answer.
+/// How many of the devices fit into one answer with their newest values.
 pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
     let mut sum = 0;
     let fits = |device: &&Device| {
@@ -78,13 +78,13 @@ pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
     devices.take_while(fits).count()
 }
 
-/// The largest size of a device's newest values: of a metric its name, 46 characters of number, a timestamp,
+/// The maximum size of a device's newest values: for each metric a name, a number of 46 characters, a timestamp and
 /// punctuation.
 fn latest_bytes(device: &Device) -> usize {
     device.metrics().keys().map(|name: &MetricName| name.as_str().len() + 110).sum()
 }
 
-/// Refuses what is answered from all rooms where memory does not hold them.
+/// Refuses a question about homes if memory does not hold all rooms.
 pub(crate) fn ensure_all_rooms(snapshot: &Snapshot) -> Result<(), Problem> {
     if snapshot.has_all_rooms {
         return Ok(());

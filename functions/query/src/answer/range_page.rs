@@ -9,8 +9,8 @@ use crate::answer::page::RowPage;
 use crate::answer::row::Row;
 use crate::answer::sheet::Columns;
 
-/// The range of a page, and the place after which the page begins. A page after the first takes the range from its
-/// cursor, so that the range stays the same; for the first `asked` reads it.
+/// The range of a page, and the place after which the page begins. The first page reads the range with `asked`; further
+/// pages take it from the cursor, so that it stays the same.
 pub(crate) fn begin<P: Place>(
     request: &Request,
     params: &Params,
@@ -21,7 +21,7 @@ pub(crate) fn begin<P: Place>(
     Ok((range, Some(after)))
 }
 
-/// The page of a list, but for its rows.
+/// A page of a list, without its rows.
 pub(crate) struct RangeListPage {
     pub(crate) range: TimeRange,
     /// The columns in CSV.
@@ -30,7 +30,7 @@ pub(crate) struct RangeListPage {
 }
 
 impl RangeListPage {
-    /// Writes rows. `place` tells the place of a row.
+    /// Writes rows. `place` returns the place of a row for a cursor.
     pub(crate) fn write<S, P: Place>(
         &self,
         call: &Call<'_, S>,

@@ -8,24 +8,24 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The largest size of the end of a page: the cursor, and the names around it.
+/// The maximum size of the end of a page: the cursor and the members around it.
 pub(crate) const TAIL: usize = 1_000;
 
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
-    /// The cells of the columns that all rows of its kind have in CSV.
+    /// The cells of a row in CSV, for the columns that all rows of its kind have.
     fn cells(&self, columns: &[&str]) -> Vec<Cell> {
         cells(self, columns)
     }
 
-    /// Its metrics: in CSV each has a column, which is empty for a row without it.
+    /// The row's metrics. In CSV each metric has a column, which is empty for a row without it.
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         iter::empty()
     }
 }
 
-/// The cells of a row in CSV: the members that have the names of columns. A column such as `from_value` or
-/// `temperature.mean` is a member of a member.
+/// The cells of a row in CSV: the members with the names of the columns. A column such as `from_value` or
+/// `temperature.mean` names a member of a member.
 pub(crate) fn cells(
     row: &(impl Serialize + ?Sized),
     columns: impl IntoIterator<Item = impl AsRef<str>>,
@@ -38,11 +38,11 @@ pub(crate) fn cells(
     columns.into_iter().map(|column| cell(column.as_ref())).collect()
 }
 
-/// The members of the objects of a row, each read once, as a metric may have many columns.
+/// The nested objects of a row, each parsed once, because a metric may have many columns.
 type Objects<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a RawValue>>;
 
 /// The members of an object as they are written, so that no digit is lost. A metric may have the name of a row's own
-/// member: then there are two, and the metric is the object.
+/// member. Then there are two such members, and the metric is the one with an object.
 struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
 
 fn find<'a>(
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// Takes members in their order, also two of one name.
+/// Collects members in their order, also two with the same name.
 struct EachMember;
 
 impl<'de> Visitor<'de> for EachMember {
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for EachMember {
     }
 }
 
-/// Members whose names are not known before, such as metrics, in an order of their own.
+/// Members with names that are known only at run time, such as metrics. They keep their order.
 #[derive(Debug)]
 pub(crate) struct Entries<K, V>(pub(crate) Vec<(K, V)>);
 
@@ -101,7 +101,7 @@ impl<K: Serialize, V: Serialize> Serialize for Entries<K, V> {
 pub(crate) struct Cell(String);
 
 impl Cell {
-    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
+    /// A cell with a text. A text that a spreadsheet would run as a formula is escaped with a leading `'`.
     ///
     /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
     pub(crate) fn text(text: impl Into<String>) -> Self {
@@ -121,7 +121,7 @@ impl AsRef<[u8]> for Cell {
 }
 
 impl Cell {
-    /// A value of JSON: several words have blanks between them, and no spreadsheet runs a number.
+    /// A cell with a JSON value. Words are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
     fn of(value: &RawValue) -> Self {
         let json = value.get();
         if json == "null" {

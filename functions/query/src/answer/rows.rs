@@ -31,7 +31,7 @@ pub(crate) struct ReadingRow<'a> {
 }
 
 impl<'a> ReadingRow<'a> {
-    /// The row. Returns `None` if the reading has no metric that was asked for.
+    /// The row of a reading. Returns `None` if the reading has no requested metric.
     pub(crate) fn of(reading: &'a Reading, wanted: Option<&[MetricName]>) -> Option<Self> {
         let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
         let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();
@@ -50,7 +50,7 @@ impl<'a> ReadingRow<'a> {
 pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 impl Row for ReadingRow<'_> {
-    /// A page has up to 10,000 of them, so the cells are made of the reading itself.
+    /// Made without JSON from the reading itself, because a page has up to 10,000 rows.
     fn cells(&self, _: &[&str]) -> Vec<Cell> {
         vec![
             Cell::text(self.timestamp.to_string()),
@@ -77,12 +77,12 @@ pub(crate) struct DeviceRow<'a> {
     kind: Option<&'a Label>,
     tags: &'a [Label],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    /// What people say of it in words of their own.
+    /// Free attributes that people set.
     attributes: &'a BTreeMap<AttributeName, AttributeValues>,
-    /// The device behind whose meter it is.
+    /// The meter that also measures this device.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
-    /// Whether room means have it, where a person said so.
+    /// Whether means of rooms include the device, if a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
@@ -92,13 +92,13 @@ pub(crate) struct DeviceRow<'a> {
     pub(crate) latest: Latest,
 }
 
-/// The newest values beside a device.
+/// The newest values in the row of a device.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Latest {
-    /// Left out: nobody asked for them.
+    /// Not requested, so the member is left out.
     Unasked,
-    /// None where the device has no readings.
+    /// Requested; `None` if the device has no readings.
     Asked(Option<LatestValues>),
 }
 
@@ -129,18 +129,18 @@ struct MetricRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    /// Whether it is a net meter, whose falls are negative.
+    /// Whether the counter is a net meter, whose falls count as negative.
     net: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// The metric of the same readings that tells in which cycle the counter is.
+    /// The metric, sent in the same readings, that says in which cycle the counter is.
     cycle: Option<&'a MetricName>,
-    /// Whether a person said that the means of rooms have it.
+    /// Whether means of rooms include the metric, if a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
-    /// The time until which an import found hourly means only.
+    /// The end of the time for which an import found hourly means only.
     #[serde(skip_serializing_if = "Option::is_none")]
     hourly_until: Option<Timestamp>,
-    /// Why the means of rooms do not have it, whoever or whatever says so.
+    /// Why means of rooms leave the metric out, be it a person's choice or a default.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_of_room: Option<NotOfRoom>,
 }
@@ -212,7 +212,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
     }
 }
 
-/// The columns of a device in CSV: those of its newest values are the last, and are there if these are asked for.
+/// The columns of a device in CSV. The last two belong to its newest values, and are there only if these are requested.
 pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
     "device_id",
     "name",
@@ -264,7 +264,7 @@ pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
     name: Option<&'a Label>,
     home: Option<&'a HomeId>,
-    /// Whether it is outside; null where nobody said so.
+    /// Whether the room is outside; null if nobody said so.
     outside: Option<bool>,
     first_seen: Timestamp,
 }
@@ -286,20 +286,20 @@ pub(crate) const ROOM_COLUMNS: [&str; 5] = ["room_id", "name", "home", "outside"
 
 impl Row for RoomRow<'_> {}
 
-/// A home, which is nothing but its rooms: `PATCH /rooms/{id}` sets the home of each.
+/// A home: the set of rooms that name it. `PATCH /rooms/{id}` sets the home of a room.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Home", deny_unknown_fields))]
 pub(crate) struct HomeRow<'a> {
     home_id: &'a HomeId,
-    /// The number of its rooms.
+    /// The number of rooms in the home.
     rooms: usize,
-    /// The timestamp of the earliest reading of its rooms.
+    /// The timestamp of the earliest reading in the home's rooms.
     first_seen: Timestamp,
 }
 
 impl<'a> HomeRow<'a> {
-    /// The row; none where the home has no room, because then it is no home.
+    /// The row of a home. Returns `None` without rooms, because a home exists only by its rooms.
     pub(crate) fn of<'r>(
         home_id: &'a HomeId,
         rooms: impl IntoIterator<Item = &'r Room>,
@@ -327,7 +327,7 @@ pub(crate) struct StayRow<'a> {
     device_id: &'a DeviceId,
     room: &'a RoomId,
     since: Timestamp,
-    /// null while it lasts.
+    /// The end of the stay; null while it lasts.
     until: Option<Timestamp>,
 }
 
@@ -348,10 +348,10 @@ impl Row for StayRow<'_> {}
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Annotation", deny_unknown_fields))]
 pub(crate) struct AnnotationRow<'a> {
-    /// Its begin, a hyphen and up to 64 letters, digits or `-` `_` `.` `:`.
+    /// The begin, a hyphen and up to 64 letters, digits or `-` `_` `.` `:`.
     annotation_id: &'a AnnotationId,
     from: Timestamp,
-    /// null of a single moment; at most 31 days after its begin.
+    /// The end, at most 31 days after the begin; null for a single moment.
     to: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a DeviceId>,
@@ -379,7 +379,7 @@ pub(crate) const ANNOTATION_COLUMNS: [&str; 7] =
 
 impl Row for AnnotationRow<'_> {}
 
-/// The newest values of one device, by themselves.
+/// The newest values of one device, as an answer of their own.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Latest"))]
 pub(crate) struct LatestRow<'a> {

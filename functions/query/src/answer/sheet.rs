@@ -1,4 +1,4 @@
-//! A page of CSV: which rows fit into it, and which columns those have. Reads nothing.
+//! A page of CSV: which rows fit into it, and the columns of these rows. Reads nothing.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use domain::{Decimal, Device, MetricName};
 
 use crate::answer::row::{Row, TAIL};
 
-/// Of more known metrics than this a page has the columns of its own rows alone: each column is a
+/// With more known metrics than this, a page has columns only for the metrics of its own rows. Each column costs a
 /// separator in every row.
 const MAX_KNOWN: usize = 1_024;
 
-/// The columns that a page has whatever its rows are.
+/// The columns of a page that do not depend on its rows.
 #[derive(Debug)]
 pub(crate) struct Columns {
     /// The columns that all rows have.
     pub(crate) own: &'static [&'static str],
-    /// The metrics that are known before any row is, so that every page has the same.
+    /// Metrics that are known before any row is read. Their columns are the same on every page.
     pub(crate) known: Vec<MetricName>,
 }
 
-/// The columns of a page, which grow with its rows, and how large it is.
+/// A page of CSV while rows are added: its columns, which grow with the rows, and its size.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     own: &'static [&'static str],
@@ -45,8 +45,8 @@ impl Sheet {
         sheet
     }
 
-    /// Adds a row and the columns that it alone has, unless Lambda would then refuse the answer; the
-    /// first row is added however large it is. Tells whether it is added.
+    /// Adds a row and its new columns, unless Lambda would then refuse the answer. The first row is added however large
+    /// it is. Returns whether the row was added.
     pub(crate) fn add(&mut self, row: &impl Row) -> bool {
         let mut cells = carried_bytes(&record(row.cells(self.own)));
         let mut new = Vec::new();
@@ -80,13 +80,13 @@ impl Sheet {
         size(self.cells, self.rows, self.metrics.len())
     }
 
-    /// The page of the rows that were added.
+    /// The page as CSV, from the rows that were added.
     pub(crate) fn write(&self, rows: &[impl Row]) -> Vec<u8> {
         let metrics = self.metrics.iter().map(MetricName::as_str);
         let mut text = record(self.own.iter().copied().chain(metrics));
         for row in rows {
             text.extend(record(row.cells(self.own)));
-            text.pop(); // the end of the line, which stands behind the metrics
+            text.pop(); // the line end, which comes after the metrics
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.places[name], value)).collect();
             values.sort_unstable_by_key(|(place, _)| *place);
@@ -103,7 +103,7 @@ impl Sheet {
     }
 }
 
-/// The size of a header and so many rows: in each, a separator stands before each metric.
+/// The size of a header and `rows` rows: the cells, and in each line a separator before each metric.
 const fn size(cells: usize, rows: usize, metrics: usize) -> usize {
     cells + (rows + 1) * metrics
 }
@@ -115,7 +115,7 @@ pub(crate) fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u
     csv.into_inner().expect("writing to memory does not fail")
 }
 
-/// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
+/// The names of all metrics of some devices, sorted. These columns are the same on every page.
 pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
     let names: std::collections::BTreeSet<&MetricName> =
         devices.flat_map(|device| device.metrics().keys()).collect();

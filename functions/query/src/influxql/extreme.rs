@@ -1,4 +1,4 @@
-//! The instant of the one smallest or largest value: a rollup tells the value, the readings of its time the instant.
+//! The timestamp of a smallest or largest value. A rollup has the value; the readings of its time have the timestamp.
 
 use domain::Timestamp;
 use influxql::Extreme;
@@ -9,7 +9,7 @@ use super::read::Reads;
 use crate::ports::Store;
 use series::{Level, readings};
 
-/// The earliest timestamp at which one of the rollups' values was read; `None` where there is no rollup.
+/// The earliest timestamp at which one of these values was measured; `None` without values.
 pub(super) async fn instant(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,
@@ -23,7 +23,7 @@ pub(super) async fn instant(
         let question = reads.question(device, Level::Readings);
         let readings = readings(session, &question, *range).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
-        // The readings of a rollup may have expired; then its start is the nearest that is known.
+        // The readings of a rollup may have expired. Then the rollup's start is the best known timestamp.
         let at = found.map_or(range.from(), |reading| reading.at);
         earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
     }

@@ -1,4 +1,4 @@
-//! Why a statement has no result: the query, or the table. Decides no status.
+//! Why a statement has no result: an error of the query or of the table. Decides no status.
 
 use influxql::QueryError;
 use table::StoreError;
@@ -6,7 +6,7 @@ use table::StoreError;
 /// A failure of a statement.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The statement asks for what there is not; the answer says so.
+    /// The statement cannot be answered, and its result says why.
     Query(QueryError),
     /// An error of the table: the whole request fails.
     Store(StoreError),

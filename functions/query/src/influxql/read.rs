@@ -1,5 +1,5 @@
-//! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
-//! exactly and costs least. Groups nothing.
+//! Reads the data of a `SELECT` device by device, from days, quarters of an hour or readings: the cheapest that give
+//! the exact result. Groups nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,32 +15,32 @@ use series::{
     gather, readings,
 };
 
-/// The read units of a statement, as estimated before anything is read: fewer than of rows, for a dashboard asks again
-/// every few seconds.
+/// The maximum number of read units of a statement, as estimated before reading. It is lower than for rows of the API,
+/// because a dashboard repeats a query every few seconds.
 pub(super) const MAX_UNITS: f64 = 2_000.0;
-/// The length of a row that is made of days, where its edges lie anywhere.
+/// Rows of at least this length are made from days, wherever their edges lie.
 const LONG_ROW: TimeDelta = TimeDelta::days(2);
-/// The sizes of the pages that are read, one after the other, for the wanted readings.
+/// The sizes of the first pages, in a search for a given number of readings.
 const PAGES: [usize; 2] = [10, 100];
-/// The readings of a device among which some are looked for.
+/// The maximum number of a device's readings that a search for some of them reads.
 const MAX_READ: usize = 100_000;
-/// The times in which a rare metric is looked for, one after the other.
+/// How far rollups are searched for a rare metric, in steps.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
-/// The parameters of a read, the same for all its devices: the way, the range and the rows.
+/// The parameters of a read, the same for all its devices: what is read, the range and the rows.
 #[derive(Debug)]
 pub(super) struct Reads<'a> {
     pub(super) way: Way,
     pub(super) range: TimeRange,
-    /// The rows of rollups; one row, the range, for readings.
+    /// The rows of rollups. Readings have one row: the range.
     pub(super) grid: Grid,
     pub(super) horizon: &'a Horizon,
-    /// Whether the room of the reading distinguishes points.
+    /// Whether readings of different rooms are different points.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
 }
 
-/// Reads what is wanted of each device, in their order. The allowance is that of all subqueries of a statement.
+/// Reads the wanted data of each device, in order. All subqueries of a statement share the allowance.
 pub(super) async fn read(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,
@@ -64,7 +64,7 @@ fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
 }
 
 impl Reads<'_> {
-    /// What is asked of a device.
+    /// The question about one device. `coarsest` is the coarsest level to read.
     pub(super) fn question<'b>(
         &'b self,
         device: &'b Device,
@@ -88,7 +88,7 @@ impl Reads<'_> {
         self.way == Way::Rollups && self.coarsest() > Level::Readings
     }
 
-    /// The items from which a device's rows are made, and about how many units they cost.
+    /// The level from which a device's rows are made, and its estimated read units.
     async fn level(
         &self,
         session: Session<'_, impl Store>,
@@ -109,13 +109,13 @@ impl Reads<'_> {
         Ok((level, cost.of(level)))
     }
 
-    /// The coarsest level whose items lie in one row each, except for a few at the edges.
+    /// The coarsest level whose items lie within one row each, except for a few at the edges.
     fn coarsest(&self) -> Level {
         let zone = self.horizon.zone();
         let is_midnight =
             |at: Timestamp| zone.day(zone.date(at)).is_some_and(|day| day.from() == at);
         let rows = self.grid.rows();
-        // The first edge and the last may be anywhere.
+        // Only the edges between rows count: the range may begin and end anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
         let is_long = |row: &TimeRange| row.length() >= LONG_ROW;
         let has_days = self.range.length() >= TimeDelta::days(1);
@@ -155,7 +155,7 @@ impl Reads<'_> {
         }
     }
 
-    /// The newest readings or the oldest ones, until each of the metrics has so many of them; oldest first.
+    /// Reads the newest or the oldest readings until each metric has `number` of them. Sorted oldest first.
     async fn some(
         &self,
         session: Session<'_, impl Store>,
@@ -196,8 +196,8 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The newest readings, or the oldest, with the metrics that are not found yet, as rollups and what follows them
-    /// tell. Readings before the rollups are not read.
+    /// The newest or the oldest readings with the metrics that are not found yet. Rollups, and readings after them, say
+    /// when each metric was sent; only these instants are read. Readings before the rollups are not read.
     async fn of_rollups(
         &self,
         session: Session<'_, impl Store>,

@@ -1,5 +1,5 @@
-//! Runs a `SELECT`: reads what it is about, device by device, and makes its answer; its subqueries first. Knows no
-//! function of the language.
+//! Runs a `SELECT`: first the subqueries, then the devices one by one, then the answer. Knows no function of the
+//! language.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::ports::Store;
 use crate::registry::presence;
 use series::{Densities, Grid, Horizon, ReadAllowance, UnfoldedChanges};
 
-/// What every `SELECT` of a query works on.
+/// Data that every `SELECT` of a query uses.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
@@ -43,7 +43,7 @@ pub(super) async fn select(
     Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
 }
 
-/// Whether a registered device has what a `SELECT` is about.
+/// Whether a registered device fits a `SELECT`.
 pub(super) fn names_a_device(
     select: &Select,
     snapshot: &Snapshot,
@@ -58,13 +58,13 @@ pub(super) fn names_a_device(
 struct Run<'r, S> {
     session: Session<'r, S>,
     context: &'r Context<'r>,
-    /// What its subqueries read together.
+    /// The read units that all subqueries share.
     allowance: ReadAllowance<'r>,
     warning: Option<String>,
 }
 
 impl<S: Store> Run<'_, S> {
-    /// The rows of a statement, and first those of the statements within it.
+    /// The rows of a statement. Its subqueries run first.
     fn rows<'f>(
         &'f mut self,
         plan: &'f Plan<'_>,
@@ -91,7 +91,7 @@ impl<S: Store> Run<'_, S> {
         let reads = Reads { way, range, grid, horizon, is_by_room, now };
 
         let mut wanted = selection.wanted();
-        // Which devices were in a room rollups tell, also where the values are those of readings.
+        // Rollups say which devices were in a room, even if the values come from readings.
         let mut lacking = None;
         if reads.has_rollups() || is_by_room {
             lacking = Some(UnfoldedChanges::read(session, horizon).await?);
@@ -117,10 +117,10 @@ impl<S: Store> Run<'_, S> {
     }
 }
 
-/// The most rooms for which the devices that were there are looked up. Beyond it all devices are read.
+/// With more rooms than this, all devices are read, without looking up which devices were there.
 const MAX_ROOMS: usize = 50;
 
-/// The devices that may have been in one of the rooms for which the condition may hold.
+/// Drops devices that were in none of the rooms for which the condition can hold.
 async fn without_absent<'a>(
     wanted: Vec<Wanted<'a>>,
     selection: &Selection<'a>,

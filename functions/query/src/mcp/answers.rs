@@ -1,4 +1,4 @@
-//! The answer of each tool: what it asks the API for, and what of that it tells. Reads no arguments.
+//! The answer of each tool: asks the API, and chooses what the model gets. Reads no arguments.
 
 use api::Problem;
 use runtime::http::Call;
@@ -9,10 +9,10 @@ use super::ask::get;
 use super::shorten::{cut_beside, cut_rows, fitting};
 use crate::handlers::Operations;
 
-/// The most rooms that a list of devices tells.
+/// The maximum number of rooms beside a list of devices.
 const MAX_ROOMS: usize = 100;
 
-/// What a tool answers with.
+/// The kinds of a tool's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Rooms, and devices with their metrics.
@@ -21,15 +21,15 @@ pub(super) enum Answer {
     Devices,
     /// Devices with the newest values of their metrics.
     Latest,
-    /// Rows that tell the units of their metrics.
+    /// Rows whose answer has the units of their metrics.
     Rows,
-    /// Rows beside which the units of their metrics are looked up.
+    /// Rows whose units are looked up in the registry.
     RowsOfMetrics,
     /// The health of the system.
     Health,
 }
 
-/// The answer to what is asked.
+/// Answers a tool by requests to the API.
 pub(super) async fn answer<S>(
     answer: Answer,
     api: &impl Operations<S>,
@@ -87,8 +87,8 @@ async fn places<S>(
     Ok(answer)
 }
 
-/// A page of devices. A page that is too large is requested again with fewer devices, so that its cursor fits its last
-/// device.
+/// A page of devices. If it is too large, the page is requested again with fewer devices, so that the cursor follows
+/// the last shown device.
 async fn devices<S>(
     api: &impl Operations<S>,
     asked: Asked,
@@ -116,7 +116,7 @@ async fn devices<S>(
     }
 }
 
-/// The newest values of a device, or of each device of a room, a home or all.
+/// The newest values of one device, or of each device of a room, of a home or of the registry.
 async fn latest<S>(
     api: &impl Operations<S>,
     mut asked: Asked,
@@ -143,7 +143,7 @@ async fn latest<S>(
     Ok(answer)
 }
 
-/// Rows of time, and what the API says beside them.
+/// Rows of time, and the members of the API's answer beside the rows.
 async fn rows<S>(
     api: &impl Operations<S>,
     asked: Asked,
@@ -155,7 +155,7 @@ async fn rows<S>(
     Ok(answer)
 }
 
-/// The units of the metrics of a path's device, or of its devices: a list where they differ.
+/// The unit of each metric of the path's device or devices. If devices differ, a list of units.
 async fn units<S>(
     api: &impl Operations<S>,
     path: &str,
@@ -184,7 +184,7 @@ async fn units<S>(
     Ok(units)
 }
 
-/// The metrics that are asked for.
+/// The metrics that the request names.
 fn metrics(asked: &Asked) -> Vec<String> {
     let names = asked.query.iter().flat_map(|(name, value)| {
         let condition = name.strip_prefix(api::endpoints::METRIC_PREFIX);
@@ -194,7 +194,7 @@ fn metrics(asked: &Asked) -> Vec<String> {
     names.filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// Whether any row is of a metric.
+/// Whether any row names a metric.
 fn is_named(rows: &Value, metric: &str) -> bool {
     rows.as_array().is_some_and(|rows| rows.iter().any(|row| row["metric"] == *metric))
 }
@@ -215,8 +215,8 @@ fn compact(device: &Value) -> Value {
     shown
 }
 
-/// A device with its newest values and their units. A value has a timestamp of its own where it is older than the
-/// device's newest reading.
+/// A device with its newest values and their units. A value that is older than the device's newest reading has a
+/// timestamp of its own.
 fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mut shown = picked(device, &["device_id", "name", "room"]);
     let latest = &device["latest"];
@@ -239,7 +239,7 @@ fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
     shown
 }
 
-/// Those members that say something.
+/// The named members of an object, without null and empty lists.
 fn picked(from: &Value, names: &[&str]) -> Value {
     let says = |value: &&Value| match value {
         Value::Null => false,

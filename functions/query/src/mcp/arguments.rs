@@ -1,6 +1,6 @@
-//! The arguments of tools: parameters of the API, and the request that their values make. Asks nothing.
+//! The arguments of tools: parameters of the API, and the request that they make. Asks nothing.
 //!
-//! Their names are those of the API's parameters, so that its messages name them.
+//! An argument has the name of its parameter, so that error messages of the API fit.
 
 use api::Problem;
 use api::endpoints::{Kind, METRIC_PREFIX, Parameter};
@@ -11,25 +11,25 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) parameter: Parameter,
-    /// The value where none is given.
+    /// The value if the model gives none.
     pub(super) default: Option<&'static str>,
 }
 
-/// Rows and how to get at them.
+/// The request that a tool makes, and the part of its rows to show.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The path of the device, the room or the home, or of all.
+    /// The path of the request, for a device, a room, a home or all devices.
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) limit: usize,
     pub(super) offset: usize,
 }
 
-/// The word that leaves out a choice: without a unit there is one row for the whole range.
+/// The word for no choice: without a unit, one row covers the whole range.
 const TOTAL: &str = "total";
 
 impl Argument {
-    /// The schema of its values. Of a list, one text is taken as well.
+    /// The JSON schema of the argument. A list also accepts a single text, which the schema does not say.
     pub(super) fn schema(&self) -> Value {
         let list = |entry: Value| json!({"type": "array", "items": entry, "minItems": 1});
         let mut schema = match self.parameter.kind {
@@ -71,7 +71,7 @@ pub(super) fn schema(arguments: &[Argument], required: &[&str]) -> Value {
 }
 
 impl Asked {
-    /// Takes the value of an argument, or its default.
+    /// Adds an argument to the request, with its default if no value is given.
     pub(super) fn take(
         &mut self,
         argument: &Argument,
@@ -110,7 +110,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Takes a parameter out of the query.
+    /// Removes a parameter from the query and returns its value.
     pub(super) fn remove(&mut self, name: &str) -> Option<String> {
         let at = self.query.iter().position(|(known, _)| known == name)?;
         Some(self.query.remove(at).1)
@@ -133,7 +133,7 @@ fn texts(name: &str, value: &Value) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// A number of entries, which may be 0 where that is the default.
+/// Parses a number of entries, which may be 0 only if 0 is the default.
 fn count(name: &str, value: &Value, default: usize, max: usize) -> Result<usize, Problem> {
     let least = default.min(1);
     let count = value.as_u64().and_then(|count| usize::try_from(count).ok());

@@ -1,4 +1,4 @@
-//! Asks the API, as a client would, with the token and within the invocation of the call. Shapes no answer.
+//! Asks the API as a client would, with the token and the invocation of the MCP request. Shapes no answer.
 
 use api::endpoints::{self, Function};
 use api::{Params, Problem, ProblemKind, Request};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::handlers::Operations;
 
-/// The JSON that `GET` of a path answers.
+/// The JSON answer to `GET` of a path.
 pub(super) async fn get<S>(
     api: &impl Operations<S>,
     call: &mut Call<'_, S>,

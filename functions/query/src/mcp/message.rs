@@ -1,7 +1,7 @@
 //! A message of JSON-RPC 2.0 and its answer. Knows no method.
 //!
-//! Source: <https://www.jsonrpc.org/specification>, and the Model Context Protocol, which takes no batches and no id
-//! that is null.
+//! Sources: <https://www.jsonrpc.org/specification>; and the Model Context Protocol, which permits no batches and no
+//! null id.
 
 use api::Response;
 use serde_json::{Map, Value, json};
@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 /// A message of a client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message {
-    /// It wants an answer.
+    /// A message that wants an answer.
     Request(Request),
-    /// It wants no answer.
+    /// A message that wants no answer.
     Notification,
 }
 
-/// A request.
+/// A JSON-RPC request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
-    /// A text or a whole number, which the answer repeats.
+    /// The id, a text or a whole number. The answer repeats it.
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Map<String, Value>,
 }
 
-/// The reason for which there is no result.
+/// An error instead of a result.
 #[derive(Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) code: Code,
@@ -32,18 +32,18 @@ pub(super) struct Failure {
     pub(super) data: Option<Value>,
 }
 
-/// The kinds of failures.
+/// The kinds of JSON-RPC errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     /// The body is not JSON.
     Parse,
-    /// The body is no message.
+    /// The body is JSON, but not a message.
     InvalidRequest,
     UnknownMethod,
     InvalidParams,
-    /// A header says something else than the body.
+    /// A header contradicts the body.
     HeaderMismatch,
-    /// No version of the protocol that is spoken here.
+    /// The version of the protocol is not supported.
     UnsupportedVersion,
 }
 
@@ -59,7 +59,7 @@ impl Code {
         }
     }
 
-    /// The status of the HTTP answer. Versions before 2026-07-28 have none for a failure of a method.
+    /// The status of the HTTP answer. In versions before 2026-07-28 the failure of a method has status 200.
     const fn status(self, is_modern: bool) -> u16 {
         match self {
             Self::UnknownMethod if is_modern => 404,
@@ -91,13 +91,13 @@ impl Failure {
 }
 
 impl Message {
-    /// The id of a body that is refused, if it has one.
+    /// The id of a refused body, or null if it has none.
     pub(super) fn id_of(body: &[u8]) -> Value {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         message.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default()
     }
 
-    /// The message of a body.
+    /// Parses a body.
     pub(super) fn parse(body: &[u8]) -> Result<Self, Failure> {
         let refused = |why: &str| Err(Failure::new(Code::InvalidRequest, why));
         let message: Value = serde_json::from_slice(body)

@@ -1,7 +1,7 @@
-//! The versions of the Model Context Protocol: how a client shows which one it speaks. Answers no method.
+//! Versions of the Model Context Protocol, and how a request shows its version. Answers no method.
 //!
-//! Since 2026-07-28 each request names its version, and HTTP headers repeat what a request says. Before that a client
-//! agreed on a version by `initialize`; nothing of it is kept here, because no answer depends on it.
+//! Since 2026-07-28 each request names its version, and HTTP headers repeat parts of the request. Before, a client
+//! agreed on a version by `initialize`. The agreement is not stored, because no answer depends on it.
 //!
 //! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
@@ -12,38 +12,38 @@ use serde_json::{Value, json};
 
 use super::message::{Code, Failure, Request};
 
-/// The version whose requests tell it each.
+/// The version in which every request names its version.
 const MODERN: &str = "2026-07-28";
-/// The versions that `initialize` agrees on, the newest first. Those before them have batches, or no HTTP.
+/// The versions that `initialize` agrees on, newest first. Earlier versions have batches, or no HTTP.
 const LEGACY: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
-/// The members of `_meta` with the version and with what the client can do.
+/// The members of `_meta` with the version, and with the capabilities of the client.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The member of `_meta` with which an answer says who gives it.
+/// The member of `_meta` in which an answer names the server.
 pub(super) const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How a request tells its version.
+/// How a client shows its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
-    /// By `initialize`, before.
+    /// By `initialize`, before other requests.
     Legacy,
-    /// By itself.
+    /// In each request.
     Modern,
 }
 
-/// All versions, the newest first.
+/// All supported versions, newest first.
 pub(super) fn versions() -> Vec<&'static str> {
     [MODERN].into_iter().chain(LEGACY).collect()
 }
 
-/// The version that `initialize` agrees on: the client's, or else the newest that there is for it.
+/// The version that `initialize` agrees on: the client's if it is supported, else the newest in the list.
 pub(super) fn agreed(asked: &str) -> &'static str {
     LEGACY.into_iter().find(|version| *version == asked).unwrap_or(LEGACY[0])
 }
 
 impl Era {
-    /// The era of a request.
+    /// Tells how a request shows its version. Refuses versions that are not supported.
     pub(super) fn of(http: &api::Request, request: &Request) -> Result<Self, Failure> {
         let sent = http.header("mcp-protocol-version");
         let meta = request.params.get("_meta");
@@ -52,7 +52,7 @@ impl Era {
             return match sent {
                 None => Ok(Self::Legacy),
                 Some(MODERN) => Err(lacks(VERSION_KEY)),
-                // It names no version yet, or one that was not agreed on.
+                // No version is agreed on yet, so the header does not matter.
                 Some(_) if request.method == "initialize" => Ok(Self::Legacy),
                 Some(version) if LEGACY.contains(&version) => Ok(Self::Legacy),
                 Some(version) => Err(unsupported(version)),
@@ -84,7 +84,7 @@ fn unsupported(version: &str) -> Failure {
     Failure { data: Some(data), ..failure }
 }
 
-/// Refuses a request whose header does not say what its body says: something on the way may go by the header.
+/// Refuses a request whose header contradicts its body, because a proxy may act by the header.
 fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), Failure> {
     let sent = http.header(header);
     if sent.and_then(decoded).as_deref() == Some(expected) {
@@ -97,7 +97,7 @@ fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), 
     Err(Failure::new(Code::HeaderMismatch, message))
 }
 
-/// A header's text: as it is, or after a prefix as base64. Returns `None` if that is damaged.
+/// The text of a header, decoded if a prefix marks it as base64. Returns `None` if the base64 is damaged.
 fn decoded(header: &str) -> Option<String> {
     let coded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match coded {

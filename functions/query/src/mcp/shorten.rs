@@ -1,17 +1,17 @@
-//! Makes answers small: cuts lists, says what was cut, and writes times as the home's clocks show them. Asks nothing.
+//! Makes answers small: cuts lists, says what was cut, and writes times in the home's local time. Asks nothing.
 //!
-//! A model reads all of an answer, so a long one costs more than it tells.
+//! A model reads the whole answer, so a long answer costs more than it is worth.
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use domain::{Timestamp, Zone};
 use serde_json::{Map, Value, json};
 
-/// The most bytes of an answer's rows.
+/// The maximum size of an answer's rows, in bytes.
 const MAX_BYTES: usize = 40_000;
-/// The most entries of a list beside the rows, such as the devices of a sum.
+/// The maximum number of entries in a list beside the rows, such as the devices of a sum.
 const MAX_BESIDE: usize = 20;
 
-/// The number of these rows that fit into an answer: at least one.
+/// How many of the rows fit into an answer: at least one.
 pub(super) fn fitting(rows: &[Value]) -> usize {
     let mut bytes = 0;
     let fits = |row: &&Value| {
@@ -21,9 +21,9 @@ pub(super) fn fitting(rows: &[Value]) -> usize {
     rows.iter().take_while(fits).count().max(1).min(rows.len())
 }
 
-/// The rows from `offset` on, at most `limit` of them, in an answer that tells how to get the rest.
+/// Keeps at most `limit` rows from `offset` on, and says how to get the rest.
 ///
-/// Whoever asks for the rest asks for the same range: a relative one would have moved on.
+/// The hint repeats the range in absolute times, because a relative range would have moved on.
 pub(super) fn cut_rows(answer: &mut Map<String, Value>, offset: usize, limit: usize) {
     let Some(Value::Array(mut rows)) = answer.remove("data") else { return };
     let all = rows.len();
@@ -45,7 +45,7 @@ pub(super) fn cut_rows(answer: &mut Map<String, Value>, offset: usize, limit: us
     answer.insert("rows".to_owned(), Value::Array(wanted));
 }
 
-/// Cuts every list beside the rows, and says how long each was.
+/// Cuts every list beside the rows, and notes how long each was.
 pub(super) fn cut_beside(answer: &mut Map<String, Value>) {
     let mut cut = Map::new();
     for (name, value) in answer.iter_mut().filter(|(name, _)| *name != "rows") {
@@ -61,8 +61,8 @@ pub(super) fn cut_beside(answer: &mut Map<String, Value>) {
     }
 }
 
-/// Writes every timestamp as the clocks of a zone show it, with their offset: the same instant, but a day begins where
-/// it begins for people.
+/// Writes every timestamp in the local time of a zone, with the offset. Instants stay the same, but days begin where
+/// people expect.
 pub(super) fn localise(value: &mut Value, zone: Zone) {
     match value {
         Value::String(text) => {
@@ -76,7 +76,7 @@ pub(super) fn localise(value: &mut Value, zone: Zone) {
     }
 }
 
-/// The timestamp of a text in the one form in which the API writes them.
+/// Parses a timestamp, if it has exactly the API's form.
 fn timestamp(text: &str) -> Option<Timestamp> {
     let at = (text.len() == 24).then(|| Timestamp::parse_absolute(text).ok())??;
     (at.to_string() == text).then_some(at)

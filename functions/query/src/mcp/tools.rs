@@ -1,4 +1,4 @@
-//! The tools: what a model is told of each, and what it asks the API for. A row for each.
+//! The table of tools: what a model learns of each, and the endpoints of the API that it asks.
 
 use api::Problem;
 use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter};
@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 use super::answers::Answer;
 use super::arguments::{self, Argument, Asked, text};
 
-/// A tool.
+/// A tool for language models.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
-    /// For the model that chooses it.
+    /// The text by which a model chooses the tool.
     description: &'static str,
-    /// The paths of the tool: one for each kind of subject, and one without a subject.
+    /// The paths of the API that the tool may ask: with the id of a device, a room or a home, or without an id.
     paths: &'static [&'static str],
-    /// The parameters that a model may set, some with the value where it sets none.
+    /// The parameters that a model may set, separated by spaces. `name=value` gives a default.
     parameters: &'static str,
     required: &'static [&'static str],
     pub(super) answer: Answer,
 }
 
-/// For the model, of all tools together.
+/// Instructions for the model about all tools together.
 pub(super) const INSTRUCTIONS: &str = "Roomtide keeps what the devices of homes measure: power, energy, temperature, \
     humidity and more. Begin with list_devices: it tells the ids of rooms and devices, their metrics and units. \
     latest_values tells how it is now; series and energy tell how it was, by hours or days; conditions tells when \
@@ -36,14 +36,14 @@ const fn parameter(name: &'static str, kind: Kind, description: &'static str) ->
     Parameter { name, kind, description }
 }
 
-/// What paths name by an id.
+/// The arguments whose value is the id in a path.
 const SUBJECTS: &[Parameter] = &[
     parameter("device", Kind::Id, "Id of a device"),
     parameter("room", Kind::Id, "Id of a room"),
     parameter("home", Kind::Id, "Id of a home"),
 ];
 
-/// Parameters of the API that models are told in other words than programs.
+/// Parameters of the API that are described to models in other words than to programs.
 const RETOLD: &[Parameter] = &[
     parameter(
         "from",
@@ -69,13 +69,13 @@ const RETOLD: &[Parameter] = &[
 
 const MAX_OFFSET: usize = u16::MAX as usize;
 
-/// The part of a list of devices that a model gets.
+/// The arguments that choose a page of devices.
 const ENTRIES: &[Parameter] = &[
     parameter("limit", Kind::Count { default: 50, max: 200 }, "The most devices of the answer"),
     parameter("cursor", Kind::Cursor, "more.cursor of the answer before"),
 ];
 
-/// The part of some rows that a model gets.
+/// The arguments that choose some of the rows.
 const ROWS: &[Parameter] = &[
     parameter("limit", Kind::Count { default: 100, max: 500 }, "The most rows of the answer"),
     parameter(
@@ -176,7 +176,7 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// As a client lists it.
+    /// The tool's entry in `tools/list`.
     pub(super) fn definition(&self) -> Value {
         let Self { name, title, description, .. } = self;
         let subject = |name: &str| SUBJECTS.iter().find(|subject| subject.name == name);
@@ -192,19 +192,19 @@ impl Tool {
         })
     }
 
-    /// The endpoints that it asks.
+    /// The endpoints that the tool asks.
     fn endpoints(&self) -> impl Iterator<Item = &'static Endpoint> {
         let is_asked =
             |endpoint: &&Endpoint| endpoint.method == "GET" && self.paths.contains(&endpoint.path);
         ENDPOINTS.iter().filter(is_asked)
     }
 
-    /// Its endpoints with a subject, which an argument names: a device, a room or a home.
+    /// The tool's endpoints with an id in the path. An argument names the device, room or home.
     fn subjects(&self) -> impl Iterator<Item = &'static Endpoint> {
         self.endpoints().filter(|endpoint| endpoint.has_id())
     }
 
-    /// Its arguments beside the subjects.
+    /// The tool's arguments, without the ids of devices, rooms and homes.
     fn arguments(&self) -> impl Iterator<Item = Argument> {
         let named = self.parameters.split_whitespace().map(|word| {
             let (name, default) = match word.split_once('=') {
@@ -227,7 +227,7 @@ impl Tool {
         *all.find(|parameter| parameter.name == name).expect("a parameter of the API")
     }
 
-    /// The request that its arguments make.
+    /// Makes the request from the arguments.
     pub(super) fn asked(&self, given: &Map<String, Value>) -> Result<Asked, Problem> {
         self.check_names(given)?;
         let present = |name: &str| given.get(name).filter(|value| !value.is_null());
@@ -257,7 +257,7 @@ impl Tool {
         Err(Problem::field(&excerpt(unknown), format!("unknown argument; {expected}")))
     }
 
-    /// The path of the one subject that is given.
+    /// The path for the device, room or home that the arguments name. Two names are refused.
     fn path<'v>(&self, present: impl Fn(&str) -> Option<&'v Value>) -> Result<String, Problem> {
         let names: Vec<&str> = self.subjects().map(Endpoint::subject).collect();
         let value_of = |endpoint: &'static Endpoint| Some((endpoint, present(endpoint.subject())?));
@@ -275,7 +275,7 @@ impl Tool {
 
         let name = endpoint.subject();
         let id = text(name, value)?;
-        // Devices, rooms and homes have ids of the same form, which a path takes as they are.
+        // Ids of devices, rooms and homes have the same form, which needs no escaping in a path.
         let id: DeviceId = id.parse().map_err(|why| Problem::field(name, format!("{why}")))?;
         Ok(endpoint.path.replace("{id}", id.as_str()))
     }

@@ -1,4 +1,4 @@
-//! Finds the newest values of devices, by the readings' own time. Caches none.
+//! Finds the newest values of devices, by the timestamps of readings. Caches nothing.
 
 use chrono::TimeDelta;
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
@@ -15,26 +15,26 @@ const NEWEST: usize = 10;
 /// The number of readings that the second query reads, if a metric is missing from the first.
 const FURTHER: usize = 100;
 
-/// The size of the first query's readings, but always one reading: two read units.
+/// The size of the first query's readings, in bytes: two read units. One reading is always read.
 const MAX_FIRST: usize = 16 << 10;
 
 /// The size of the readings of both queries together, in bytes.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
 
-/// The number of readings that the query of those that no rollup has yet reads.
+/// The maximum number of readings in the query for the time without rollups.
 const UNROLLED: usize = 1_000;
 
-/// The size of these readings: four read units.
+/// The size of the readings in the query for the time without rollups: four read units.
 const MAX_UNROLLED: usize = 32 << 10;
 
-/// The number of days whose rollups are read for metrics that no reading has had, and then of all.
+/// The number of daily rollups that are read for missing metrics: first a month, then a year in total.
 const MONTH: usize = 31;
 const YEAR: usize = 366;
 
 /// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
 
-/// Reads the newest values of devices.
+/// A reader of devices' newest values.
 #[derive(Debug)]
 pub(crate) struct NewestReader<'a, S> {
     pub(crate) session: Session<'a, S>,
@@ -42,7 +42,7 @@ pub(crate) struct NewestReader<'a, S> {
 }
 
 impl<S: Store> NewestReader<'_, S> {
-    /// The newest values of several devices, in their order; none where a device has no readings.
+    /// The newest values of several devices, in their order; `None` for a device without readings.
     pub(crate) async fn latest_of(
         &self,
         devices: &[&Device],
@@ -50,7 +50,7 @@ impl<S: Store> NewestReader<'_, S> {
         self.newest_of(devices.iter().map(|device| (*device, all_metrics(device))).collect()).await
     }
 
-    /// The newest values of some metrics of each device, in their order; none where a device has no readings.
+    /// The newest values of some metrics of each device, in their order; `None` for a device without readings.
     pub(crate) async fn newest_of(
         &self,
         devices: Vec<(&Device, Vec<&MetricName>)>,
@@ -59,9 +59,9 @@ impl<S: Store> NewestReader<'_, S> {
         at_once(LATEST_CONCURRENCY, questions).await
     }
 
-    /// The newest value of each metric among the newest readings. A wanted metric that these lack is searched further back,
-    /// and then in the newest rollup that has it. Older values are not found, whatever the registry holds: the cost of a
-    /// device is a few read units.
+    /// The newest value of each metric among the newest readings. A wanted metric that is missing there is searched
+    /// further back, and then in the newest rollup that has it. Older values are not found, so that a device costs a
+    /// few read units.
     pub(super) async fn newest(
         &self,
         device: &Device,
@@ -70,7 +70,7 @@ impl<S: Store> NewestReader<'_, S> {
         let session = self.session;
         let time = time_of_newest(device, session.now);
         let likely = of_largest_reading(device);
-        // Without a metric it is only asked when the device sent the last reading.
+        // Without wanted metrics, only the time of the last reading matters.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
         let query = newest_first(time, None, first);
         let page = session.device_readings(device.id(), &query).await?;
@@ -81,7 +81,7 @@ impl<S: Store> NewestReader<'_, S> {
         }
 
         let taken: usize = readings.iter().map(of_reading).sum();
-        // The newest may be small and those before them large, or the other way round.
+        // Older readings may be larger than the newest ones, or smaller.
         let each = likely.max(taken / readings.len());
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
         let query = newest_first(time, readings.last(), limit);
@@ -98,7 +98,7 @@ impl<S: Store> NewestReader<'_, S> {
         }
     }
 
-    /// The newest values among readings, among at most `limit` further readings that are not rolled up yet, and in rollups.
+    /// The newest values among readings, rollups, and at most `limit` further readings that are not rolled up yet.
     async fn newest_with_rollups(
         &self,
         device: &Device,
@@ -109,7 +109,8 @@ impl<S: Store> NewestReader<'_, S> {
         let Self { session, known_state } = *self;
         let ReadValues { mut readings, as_of } = read;
         let horizon = known_state.horizon(session).await?;
-        // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
+        // Deleting a reading of the present or future folds a rollup at once. The time beside such a rollup may not be
+        // rolled up yet, so only rollups of sealed time count.
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
 
@@ -122,7 +123,7 @@ impl<S: Store> NewestReader<'_, S> {
             Err(_) => Vec::new(),
         };
 
-        // What is not rolled up yet.
+        // Reads the time that is not rolled up yet.
         let mut is_seamless = true;
         if let Ok(range) = TimeRange::new(sealed, as_of) {
             let query = newest_first(range, None, limit);
@@ -143,7 +144,7 @@ impl<S: Store> NewestReader<'_, S> {
             && is_whole_month
             && !latest.has_all(wanted)
         {
-            // The day at which the search goes on is read again.
+            // The query includes the day at which the search goes on, so that day is read again.
             let older = days_until(session, device, Some(date), YEAR - MONTH + 1).await?;
             older.iter().for_each(|day| latest.add(day, is_seamless(day)));
         }
@@ -152,14 +153,14 @@ impl<S: Store> NewestReader<'_, S> {
     }
 }
 
-/// The newest readings of a device, and the time of the last of them.
+/// The newest readings of a device, and the timestamp of the oldest of them.
 struct ReadValues {
     readings: Vec<Reading>,
     as_of: Timestamp,
 }
 
-/// The time in which the newest reading of a device is searched. Prices are known days ahead, so a device with
-/// nothing but prices is searched up to now.
+/// The range in which the newest reading of a device is searched. Prices are known days ahead, so a device that sends
+/// only prices is searched up to now.
 fn time_of_newest(device: &Device, now: Timestamp) -> TimeRange {
     let end = if MetricName::are_prices(device.metrics().keys()) {
         now.saturating_add(TimeDelta::milliseconds(1))
@@ -169,7 +170,7 @@ fn time_of_newest(device: &Device, now: Timestamp) -> TimeRange {
     TimeRange::new(Timestamp::MIN, end).expect("now is after 1970")
 }
 
-/// Readings of a range after a reading, from the newest on.
+/// A query for readings of a range, newest first, after a given reading.
 fn newest_first(range: TimeRange, after: Option<&Reading>, limit: usize) -> RangeQuery {
     let after = after.map(ReadingKey::of);
     RangeQuery { range, order: Order::Descending, after, limit, consistent: false }
@@ -179,7 +180,7 @@ pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
     device.metrics().keys().collect()
 }
 
-/// The rollups of the newest days that have one, newest first, up to a date.
+/// The newest daily rollups of a device up to a date, newest first.
 async fn days_until(
     session: Session<'_, impl Store>,
     device: &Device,
@@ -191,7 +192,7 @@ async fn days_until(
     session.days(device.id(), dates, Order::Descending, limit).await
 }
 
-/// The number of readings of `each` bytes that fit into `bytes`, at least one.
+/// The number of readings of `each` bytes that fit into `bytes`: at least one, at most `most`.
 fn within(bytes: usize, each: usize, most: usize) -> usize {
     (bytes / each).clamp(1, most)
 }

@@ -24,8 +24,7 @@ use crate::registry::{lookup, presence};
 /// fit if each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
-/// The number of a room's devices whose metrics are columns of CSV before their readings are read, where memory
-/// does not hold all devices.
+/// If memory does not hold all devices, CSV gets columns for the metrics of at most so many devices of a room.
 const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
@@ -51,7 +50,7 @@ pub(crate) async fn of_room(
     let (room, snapshot) = handlers.room(call).await?;
     let rooms = [room.id.clone()].into();
     let (found, ids): (FoundDevices, Vec<DeviceId>) = if call.session.has_room_index() {
-        // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
+        // The index has the readings. The devices are looked up only for their metrics, which are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
         let mut found = FoundDevices::of(snapshot);
         let page = PageStart { after: None, limit };
@@ -83,11 +82,11 @@ async fn answer(
     Ok(range.respond(call.request, &call.params, &page, of))
 }
 
-/// Reads until a page of CSV is full, in steps: each new column makes every row larger, and what
-/// is read beyond the page is paid for and read again for the next one.
+/// Reads until a page of CSV is full, in steps. Each new column makes every row larger. Readings beyond the page cost
+/// units and are read again for the next page.
 ///
-/// A page grows at most with the square of its rows. So a step that takes it to four times as many
-/// reads at most about twice what fits.
+/// A page grows at most with the square of its rows. So a step to four times as many readings reads at most about twice
+/// what fits.
 async fn read_until_full(
     session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
@@ -118,10 +117,10 @@ async fn read_until_full(
     Ok(page)
 }
 
-/// The owner of a range's readings.
+/// The device or the room of a request for readings.
 enum RangeOf<'a> {
     Device(&'a Device),
-    /// A room and its devices; without the index by room also devices that were there before.
+    /// A room and its devices. Without the index by room, devices that were there before are included.
     Room(&'a RoomId, Vec<&'a Device>),
 }
 
@@ -149,10 +148,10 @@ impl RangeOf<'_> {
     }
 }
 
-/// The part of a range that a request asks for, and its form.
+/// The parameters of a request for readings, and the form of its answer.
 struct RangeRequest {
     format: Format,
-    /// The metrics asked for; `None` are all.
+    /// The requested metrics; `None` stands for all.
     metrics: Option<Vec<MetricName>>,
     query_fingerprint: String,
     query: RangeQuery,
@@ -172,7 +171,7 @@ impl RangeRequest {
         ReadingRow::of(reading, self.metrics.as_deref())
     }
 
-    /// The columns of CSV: the metrics asked for, else those that are known.
+    /// The columns of CSV: the requested metrics, or else the known ones.
     fn columns(&self, of: &RangeOf<'_>) -> Columns {
         let known = self.metrics.clone().unwrap_or_else(|| of.metrics());
         Columns { own: &READING_COLUMNS, known }
@@ -208,7 +207,7 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
-/// The range that `from` and `to` ask for, open at an end that is not given.
+/// The range from `from` to `to`. It is open at an end that is absent.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
         Some(text) => {
@@ -220,7 +219,7 @@ pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     range.map_err(|why| Problem::field("from", why.to_string()))
 }
 
-/// A timestamp's text. The `+` of an offset arrives as a space when the client did not encode it.
+/// The text of a timestamp. A `+` that the client did not encode arrives as a space, and is restored.
 pub(crate) fn timestamp(params: &Params, name: &str) -> Option<String> {
     params.get(name).map(|text| match text.rsplit_once(' ') {
         Some((time, offset)) if offset.len() == 5 && time.contains('T') => {

@@ -1,8 +1,8 @@
 //! DELETE of devices, rooms and homes. Deletes no single reading.
 //!
-//! A device gets a deletion mark first: from then on no list has it, no reading of it is stored and no function
-//! registers it. Then each request removes some of its items. The deletion ends once nothing was found for
-//! longer than any invocation that started before the deletion mark can run.
+//! A device first gets a deletion mark. From then on no list shows the device, and no function registers it or stores
+//! its readings. Each request then removes some of its items. The deletion ends when no item was found for some time:
+//! by then every invocation that started before the mark has ended.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup::{self, members_of, not_found};
 
-/// The largest number of belongings that one request removes.
+/// The maximum number of a device's items that one request removes.
 const MAX_REMOVED: usize = 10_000;
-/// The number up to which one request counts the belongings left.
+/// The items that are left are counted up to this number.
 const MAX_COUNTED: usize = 10_000;
-/// How many are removed before the time that is left is checked.
+/// The number of items that are removed between two checks of the remaining time.
 const CHUNK: usize = 320;
-/// A request that has less time left answers, with what is left to remove.
+/// With less time left, a request stops removing and answers.
 const MIN_REMAINING: Duration = Duration::from_secs(3);
 /// The number of devices that a refusal names.
 const MAX_NAMED: usize = 5;
 
 /// `DELETE /devices/{id}`
 ///
-/// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only, so that
-/// a device that has come again is not deleted by a client that missed the end of the first deletion.
+/// The same request, sent again, continues the deletion; two people may do so at once. With `begun` it continues that
+/// deletion only. So a client that missed the end of a deletion does not delete a device that has registered again.
 pub(crate) async fn device(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -58,9 +58,9 @@ pub(crate) async fn device(
         return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
 
-    // Before it is removed: the time without anything begins when the last is gone, not earlier.
+    // Noted before the removal: the time without items must not begin before the last item is gone.
     let noted = call.session.note_found(&id, clock.now()).await;
-    // Where the deletion is over, what is found is of a device that has come again.
+    // If the deletion is over, the items belong to a device that has registered again.
     if noted?.is_none_or(|noted| noted.begun != deletion.begun) {
         return Ok(over());
     }
@@ -69,14 +69,14 @@ pub(crate) async fn device(
     Ok(answer(&deletion, removed, &found, found.found.len() - removed, quiet))
 }
 
-/// The deletion that the request goes on with, by its begin.
+/// The parameter `begun`: the begin of the deletion that the request continues.
 fn begun(call: &Call<'_, impl Store>) -> Result<Option<Timestamp>, Problem> {
     let text = timestamp(&call.params, "begun");
     let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
     begun.map_err(|why| Problem::field("begun", why.to_string()))
 }
 
-/// The deletion that began then. Another time is refused, because 200 would say that the deletion is over.
+/// The deletion that began at `begun`. Another time is refused, because 200 would say that the deletion is over.
 async fn begun_at(
     id: &DeviceId,
     begun: Timestamp,
@@ -100,14 +100,14 @@ async fn begun_at(
     Ok(known)
 }
 
-/// Gives a device its deletion mark, or finds the mark of a device that is deleted already.
+/// Gives a device its deletion mark, or finds the mark that it already has.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
     clock: &impl Clock,
     id: &DeviceId,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
-    // The meter itself names who is behind it, but not who was put there by a version that did not note it.
+    // A meter's item may lack devices that an older version put behind the meter, so all devices are searched.
     let now = registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
@@ -125,7 +125,7 @@ async fn begin(
     }
 }
 
-/// 409: devices are behind the meter that is to be deleted.
+/// 409: the device to delete is a meter with other devices behind it.
 fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     let detail = format!(
         "{} behind the meter {id}, and sums would count twice; PATCH the member behind of each first.",
@@ -134,7 +134,7 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// Removes what is found as far as the time suffices; returns how many.
+/// Removes items while time suffices; returns how many.
 async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<usize, Problem> {
     let mut removed = 0;
     let most = found.found.len().min(MAX_REMOVED);
@@ -142,7 +142,7 @@ async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<u
         let outcome = call.session.remove_belongings(chunk).await;
         removed += chunk.len() - outcome.not_stored.len();
         match outcome.cause {
-            // What is removed stays removed; sent again, the request goes on with the rest.
+            // Removed items stay removed. The same request, sent again, removes the rest.
             Some(cause) if removed == 0 => return Err(cause.into()),
             Some(cause) => {
                 call.log.warn("table.error", &cause);
@@ -155,7 +155,7 @@ async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<u
     Ok(removed)
 }
 
-/// Ends a deletion, if it may end: nothing of the device is left.
+/// Ends a deletion that found no more items, unless it is too early.
 async fn end(
     handlers: &Handlers<impl Clock>,
     quiet: TimeDelta,
@@ -164,7 +164,7 @@ async fn end(
 ) -> Result<Response, Problem> {
     let DeletedDevice { id, deletion } = device;
 
-    // A device that is gone is judged no longer: what fires on it would never end.
+    // No rule is judged on a deleted device, so its alerts would fire for ever.
     judging::end_device(call.session, &id).await?;
     let now = handlers.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
@@ -176,12 +176,12 @@ async fn end(
     Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
 }
 
-/// 200: nothing is left.
+/// 200: the deletion is over.
 fn over() -> Response {
     Response::json(200, &json!({"deleted": 0, "has_more": false, "left": 0}))
 }
 
-/// 202: what is left, or how long the last check has to wait.
+/// 202: the number of items left, or the time until the final check.
 fn answer(
     deletion: &Deletion,
     removed: usize,
@@ -195,7 +195,7 @@ fn answer(
     if left > 0 {
         return Response::json(202, &body);
     }
-    // At least a second: who asks again at once asks in vain.
+    // At least a second, because an immediate repeat would be in vain.
     let seconds = wait.num_seconds().max(0) + 1;
     body["wait_seconds"] = Value::from(seconds);
     Response::json(202, &body).with("retry-after", seconds)
@@ -203,7 +203,7 @@ fn answer(
 
 /// `DELETE /rooms/{id}`
 ///
-/// Stays in the room are history of their devices and go with these.
+/// Stays in the room are the history of devices, and are deleted with these devices.
 pub(crate) async fn room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -226,7 +226,7 @@ pub(crate) async fn room(
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false, "left": 0})))
 }
 
-/// 409: devices are in the room, as the table has it this moment.
+/// 409: the table has devices in the room at this moment.
 async fn ensure_empty(
     registry: &CachedRegistry<impl Clock>,
     id: &RoomId,
@@ -245,7 +245,7 @@ async fn ensure_empty(
     Err(Problem::new(ProblemKind::Conflict, detail))
 }
 
-/// Some of the devices by name, and how many more there are.
+/// The beginning of a sentence: some devices by name, the number of the others, and the verb.
 fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
     let names: Vec<&str> = devices.iter().take(MAX_NAMED).map(|id| id.as_str()).collect();
     let more = devices.len() - names.len();
@@ -257,7 +257,7 @@ fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
     }
 }
 
-/// `DELETE /homes/{id}`: takes its rooms out of it; then it is no home.
+/// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone.
 pub(crate) async fn home(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

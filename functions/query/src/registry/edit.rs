@@ -26,7 +26,7 @@ pub(crate) async fn device(
     if judges(&patch) && !call.params.flag("restore") {
         let device = call.session.device(&id).await;
         if let Some(device) = device?
-            // The edit itself refuses whatever else is wrong.
+            // Other errors are refused by the edit itself.
             && patch.check(&device).is_ok()
         {
             check_verdicts(&handlers.known_state, &device, &patch, call).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn device(
     }
 }
 
-/// Whether an edit sets verdicts.
+/// Whether an edit sets verdicts on a counter's steps.
 fn judges(patch: &DevicePatch) -> bool {
     patch.settings().any(|(_, settings)| matches!(settings.verdicts, Edit::Set(_)))
 }

@@ -1,4 +1,4 @@
-//! Homes: lists, single homes and their rooms. A home is nothing but its rooms, so nothing is stored of it.
+//! Homes: lists, single homes and their rooms. A home is a set of rooms, and has no item in the table.
 
 use std::collections::BTreeMap;
 

@@ -61,7 +61,7 @@ async fn page_of_devices(
     let with_latest = call.params.flag("latest");
     let mut devices: Vec<&Device> = found.iter().map(|(device, _)| &**device).collect();
     if with_latest {
-        // Newest values are paid for, so none are asked for that would not fit into the answer.
+        // Reading newest values costs units, so only those that fit into the answer are read.
         let fitting = pagination::fitting(devices.iter().copied());
         if fitting < devices.len() {
             rest = fitting.checked_sub(1).map(|last| found[last].1.clone());
@@ -107,7 +107,7 @@ pub(crate) async fn rooms(
     Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect(), false))
 }
 
-/// A page of rooms. The table may have more.
+/// A page of rooms. `has_more` says that the table has further rooms.
 pub(crate) fn page_of_rooms(
     call: &Call<'_, impl Store>,
     list: &ListRequest,

@@ -1,5 +1,4 @@
-//! Looks up what a request names, with failures as problems: a device, a room, a home, or the devices of a list.
-//! Writes no page.
+//! Looks up the device, room, home or list of devices that a request names, with failures as problems. Writes no page.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::ports::Store;
 use crate::registry::search::Found;
 
 impl<C: Clock> Handlers<C> {
-    /// The device of the path.
+    /// The device that the request's path names.
     pub(crate) async fn device(&self, call: &mut Call<'_, impl Store>) -> Result<Device, Problem> {
         self.device_of(&device_id(call)?, call).await
     }
@@ -35,7 +34,7 @@ impl<C: Clock> Handlers<C> {
         }
     }
 
-    /// The room of the path, and a registry that knows its devices.
+    /// The room that the request's path names, and a snapshot of the registry with its devices.
     pub(crate) async fn room(
         &self,
         call: &mut Call<'_, impl Store>,
@@ -43,7 +42,7 @@ impl<C: Clock> Handlers<C> {
         self.room_of(&room_id(call)?, call).await
     }
 
-    /// A room by its id, and a registry that knows its devices.
+    /// A room by its id, and a snapshot of the registry with its devices.
     pub(crate) async fn room_of(
         &self,
         id: &RoomId,
@@ -53,7 +52,7 @@ impl<C: Clock> Handlers<C> {
         found.ok_or_else(|| not_found("room", id.as_str()))
     }
 
-    /// The home of the path, and a registry that knows its rooms and devices.
+    /// The home that the request's path names, and a snapshot of the registry with its rooms and devices.
     pub(crate) async fn home(
         &self,
         call: &mut Call<'_, impl Store>,
@@ -64,9 +63,9 @@ impl<C: Clock> Handlers<C> {
         Ok((id, known))
     }
 
-    /// A registry that knows the rooms and devices of a home. One that is unknown is looked for again: whoever has just
-    /// put a room into it may have asked another instance. No item says which homes there are, so that is a read of the
-    /// registry, which is not repeated for each question.
+    /// A snapshot of the registry with the rooms and devices of a home. For an unknown home the registry is read again,
+    /// because another instance may have just put a room into the home. No item lists the homes, so the whole registry
+    /// is read, but not for each question.
     pub(crate) async fn rooms_of_home(
         &self,
         id: &HomeId,
@@ -83,8 +82,8 @@ impl<C: Clock> Handlers<C> {
         Ok(known)
     }
 
-    /// The devices of the room of the path, for a list. Where a large registry would have to be read again only for them,
-    /// they come from the index by room, if there is one.
+    /// The devices in the room that the request's path names, for a list. If a large registry would have to be read
+    /// again for them, they come from the index by room, if there is one.
     pub(crate) async fn members_of_room(
         &self,
         list: &ListRequest,
@@ -97,7 +96,7 @@ impl<C: Clock> Handlers<C> {
                 return Err(not_found("room", id.as_str()));
             }
 
-            // A failure is the answer: the whole registry in its place would be the most of all to read.
+            // A failure is returned, because reading the whole registry instead would cost most of all.
             let (rooms, mut found) = ([id].into(), FoundDevices::of(old));
             let after = list.after();
             let page = PageStart { after: after.as_ref(), limit: list.limit() };
@@ -112,7 +111,7 @@ impl<C: Clock> Handlers<C> {
         Members::find(&[room.id].into(), snapshot, list, call).await
     }
 
-    /// The devices of the home of the path, for a list.
+    /// The devices in the home that the request's path names, for a list.
     pub(crate) async fn members_of_home(
         &self,
         list: &ListRequest,
@@ -132,8 +131,8 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Finds them in memory, or by the index by room. 422 of a table without that index: only the registry says where a
-    /// device is, and it is too large to be read.
+    /// Finds the devices in memory, or by the index by room. 422 if the table has no such index and the registry is too
+    /// large to be read.
     pub(crate) async fn find(
         rooms: &BTreeSet<RoomId>,
         snapshot: Arc<Snapshot>,
@@ -154,7 +153,7 @@ impl Members {
     }
 }
 
-/// The devices that are in some rooms now. 422 if neither memory nor an index tells.
+/// The devices that are in some rooms now. 422 if neither memory nor an index can find them.
 pub(crate) async fn members_of(
     found: &mut FoundDevices,
     rooms: &BTreeSet<RoomId>,
@@ -165,7 +164,7 @@ pub(crate) async fn members_of(
     members.ok_or_else(|| without_room_index("those that are in a room now"))
 }
 
-/// 410 of a device that is being deleted, else 404.
+/// 410 for a device that is being deleted, else 404.
 pub(crate) async fn device_not_found(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Problem {
     match call.session.deletion(id).await {
         Ok(Some(deletion)) if deletion.ended.is_none() => {}
@@ -179,7 +178,7 @@ pub(crate) async fn device_not_found(id: &DeviceId, call: &mut Call<'_, impl Sto
     Problem::new(ProblemKind::Gone, detail)
 }
 
-/// 422: only the index by room tells some devices of a registry that memory does not hold.
+/// 422: memory does not hold all devices, and the table has no index by room.
 pub(crate) fn without_room_index(which: &str) -> Problem {
     let detail = format!(
         "There are more than {MAX_CACHED_ENTRIES} devices, so {which} are found by the index by room, and this \
@@ -189,7 +188,7 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
     Problem::new(ProblemKind::Unanswerable, detail)
 }
 
-/// Logs the items of a page that cannot be read.
+/// Logs the unreadable items of a page, and returns the page.
 pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_, impl Store>) -> ListPage<T> {
     let unreadable: Vec<String> = page.listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
@@ -198,17 +197,17 @@ pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_, impl Store>) ->
     page
 }
 
-/// The id of a device's path.
+/// The id of the device in the request's path.
 pub(crate) fn device_id(call: &Call<'_, impl Store>) -> Result<DeviceId, Problem> {
     call.id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
 }
 
-/// The id of a room's path.
+/// The id of the room in the request's path.
 pub(crate) fn room_id(call: &Call<'_, impl Store>) -> Result<RoomId, Problem> {
     call.id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
 }
 
-/// 404: nothing of that id is registered.
+/// 404: no entry of the registry has that id.
 pub(crate) fn not_found(kind: &str, id: &str) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("There is no {kind} {:?}.", excerpt(id)))
 }

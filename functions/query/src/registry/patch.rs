@@ -4,14 +4,14 @@ use api::{Problem, ProblemKind, Request, body};
 use domain::{DevicePatch, Edit, MAX_SEARCH_ENTRIES, RoomPatch, Timestamp};
 use serde::de::DeserializeOwned;
 
-/// The largest body, inflated: more than all that can be set takes.
+/// The maximum size of a body after decompression: more than the largest possible patch needs.
 const MAX_PATCH: usize = 128 << 10;
-/// All that a device may have are removed and others set.
+/// The maximum number of attributes in a patch: enough to remove all attributes of a device and to set as many others.
 pub const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
-/// More than a device's settings are edited with at once.
+/// The maximum number of metrics in a patch: more than one edit of a device's settings needs.
 pub const MAX_PATCHED_METRICS: usize = 16;
-/// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
-/// from seconds that were taken for milliseconds.
+/// The earliest time for a device's move to a room. Earlier times come from a clock that was never set, or from seconds
+/// that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
 
 /// Reads the patch of a device.

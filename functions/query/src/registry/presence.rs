@@ -1,10 +1,10 @@
-//! The devices that are or were in rooms: the one answer for lists, ranges, series, energy, conditions and InfluxQL.
-//! Reads no value.
+//! Finds the devices that are or were in rooms, for lists, ranges, series, energy, conditions and InfluxQL. Reads no
+//! value.
 //!
-//! Now, a device is where the registry says. In a range, those devices may have something of a room that were
-//! noted there in its months (`SEEN_IN#`, which the rollup function writes before each rollup), and those that are
-//! there now. A device that is silent in the range is among them, because what is noted spans the months from its
-//! first reading in the room to its last.
+//! The registry says where a device is now. A device may have readings of a room in a range if it is there now, or if
+//! it was noted there in the range's months. The rollup function writes these notes (`SEEN_IN#`) before each rollup. A
+//! note spans the months from a device's first reading in the room to its last, so a device that is silent in the range
+//! is found too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use table::{Session, StoreResult, at_once};
 use crate::failure::problem;
 use crate::ports::Store;
 
-/// The number of rooms that are asked at once.
+/// The number of rooms that are read at once.
 const ROOM_CONCURRENCY: usize = 8;
-/// How long a power before a range may be held into the range.
+/// The longest time for which a power before a range holds into the range.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);
-/// The bytes of an item that notes a device, about.
+/// The approximate size of an item that notes a device in a room, in bytes.
 const SEEN_BYTES: usize = 80;
-/// How far what is rolled up may be behind: what is noted of the time since may lack rooms.
+/// If rollups lag more than this, notes about the time since may be incomplete.
 const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
 
 /// Why devices that belong to an answer about rooms may be missing from it.
@@ -41,29 +41,28 @@ pub(crate) enum RoomsLack {
         rename = "the devices that were seen in the rooms; others that have been there for less than an hour or so, or have sent nothing there, may be missing"
     )]
     NoRoomIndex,
-    /// The rollup function, which notes who was where, is hours behind.
+    /// The rollup function, which notes the devices of each room, is hours behind.
     #[serde(
         rename = "rollups are hours behind; devices that have been in the rooms since, and are elsewhere now, may be missing"
     )]
     RollupsBehind,
 }
 
-/// The devices that may have readings of rooms in a range, or a share of what spans it.
+/// The devices that may have readings of rooms in a range, or a share of a counter's step that spans the range.
 #[derive(Debug)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
-    /// The registry, and those of the devices that memory does not hold.
+    /// The registry, and devices that were read because memory does not hold them.
     pub(crate) found: FoundDevices,
     /// By room, the devices that were seen there in the months of the range.
     pub(crate) seen: BTreeMap<RoomId, BTreeSet<DeviceId>>,
     pub(crate) lack: Option<RoomsLack>,
-    /// The estimated read units of the notes that tell which devices were in which rooms. The registry's own
-    /// read units are not in it.
+    /// The estimated read units of the notes about devices in rooms, without the read units of the registry.
     pub(crate) units: f64,
 }
 
 impl RoomDevices {
-    /// No device of a registry.
+    /// An empty result, which keeps the registry.
     pub(crate) fn none(snapshot: Arc<Snapshot>) -> Self {
         let found = FoundDevices::of(snapshot);
         Self { ids: BTreeSet::new(), found, seen: BTreeMap::new(), lack: None, units: 0.0 }
@@ -81,7 +80,7 @@ pub(crate) async fn seen(
     let asked = rooms.into_iter().map(|room| {
         let months = months.clone();
         async move {
-            // One more than an answer may be about tells that there are more.
+            // One device more than the limit tells that there are too many.
             let seen = session.seen_in(room, months, MAX_DEVICES + 1).await?;
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
@@ -107,7 +106,7 @@ pub(crate) async fn in_rooms(
     let mut ids = BTreeSet::new();
     match found.find_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
-        // Who was there in past time is noted, whoever is there now.
+        // For a range that is rolled up the notes suffice, wherever the devices are now.
         None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
         None => lack = Some(RoomsLack::NoRoomIndex),
     }
@@ -119,7 +118,7 @@ pub(crate) async fn in_rooms(
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}"))));
     }
 
-    // What is noted of a device stays a moment longer than the device.
+    // The notes about a deleted device stay for a moment.
     found.look_up(&ids, call.session).await?;
     ids.retain(|id| found.device(id).is_some());
     Ok(RoomDevices { ids, found, seen, lack, units })

@@ -1,7 +1,7 @@
-//! Finds devices by what they are called, by their attributes and by their newest values. Edits nothing.
+//! Finds devices by name, kind, tags, attributes and newest values. Edits nothing.
 //!
-//! While the function keeps all devices in memory it looks there; of a larger registry it asks the index of
-//! attributes. Both plans give the same devices, in an order of their own. Without a condition the table is paged.
+//! If memory holds all devices, the search looks there; in a larger registry it asks the index of attributes. Both
+//! plans find the same devices, each in an order of its own. Without a condition the table is paged.
 
 mod index;
 mod newest;
@@ -27,7 +27,7 @@ use crate::readings::newest::NewestReader;
 use crate::registry::lookup::{Members, readable};
 pub(crate) use question::{Found, Search};
 
-/// The time limit for what is noted of the index at cold start.
+/// The time limit for marking the index as complete at cold start.
 const COLD_START: Duration = Duration::from_secs(5);
 
 /// The devices of the page that `list` asks for.
@@ -45,7 +45,7 @@ pub(crate) async fn find<'a>(
     }
 }
 
-/// The devices of a page of the table, of a room or of all.
+/// A page of devices from the table: of a room or of all devices.
 async fn page<'a>(
     search: &Search,
     snapshot: &Arc<Snapshot>,
@@ -62,8 +62,8 @@ async fn page<'a>(
     Ok(Found::by_id(page.listing.found, page.has_more))
 }
 
-/// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that
-/// has had the index since then needs no `roomtide reindex`. Where that fails the next cold start tries again.
+/// Marks the index of attributes as complete if no device has anything to index. A table that has had the index since
+/// then needs no `roomtide reindex`. After a failure the next cold start tries again.
 pub(crate) async fn mark_indexed(
     registry: &CachedRegistry<impl Clock>,
     store: &impl Store,

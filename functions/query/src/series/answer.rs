@@ -15,10 +15,10 @@ use super::request::{Grouping, SeriesRequest};
 use super::write::respond;
 use crate::answer::row::Entries;
 
-/// The values of one metric, by function, without those that there are not.
+/// The values of one metric by function. Absent values are left out.
 type FunctionValues = Entries<&'static str, Exact>;
 
-/// One row.
+/// One row of a series.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct SeriesRow<'a> {
@@ -27,10 +27,10 @@ pub(crate) struct SeriesRow<'a> {
     device_id: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     room_id: Option<&'a RoomId>,
-    /// Whether the unit is not over yet.
+    /// Whether the time of the row is not over yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// The count against the device's usual interval.
+    /// The share of expected readings that arrived, by the device's usual interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<Exact>,
     /// The metrics that have a value.
@@ -40,12 +40,12 @@ pub(crate) struct SeriesRow<'a> {
         schemars(with = "BTreeMap<MetricName, BTreeMap<String, Exact>>")
     )]
     values: Entries<&'a MetricName, FunctionValues>,
-    /// The only function of the only metric.
+    /// The value, if the rows have one metric and one function.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Exact>,
 }
 
-/// What is said of the rows of a series.
+/// The members beside the rows of a series.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct About<'a> {
@@ -55,7 +55,7 @@ pub(crate) struct About<'a> {
     /// these readings.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     without_room: &'a BTreeSet<&'a DeviceId>,
-    /// The levels of what was read, joined by `+`: `readings`, `m15`, `day`.
+    /// The kinds of items that were read, joined by `+`: `readings`, `m15`, `day`.
     source: String,
     units: BTreeMap<&'a MetricName, Option<&'a Unit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,12 +66,12 @@ pub(crate) struct About<'a> {
     left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     moved_meters: &'a [MovedMeter<'a>],
-    /// Only with `rooms`: how each room combines which devices.
+    /// Only with `rooms`: the devices of each room, and how they are combined.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms: Option<Vec<RoomAbout<'a>>>,
 }
 
-/// What is said of a room's rows.
+/// The members about the rows of one room.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct RoomAbout<'a> {
@@ -84,10 +84,10 @@ struct RoomAbout<'a> {
     moved_meters: &'a [MovedMeter<'a>],
 }
 
-/// What a row is of.
+/// The device, devices or room that a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowOf<'a> {
-    /// The device of the path.
+    /// The device that the request's path names.
     Device,
     /// A device among several.
     OneOf(&'a DeviceId),
@@ -97,12 +97,12 @@ enum RowOf<'a> {
     Room(&'a RoomId),
 }
 
-/// The devices that make a row together.
+/// The devices that form a row together.
 struct RowGroup<'a> {
     of: RowOf<'a>,
     columns: MetricColumns,
     devices: Vec<DeviceValues<'a>>,
-    /// The places of the devices that have a value, by column.
+    /// By column, the indices of the devices that count.
     counted: Vec<Vec<usize>>,
     left_out: Vec<NotCombined<'a>>,
     moved_meters: Vec<MovedMeter<'a>>,
@@ -115,7 +115,7 @@ impl<'a> RowGroup<'a> {
         Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Several devices. Sums do not count what `meters` leaves out; means do not count what is no room's.
+    /// Rows of several devices. Sums leave out what `meters` names; means leave out metrics that describe no room.
     fn combined(
         of: RowOf<'a>,
         columns: MetricColumns,
@@ -203,31 +203,31 @@ impl<'a> RowGroup<'a> {
     }
 }
 
-/// The columns of the table of all rows.
+/// The columns of all rows in CSV.
 struct SeriesHeader {
     metrics: MetricColumns,
     has_room: bool,
     has_device: bool,
 }
 
-/// The answer to a question for a series, while its groups are read.
+/// The answer to a request for a series, while its groups are read.
 pub(super) struct SeriesAnswer<'a> {
     request: &'a SeriesRequest,
     plan: &'a RowPlan,
     header: SeriesHeader,
     is_by_room: bool,
     groups: Vec<RowGroup<'a>>,
-    /// The devices of one group whose rows are not of a room.
+    /// The devices of the answer, unless its rows are by room or the request is about one device.
     devices: Option<Vec<&'a DeviceId>>,
     levels: BTreeSet<Level>,
-    /// The time about which rollups were asked.
+    /// The range, extended by the time around it in which rollups were searched.
     reach: TimeRange,
     /// The devices with readings that are in no row.
     without_room: BTreeSet<&'a DeviceId>,
 }
 
 impl<'a> SeriesAnswer<'a> {
-    /// An answer without rows; `columns` are those of all devices.
+    /// An answer without rows. `columns` are the columns of all devices.
     pub(super) fn new(
         request: &'a SeriesRequest,
         plan: &'a RowPlan,
@@ -250,13 +250,14 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// Notes what was read for a group, whether a row shows it or not.
+    /// Notes the kinds of items and the time that were read for a group, even if no row shows them.
     pub(super) fn note_read(&mut self, values: &[DeviceValues<'a>]) {
         self.levels.extend(levels(values.iter()));
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
     }
 
-    /// Notes the devices with readings in none of the rooms of the rows, and drops those that are in a room.
+    /// Notes the devices with readings outside the rooms of the rows. From the group without a room, drops the devices
+    /// that need no rows of their own.
     pub(super) fn note_without_room(
         &mut self,
         group: &DeviceGroup<'_>,
@@ -334,7 +335,7 @@ impl<'a> SeriesAnswer<'a> {
         Ok((response, is_lacking))
     }
 
-    /// The rows of a unit that have a value.
+    /// The rows in order of time. In rows of single devices, those without a value are left out.
     fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {
@@ -361,7 +362,7 @@ impl SeriesHeader {
     }
 }
 
-/// The count against that of the device's usual interval, rounded down to hundredths: the mean of the devices'.
+/// The share of expected readings, by each device's usual interval: the mean of the devices, cut to hundredths.
 fn coverage<'a>(
     devices: impl Iterator<Item = &'a DeviceValues<'a>>,
     place: usize,

@@ -1,4 +1,4 @@
-//! The devices, room, home or all devices that a question is about. Reads no reading.
+//! Finds the devices of a question: one device, the devices of a room or a home, or all devices. Reads no reading.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::{self, RoomDevices, RoomsLack};
 
-/// The range of a question about devices.
+/// The parameters of a search for the devices of a question.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceSearch<'a> {
     pub(super) scope: QueryScope,
     pub(super) horizon: &'a Horizon,
     pub(super) range: TimeRange,
-    /// Whether it has to be known which devices were in which room.
+    /// Whether the search finds out which devices were in which room.
     pub(super) is_by_room: bool,
 }
 
 impl<'a> DeviceSearch<'a> {
-    /// The search for the range of some rows.
+    /// The search for the range of a plan's rows.
     pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
         Self { scope, horizon: &plan.horizon, range: plan.grid.range(), is_by_room: false }
     }
@@ -55,7 +55,7 @@ impl AskedDevices {
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let found = Self::look_up(search, handlers, call).await?;
-        // Read from the table just now: reading again brings nothing.
+        // The device was just read from the table, so reading again brings nothing.
         let is_fresh = found.device.is_some() && handlers.registry.would_read_many();
         if is_fresh
             || have_it(&found, &found.devices()?)
@@ -75,7 +75,7 @@ impl AskedDevices {
         match search.scope {
             QueryScope::Device => {
                 device = Some(handlers.device(call).await?);
-                // Nothing else of the registry is asked about, so an old one serves.
+                // Nothing else of the registry is needed, so an old snapshot serves.
                 current = handlers.registry.current();
             }
             QueryScope::Room => {
@@ -99,7 +99,7 @@ impl AskedDevices {
         Ok(found)
     }
 
-    /// Finds the devices of the rooms, and the meters above them.
+    /// Finds the devices of the rooms, and the meters that also measure them.
     async fn find_in_rooms(
         &mut self,
         search: DeviceSearch<'_>,
@@ -129,32 +129,32 @@ impl AskedDevices {
         }
     }
 
-    /// The registry.
+    /// The snapshot of the registry.
     const fn snapshot(&self) -> &Arc<Snapshot> {
         &self.of_rooms.found.snapshot
     }
 
-    /// The device of the path.
+    /// The device that the request's path names.
     pub(super) const fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// The members of an answer about these devices; `reach` is the time about which rollups were asked.
+    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
     pub(super) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device(), self.rooms_lack())
     }
 
-    /// The rooms that readings must name; `None` are all.
+    /// The rooms that readings must name; `None` accepts all readings.
     pub(super) const fn rooms(&self) -> Option<&BTreeSet<RoomId>> {
         self.rooms.as_ref()
     }
 
-    /// Why devices may be missing.
+    /// Why devices may be missing from the answer.
     pub(super) const fn rooms_lack(&self) -> Option<RoomsLack> {
         self.of_rooms.lack
     }
 
-    /// About how many read units it took to find the devices, without the registry.
+    /// The estimated read units of finding the devices, without the registry.
     pub(super) const fn units(&self) -> f64 {
         self.of_rooms.units
     }
@@ -173,7 +173,7 @@ impl AskedDevices {
         self.known(id)?.behind()
     }
 
-    /// The devices whose rows stand together.
+    /// Splits the devices into groups whose rows belong together.
     pub(super) fn groups<'a>(
         &'a self,
         grouping: Grouping,
@@ -190,7 +190,7 @@ impl AskedDevices {
         vec![DeviceGroup { of, rooms: self.rooms.clone(), devices: devices.to_vec() }]
     }
 
-    /// A group for each room, and one of the devices that are in no room.
+    /// A group for each room. If the question is about all devices, also a group for the devices in no room.
     fn by_room<'a>(&'a self, devices: &[&'a Device]) -> Vec<DeviceGroup<'a>> {
         let rooms: Vec<&RoomId> = match &self.rooms {
             Some(rooms) => rooms.iter().collect(),
@@ -218,7 +218,7 @@ impl AskedDevices {
         groups
     }
 
-    /// The meter of a device. Where only this device is asked about, roles that sums leave out may count too.
+    /// The meter of a device. If the question is about this device alone, roles that sums leave out may count too.
     fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
         let metrics = device.metrics();
         match (asked, self.is_shared()) {
@@ -240,7 +240,7 @@ impl AskedDevices {
     }
 }
 
-/// All devices of a registry.
+/// All devices of a snapshot. Fails if there are too many.
 fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, SeriesError> {
     match snapshot.all_devices() {
         None => Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}"))),

@@ -1,4 +1,4 @@
-//! The columns of a series: what each row has of each metric. Reads nothing.
+//! The columns of a series: the functions and the unit of each metric. Reads nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use series::Combine;
 
 use super::request::SeriesRequest;
 
-/// The metrics of a series, with what each row has of them.
+/// The metrics of a series, each with its column.
 #[derive(Debug, Clone)]
 pub(crate) struct MetricColumns(pub(super) BTreeMap<MetricName, Column>);
 
@@ -65,7 +65,8 @@ impl MetricColumns {
     }
 }
 
-/// The metric as devices have it. What means of rooms leave out says nothing of the others, unless nothing else is there.
+/// The settings of a metric on each device that has the metric. Devices that means of rooms leave out are skipped,
+/// unless there are only such devices.
 fn shown_infos<'d>(
     name: &MetricName,
     devices: &[&'d Device],
@@ -89,7 +90,7 @@ impl Column {
         is_combined: bool,
     ) -> Result<Option<Self>, Problem> {
         let Some(first) = infos.first() else { return Ok(None) };
-        // One device that counts makes the metric a sum.
+        // One device with a counter or a power makes the metric a sum.
         let mut rules = infos.iter().map(|info| MetricRule::of(info));
         let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
 

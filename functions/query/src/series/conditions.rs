@@ -1,6 +1,6 @@
-//! `conditions`: when devices' metrics had the values asked for. Finds no episode itself.
+//! `conditions`: the episodes in which devices' metrics had the requested values. Finds no episode itself.
 //!
-//! `request` reads what is asked, and `answer` shows the episodes.
+//! `request` parses the parameters, and `answer` shows the episodes.
 
 pub(crate) mod answer;
 mod request;
@@ -21,7 +21,7 @@ use crate::ports::Store;
 use answer::Answer;
 use request::ConditionsRequest;
 
-/// The largest number of quarters of an hour of all devices that one request is about.
+/// The maximum number of quarters of an hour in one request, over all devices.
 const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 
 /// `GET .../conditions`
@@ -76,8 +76,8 @@ pub(crate) async fn conditions(
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))
 }
 
-/// Devices whose metrics describe their rooms, and the devices that are left out: a freezer would say that the room is
-/// cold.
+/// Keeps the devices whose metrics describe their rooms, and returns the metrics that are left out. A freezer would say
+/// that the room is cold.
 fn of_rooms<'a>(
     devices: Vec<&'a Device>,
     names: &'a [MetricName],

@@ -31,7 +31,7 @@ const fn source(meter: &Meter<'_>) -> &'static str {
     if meter.is_counter { "counter" } else { "power" }
 }
 
-/// One row as it is shown.
+/// One row of energy.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct EnergyRow<'a> {
@@ -44,30 +44,30 @@ pub(crate) struct EnergyRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kwh_sold: Option<Exact>,
     flags: Vec<Flag>,
-    /// Whether a part of a step of more than 15 minutes is in it.
+    /// Whether the row contains a part of a counter's step over more than 15 minutes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimated: bool,
 }
 
-/// What of a device is counted.
+/// A device, and which of its metrics count.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EnergyDevice"))]
 struct CountedDevice<'a> {
     device_id: &'a DeviceId,
-    /// The first of its metrics that count.
+    /// The first metric that counts.
     metric: Option<&'a MetricName>,
-    /// The metrics that add up to what is used.
+    /// The metrics that add up to the used energy.
     metrics: &'a [&'a MetricName],
     #[serde(skip_serializing_if = "Option::is_none")]
     metric_sold: Option<&'a MetricName>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     metrics_sold: &'a [&'a MetricName],
-    /// What it is instead of consumption.
+    /// The role of the device, if it is not consumption.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["counter", "power"])))]
     source: &'static str,
-    /// Its other metrics of energy and power, each with the reason why it counts nothing.
+    /// The other metrics of energy and power, each with the reason why it counts nothing.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     not_counted: BTreeMap<&'a MetricName, String>,
     total_kwh: Option<Exact>,
@@ -75,8 +75,8 @@ struct CountedDevice<'a> {
     total_kwh_sold: Option<Exact>,
 }
 
-/// A device of several in a sum, of one value and without a name that tells its role. The device counts as consumption
-/// until a person says more.
+/// A summed device that sends one value whose name does not tell the role. The device counts as consumption until a
+/// person says more.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unsure<'a> {
@@ -114,41 +114,41 @@ pub(crate) struct About<'a> {
     events_has_more: Option<bool>,
 }
 
-/// The sum of the devices that nothing is behind.
+/// The sum of the devices that have no device behind them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Apart {
-    /// With `devices=1`: the sum of the devices of consumption that nothing is behind.
+    /// With `devices=1`: the sum of the consuming devices that have no device behind them.
     #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     counted_kwh: Option<Exact>,
-    /// If there is a meter with something behind it.
+    /// Only if a device is behind a meter.
     #[serde(flatten)]
     left: Option<Left>,
 }
 
-/// What is left of the total.
+/// The rest: energy that meters measured, but no device behind them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Left {
-    /// With `devices=1`, if a device is behind a meter: `total_kwh` without `counted_kwh`, which the meter measured and no
-    /// device behind it; null where the meter measured nothing or was elsewhere.
+    /// With `devices=1`, if a device is behind a meter: `total_kwh` without `counted_kwh`. The meter measured this
+    /// energy, and no device behind it did. Null if a meter measured nothing or was elsewhere.
     #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     rest_kwh: Option<Exact>,
-    /// The same, row by row.
+    /// The rest in each row.
     rest: Vec<RestRow>,
 }
 
-/// The energy of some devices.
+/// The answer to a request for energy.
 pub(super) struct EnergyAnswer<'s, 'a> {
     pub(super) request: &'s SeriesRequest,
     pub(super) plan: &'s RowPlan,
     pub(super) sum: &'s EnergySum<'a>,
-    /// Whether several devices may be one row.
+    /// Whether several devices may be in the answer.
     pub(super) is_shared: bool,
 }
 
 impl<'s, 'a> EnergyAnswer<'s, 'a> {
-    /// The answer.
+    /// Makes the response.
     pub(super) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
         let counting = self.sum.counting();
         let total = self.total(&counting);
@@ -196,8 +196,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
     }
 
-    /// Summed devices whose role only a person can decide, because the name of their value does not say it. None if one
-    /// device is asked about, or only one counts.
+    /// Summed devices whose role only a person can decide, because the name of their value does not say it. Empty if
+    /// the question is about one device, or only one counts.
     fn unsure(&self, counting: &[&'s EnergyDevice<'a>]) -> Vec<Unsure<'s>> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();
@@ -243,7 +243,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         places.flat_map(move |(place, range)| self.rows_at(place, *range, counting))
     }
 
-    /// The row of some time, or one of each device.
+    /// The rows of one time: the sum, or one row for each device.
     fn rows_at(
         &self,
         place: usize,

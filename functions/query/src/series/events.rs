@@ -22,7 +22,7 @@ pub(crate) async fn device_events(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let mut device = handlers.device(call).await?;
-    // A device that was read alone is as it is now.
+    // A device that was read alone is up to date.
     let is_old = !handlers.registry.would_read_many();
     if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
         let snapshot = handlers.registry.snapshot(call.session, call.log).await?;

@@ -1,4 +1,4 @@
-//! The devices whose rows stand together, and what they measured. Shows nothing.
+//! The groups of devices whose rows belong together, and what the devices measured. Shows nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,38 +14,38 @@ use super::columns::MetricColumns;
 use super::plan::RowPlan;
 use super::request::SeriesRequest;
 
-/// What the rows of a group are of.
+/// The device, devices or room that the rows of a group are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GroupOf<'a> {
-    /// The device of the path.
+    /// The device that the request's path names.
     Device,
-    /// Several devices together.
+    /// Several devices, which share a row.
     All,
-    /// Each of several devices.
+    /// Several devices, each with a row of its own.
     Apart,
-    /// The devices of a room together.
+    /// The devices of a room, which share a row.
     Room(&'a RoomId),
-    /// Each device that is in no room, with all that it sent.
+    /// The devices in no room, each with a row of all that it sent.
     NoRoom,
 }
 
 impl GroupOf<'_> {
-    /// Whether the devices are one row.
+    /// Whether the devices of the group share one row.
     pub(super) const fn is_combined(self) -> bool {
         matches!(self, Self::All | Self::Room(_))
     }
 }
 
-/// Devices that are read together.
+/// A group of devices that are read together.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceGroup<'a> {
     pub(super) of: GroupOf<'a>,
-    /// The rooms that readings must name; `None` are all.
+    /// The rooms that readings must name; `None` accepts all readings.
     pub(super) rooms: Option<BTreeSet<RoomId>>,
     pub(super) devices: Vec<&'a Device>,
 }
 
-/// The consequences of meters for the sums of a group.
+/// What meters mean for the sums of a group: devices to leave out, and meters that moved.
 #[derive(Debug, Default)]
 pub(super) struct GroupMeters<'a> {
     pub(super) left_out: Vec<LeftOut<'a>>,
@@ -53,7 +53,7 @@ pub(super) struct GroupMeters<'a> {
 }
 
 impl DeviceGroup<'_> {
-    /// The room whose rows these are.
+    /// The room of the group, if the group is a room's.
     pub(super) const fn room(&self) -> Option<&RoomId> {
         match self.of {
             GroupOf::Room(room) => Some(room),
@@ -61,7 +61,7 @@ impl DeviceGroup<'_> {
         }
     }
 
-    /// The columns of the rows.
+    /// The columns of the group's rows.
     pub(super) fn columns(
         &self,
         request: &SeriesRequest,
@@ -89,7 +89,7 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
-    /// Reads the rows of the devices; neighbours of the range only for metrics whose rule needs them.
+    /// Reads the rows of the devices. Only metrics that need them get the nearest readings outside of the range.
     pub(super) async fn read<'a, S: Store>(
         &'a self,
         reader: &mut RowReader<'_, S>,
@@ -101,8 +101,8 @@ impl DeviceGroup<'_> {
         read_rows(reader, rows, needs_neighbours, |device| self.question(device, plan)).await
     }
 
-    /// Whether a device that may have been in the rooms is or was there: it is there now, or has readings or a share of
-    /// a step there.
+    /// Whether a device that may have been in the rooms is there now, or has readings there, or a share of a counter's
+    /// step.
     pub(super) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
         let Some(rooms) = &self.rooms else { return true };
         let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
@@ -110,7 +110,7 @@ impl DeviceGroup<'_> {
         is_there_now || pieces.any(|piece| !piece.is_in_other_room) || values.has_share()
     }
 
-    /// What the sums of some metrics leave out for meters. A meter that lacks a metric measures nothing of it.
+    /// What the sums of some metrics leave out because meters measure it too. Only meters that have the metric count.
     pub(super) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
@@ -159,7 +159,7 @@ impl DeviceGroup<'_> {
     }
 }
 
-/// Reads the rows of devices, each with its metrics, some at once.
+/// Reads the rows of devices, each with its metrics. Several devices are read at once.
 pub(super) async fn read_rows<'a, S: Store>(
     reader: &mut RowReader<'_, S>,
     devices: Vec<(&'a Device, &[MetricName])>,
@@ -178,7 +178,7 @@ pub(super) async fn read_rows<'a, S: Store>(
     at_once(DEVICE_CONCURRENCY, found).await
 }
 
-/// The rooms of an answer by rooms, for the readings that are in none of its rows.
+/// The rooms that have rows in an answer by rooms. Tells which readings are in no row.
 pub(super) struct RoomsOfRows<'a>(pub(super) BTreeSet<&'a RoomId>);
 
 impl RoomsOfRows<'_> {
@@ -186,18 +186,18 @@ impl RoomsOfRows<'_> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device that is in no room stands for itself: it sent something without a room, or nothing in a room of
-    /// the answer.
+    /// Whether a device that is in no room has rows of its own: it sent something without a room, or nothing in a room
+    /// of the answer.
     pub(super) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
         !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
     }
 
-    /// Whether a device sent something in no room, or in another than those of the answer.
+    /// Whether a device sent something without a room, or in a room that is not in the answer.
     pub(super) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
-        // A rollup that has as many as it names may have others.
+        // A rollup with the maximum number of rooms may lack others.
         rooms.any(|rooms| {
             rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
         })

@@ -1,4 +1,4 @@
-//! The rows of an answer and how far the rollups reach for them: range, zone, sources, and what the rows may lack.
+//! The plan of an answer's rows: range, zone, unit, how far the rollups reach, and what the rows may lack.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) struct RowPlan {
     unit: Option<CalendarUnit>,
     zone: Zone,
     pub(super) now: Timestamp,
-    /// `None` where rows come from readings and no room or home is asked about.
+    /// Changes that the rollups lack. `None` if rows come from readings and the question is about no room or home.
     unfolded: Option<UnfoldedChanges>,
 }
 
@@ -52,13 +52,12 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag for some time. For a room any device counts, because rollups say which devices were
-    /// there.
+    /// How far the rollups lag in a range. For a room any device counts, because rollups say which devices were there.
     pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }
 
-    /// Adds the lag of the rollups to a problem about a room or home: they say which devices were there.
+    /// Adds the lag of the rollups to a problem about a room or home, because rollups say which devices were there.
     pub(super) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
         let lag = scope.is_of_rooms().then(|| self.lag(self.grid.range(), None)).flatten();
         if let Some(lag) = lag {
@@ -67,7 +66,7 @@ impl RowPlan {
         problem
     }
 
-    /// The members of an answer about these rows; `reach` is the time about which rollups were asked.
+    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
     pub(super) fn span(
         &self,
         reach: TimeRange,
@@ -85,8 +84,8 @@ impl RowPlan {
         }
     }
 
-    /// How an answer is cached. A range that is over changes only by late readings; an answer that lacks readings is
-    /// asked for again each time.
+    /// Adds cache headers to an answer. A range that is over changes only by late readings. An answer that lacks
+    /// readings is revalidated each time.
     pub(super) fn cached(
         &self,
         call: &Call<'_, impl Store>,
@@ -97,7 +96,7 @@ impl RowPlan {
     }
 }
 
-/// The answer about a range as it is cached.
+/// Adds cache headers to an answer about a range. An answer about a range that lasts is not cached.
 pub(super) fn cached(
     call: &Call<'_, impl Store>,
     range: TimeRange,
@@ -135,7 +134,7 @@ impl Span {
     }
 }
 
-/// A range that holds two others.
+/// The smallest range that contains two ranges.
 pub(super) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     let hull = TimeRange::new(one.from().min(other.from()), one.to().max(other.to()));
     hull.expect("it holds both")

@@ -9,14 +9,14 @@ use series::{Grid, MAX_ROWS};
 use crate::answer::sheet::metrics_of;
 use crate::readings::ranges::time_range;
 
-/// The path that a question is about.
+/// The devices that a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryScope {
-    /// The device of the path.
+    /// The device that the request's path names.
     Device,
-    /// The room of the path.
+    /// The devices of the room that the path names.
     Room,
-    /// The rooms of the home of the path.
+    /// The devices of the home that the path names.
     Home,
     /// All devices.
     All,
@@ -29,14 +29,14 @@ impl QueryScope {
     }
 }
 
-/// Which rows a request asks for.
+/// How devices share rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
-    /// The devices together.
+    /// All devices share one row.
     Together,
-    /// Each device apart.
+    /// Each device has a row.
     Apart,
-    /// The devices of each room together.
+    /// The devices of each room share a row.
     ByRoom,
 }
 
@@ -44,11 +44,11 @@ pub(super) enum Grouping {
 #[derive(Debug)]
 pub(crate) struct SeriesRequest {
     pub(crate) format: Format,
-    /// The metrics asked for; `None` are all.
+    /// The requested metrics; `None` stands for all.
     pub(crate) metrics: Option<Vec<MetricName>>,
-    /// The functions asked for; `None` are the usual ones of each metric.
+    /// The requested functions; `None` stands for the usual functions of each metric.
     pub(crate) functions: Option<Vec<Aggregate>>,
-    /// The unit of the rows; `None` asks for one total.
+    /// The unit of the rows; `None` stands for one total.
     pub(crate) unit: Option<CalendarUnit>,
     zone: Option<Zone>,
     range: TimeRange,
@@ -89,12 +89,12 @@ impl SeriesRequest {
         })
     }
 
-    /// Whether the rows of each device are asked for, apart.
+    /// Whether the request asks for rows of each device.
     pub(super) fn is_apart(&self) -> bool {
         self.grouping == Grouping::Apart
     }
 
-    /// Whether devices have every metric that is asked for; without a name, whether there are devices.
+    /// Whether devices have every requested metric. If none is requested, whether there are devices.
     pub(super) fn has_all_metrics(&self, devices: &[&Device]) -> bool {
         match &self.metrics {
             Some(names) => metric_names(Some(names), devices).is_ok(),
@@ -102,7 +102,7 @@ impl SeriesRequest {
         }
     }
 
-    /// The only metric that is asked for, if one is.
+    /// The only requested metric, if any. Several metrics are refused.
     pub(crate) fn only_metric(&self) -> Result<Option<&MetricName>, Problem> {
         match self.metrics.as_deref() {
             None => Ok(None),
@@ -119,7 +119,7 @@ impl SeriesRequest {
         self.zone.unwrap_or(home)
     }
 
-    /// The rows: the range is widened to the unit's edges.
+    /// The rows. The range is widened to whole units.
     pub(crate) fn grid(&self, zone: Zone) -> Result<Grid, Problem> {
         let Some(unit) = self.unit else { return Ok(Grid::total(self.range)) };
         Grid::of(unit, self.range, zone).ok_or_else(|| {
@@ -131,7 +131,7 @@ impl SeriesRequest {
     }
 }
 
-/// The metrics that are asked for, if the devices have them; without a name, all of theirs.
+/// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
 pub(super) fn metric_names(
     asked: Option<&[MetricName]>,
     devices: &[&Device],

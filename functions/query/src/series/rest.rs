@@ -1,4 +1,4 @@
-//! What meters measured and no device behind them did. Decides for no device whether it counts.
+//! The rest: energy that meters measured, but no device behind them. Does not decide which devices count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use series::{Amount, EnergyDevice, MovedMeter, sum};
 
 use super::summing::EnergySum;
 
-/// The devices of a sum that is shown device by device.
+/// The devices of a sum of energy, split for the rest.
 pub(super) struct Rest<'s, 'a> {
     /// The devices that count in the sum.
     counting: Vec<&'s EnergyDevice<'a>>,
-    /// The devices that measure consumption and have nothing behind them.
+    /// The devices that measure consumption and have no device behind them.
     last: Vec<&'s EnergyDevice<'a>>,
-    /// The meters that count in the place of others.
+    /// The meters that count in the place of the devices behind them.
     meters: Vec<&'s EnergyDevice<'a>>,
     moved: &'s BTreeMap<&'a DeviceId, MovedMeter<'a>>,
     rows: &'s [TimeRange],
@@ -30,7 +30,7 @@ pub(super) struct RestRow {
 }
 
 impl<'s, 'a> Rest<'s, 'a> {
-    /// The rest of the devices that a sum shows.
+    /// Splits the devices of a sum.
     pub(super) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
         let (mut last, mut meters) = (Vec::new(), Vec::new());
         let consuming = sum.devices.iter().filter(|device| device.meter.other_role.is_none());
@@ -45,12 +45,12 @@ impl<'s, 'a> Rest<'s, 'a> {
         Self { counting: sum.counting(), last, meters, moved: &sum.moved, rows }
     }
 
-    /// The sum of the devices that nothing is behind, in some rows.
+    /// The sum of the devices that have no device behind them, in some rows.
     pub(super) fn counted(&self, places: Range<usize>) -> Option<Exact> {
         bought(&self.last, places).map(|amount| amount.shown())
     }
 
-    /// The sum without these, in some rows; `None` where a meter measured nothing or was elsewhere.
+    /// The rest in some rows: the total without `counted`. `None` if a meter measured nothing or was elsewhere.
     pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
         let total = bought(&self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {
@@ -60,7 +60,7 @@ impl<'s, 'a> Rest<'s, 'a> {
         self.meters.iter().all(|meter| self.is_known(meter, places)).then_some(left)
     }
 
-    /// Whether a meter measured something in some rows, and was in the rooms all the time.
+    /// Whether a meter measured something in some rows, and was in the rooms for all their time.
     fn is_known(&self, meter: &EnergyDevice<'_>, places: &Range<usize>) -> bool {
         let moved = self.moved.get(meter.values.device.id());
         let mut rows = self.rows[places.clone()].iter();
@@ -68,7 +68,7 @@ impl<'s, 'a> Rest<'s, 'a> {
         was_there && bought(&[meter], places.clone()).is_some()
     }
 
-    /// Whether there is a meter with something behind it.
+    /// Whether a device is behind a meter.
     pub(super) fn is_meant(&self) -> bool {
         !self.meters.is_empty()
     }
@@ -82,7 +82,7 @@ impl<'s, 'a> Rest<'s, 'a> {
     }
 }
 
-/// What devices bought in some rows.
+/// The consumption of devices in some rows.
 fn bought(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> Option<Amount> {
     sum(devices, places).bought
 }

@@ -1,4 +1,4 @@
-//! The devices of a sum of energy, without what meters in the same rooms measure too. Chooses no rooms.
+//! The devices of a sum of energy, without those that a meter in the same rooms measures too. Chooses no rooms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ pub(super) struct EnergySum<'a> {
     pub(super) left_out: Vec<LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
-    /// The meters above any device of the sum.
+    /// The meters that have any device of the sum behind them.
     pub(super) meters: BTreeSet<&'a DeviceId>,
-    /// The time about which rollups were asked.
+    /// The range, extended by the time around it in which rollups were searched.
     pub(super) reach: TimeRange,
 }
 
@@ -33,7 +33,7 @@ impl<'a> EnergySum<'a> {
         devices.filter(|device| !self.is_left_out(device.values.device.id())).collect()
     }
 
-    /// Whether a device counts in the place of others.
+    /// Whether a device is a meter that counts in the place of the devices behind it.
     pub(super) fn is_meter_of_others(&self, id: &DeviceId) -> bool {
         self.meters.contains(id) && !self.left_out.iter().any(|left_out| left_out.is_moved(id))
     }
@@ -46,17 +46,17 @@ impl<'a> EnergySum<'a> {
 /// A device that measures energy or power, and its meter.
 type MeteredDevice<'a> = (&'a Device, Meter<'a>);
 
-/// The way to a sum of energy.
+/// The inputs of a sum of energy.
 pub(super) struct Summing<'a> {
     pub(super) asked: &'a AskedDevices,
     pub(super) group: &'a DeviceGroup<'a>,
     pub(super) plan: &'a RowPlan,
-    /// Whether a device that no sum holds is shown as well.
+    /// Whether devices that the sum leaves out are shown as well.
     pub(super) is_apart: bool,
 }
 
 impl<'a> Summing<'a> {
-    /// The shown devices, in two groups: always read, and read unless a meter counts in their place.
+    /// The shown devices in two groups. The first group is always read, the second unless a meter counts in its place.
     fn in_order_of_reading(
         &self,
         metered: Vec<MeteredDevice<'a>>,
@@ -72,7 +72,7 @@ impl<'a> Summing<'a> {
         })
     }
 
-    /// Reads the devices of a sum. A device that a meter measures too is read only where it is shown.
+    /// Reads the devices of a sum. A device that a meter measures too is read only if it is shown.
     pub(super) async fn read<S: Store>(
         &self,
         metered: Vec<MeteredDevice<'a>>,
@@ -104,7 +104,7 @@ impl<'a> Summing<'a> {
         Ok(self.sum(devices, &summed, roles, &presences))
     }
 
-    /// The sum of devices that were read, without those that were never there.
+    /// The sum of the devices that were read. Devices that were never in the rooms are left out.
     fn sum(
         &self,
         devices: Vec<EnergyDevice<'a>>,
@@ -135,12 +135,12 @@ impl<'a> Summing<'a> {
         EnergySum { devices, left_out, moved: found.moved, meters: found.meters, reach }
     }
 
-    /// Whether a meter measures what a sum of devices holds.
+    /// Whether a device's meter counts in sums of several devices.
     fn is_summed(&self, meter: &Meter<'_>) -> bool {
         self.asked.is_shared() && meter.is_of_sums() && meter.other_role.is_none()
     }
 
-    /// The meter by which a device is shown; `None` where it is not.
+    /// The meter by which a device is shown; `None` if the device is not shown.
     fn shown(&self, device: &'a Device, meter: Meter<'a>) -> Option<Meter<'a>> {
         match meter.is_of_sums() {
             true => Some(meter),
@@ -149,7 +149,7 @@ impl<'a> Summing<'a> {
         }
     }
 
-    /// The meters above the devices of a sum that measure consumption.
+    /// The meters that have devices of a sum behind them, if the meters measure consumption.
     fn meters_of(
         &self,
         summed: &[&'a DeviceId],

@@ -1,7 +1,7 @@
-//! Refuses verdicts that would change nothing. Reads no reading itself.
+//! Refuses verdicts on counters' steps if they would change nothing. Reads no reading itself.
 //!
-//! A verdict that is stored is not checked again: the readings may change after it was given, and then it changes
-//! nothing as long as the step is another.
+//! A stored verdict is not checked again. If readings change later, the verdict has no effect while it does not fit its
+//! step.
 
 use api::Problem;
 use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
@@ -11,7 +11,7 @@ use series::{RollupStateCache, Step};
 use crate::failure::problem;
 use crate::ports::Store;
 
-/// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
+/// Refuses an edit whose new verdicts change nothing, as the device and its readings are now.
 pub(crate) async fn check_verdicts(
     known_state: &RollupStateCache,
     device: &Device,

@@ -1,4 +1,4 @@
-//! Writes rows in JSON, NDJSON or CSV, whole: such answers have no pages. Knows no endpoint.
+//! Writes all rows of an answer in JSON, NDJSON or CSV. These answers have no pages. Knows no endpoint.
 
 use std::iter;
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::answer::row::cells;
 use crate::answer::sheet::record;
 
-/// The header that names what an answer of rows alone does not say.
+/// The header by which an answer in NDJSON or CSV says what its rows lack.
 const LACK: &str = "x-rows-lack";
-/// The members beside the rows in JSON that say what these lack.
+/// The members beside the rows in JSON that say what the rows lack.
 const LACKING: [&str; 6] =
     ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
 
@@ -76,7 +76,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
 }
 
-/// Members that say what the rows lack, in an answer or in one of its rooms.
+/// The names of the members of `LACKING` that an answer, or a room of the answer, has.
 fn lacking(about: &impl Serialize) -> Vec<&'static str> {
     let about = serde_json::to_value(about).expect("our own types have string keys");
     let rooms = about["rooms"].as_array().into_iter().flatten();

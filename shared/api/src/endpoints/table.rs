@@ -21,10 +21,10 @@ const fn limit(default: usize, max: usize) -> Parameter {
     parameter("limit", Kind::Count { default, max }, description)
 }
 
-/// A page of a list.
+/// The parameters of a page of a list.
 const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 
-/// A page of devices.
+/// The parameters of a page of devices.
 const DEVICES: &[Parameter] = &[
     parameter("room", Kind::Id, "Only devices in this room"),
     parameter("name", Kind::Like, "Only devices of this name, or whose name begins with it: kit*"),
@@ -56,10 +56,10 @@ const DEVICES: &[Parameter] = &[
     FORMAT,
 ];
 
-/// A page of a room's or a home's devices.
+/// The parameters of a page of a room's or a home's devices.
 const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
 
-/// A page of readings in a range of time.
+/// The parameters of a page of readings in a range of time.
 const RANGE: &[Parameter] = &[
     FROM,
     TO,
@@ -74,21 +74,21 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
-/// The edit of a device.
+/// The parameters of an edit of a device.
 const RESTORE: &[Parameter] = &[parameter(
     "restore",
     Kind::Flag,
     "Sets verdicts without checking their steps, whose readings may come later or be gone",
 )];
 
-/// A deletion that takes several requests.
+/// The parameters of a deletion that takes several requests.
 const BEGUN: &[Parameter] = &[parameter(
     "begun",
     Kind::Timestamp,
     "Continues the deletion whose answer had this value, and begins no other",
 )];
 
-/// A page of stays.
+/// The parameters of a page of stays.
 const STAYS: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only stays that end after it"),
     parameter("to", Kind::Timestamp, "Only stays that begin before it"),
@@ -97,7 +97,7 @@ const STAYS: &[Parameter] = &[
     FORMAT,
 ];
 
-/// A page of annotations.
+/// The parameters of a page of annotations.
 const ANNOTATIONS: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only annotations that end after it"),
     parameter("to", Kind::Timestamp, "Only annotations that begin before it"),
@@ -109,7 +109,7 @@ const ANNOTATIONS: &[Parameter] = &[
     FORMAT,
 ];
 
-/// A page of what was told.
+/// The parameters of a page of messages of an alert.
 const TOLD: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
     parameter("to", Kind::Timestamp, "Only messages that were told before it"),
@@ -152,22 +152,22 @@ const EXPLAIN: Parameter =
 const BY_ROOMS: Parameter =
     parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
 
-/// A series of one device.
+/// The parameters of a series of one device.
 const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, FORMAT];
-/// A series of several devices.
+/// The parameters of a series of several devices.
 const SHARED_SERIES: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, FORMAT];
-/// A series of several rooms.
+/// The parameters of a series of several rooms.
 const SERIES_OF_ROOMS: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, FORMAT];
-/// The energy of one device.
+/// The parameters of the energy of one device.
 const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, FORMAT];
-/// The energy of several devices.
+/// The parameters of the energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, FORMAT];
-/// What was notable.
+/// The parameters of the notable steps of counters.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
-/// Conditions on the metrics of a device or of the devices of a room.
+/// The parameters of conditions on the metrics of a device, or of the devices of a room.
 const CONDITIONS: &[Parameter] = &[
     FROM,
     TO,
@@ -181,12 +181,12 @@ const CONDITIONS: &[Parameter] = &[
     EXPLAIN,
     FORMAT,
 ];
-/// The readings to delete.
+/// The parameters of a deletion of readings.
 const DELETION: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "The start of the range; required"),
     parameter("to", Kind::Timestamp, "The end of the range, which is not part of it; required"),
 ];
-/// The health of the system.
+/// The parameters of the health of the system.
 const HEALTH: &[Parameter] = &[parameter(
     DETAILS,
     Kind::Flag,
@@ -201,7 +201,7 @@ const LINES: &[Parameter] = &[
     parameter("room_tag", Kind::Word, "The tag that names a room"),
 ];
 
-/// The parameters of InfluxQL, in the address or in a form.
+/// The parameters of InfluxQL, in an address or a form.
 const INFLUXQL: &[Parameter] = &[
     parameter("q", Kind::Word, "The statements, separated by semicolons"),
     parameter(
@@ -238,7 +238,7 @@ const ROOM: Parameter = parameter("room", Kind::Id, "The room; by default the de
 /// The parameters of a device's own payload.
 const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
 
-/// The parameters of ChirpStack's events, whose integration adds one.
+/// The parameters of ChirpStack's events. Its integration adds `event`.
 const EVENT: &[Parameter] = &[
     DEVICE,
     ROOM,
@@ -257,12 +257,12 @@ const ADDRESS: &[Parameter] = &[
     ),
 ];
 
-/// Hands all rows to a macro: `table!` makes [`Operation`] and [`ENDPOINTS`] of them, and `query` the `match` of its
-/// handlers.
+/// Passes all rows to a macro. `table!` makes [`Operation`] and [`ENDPOINTS`] from them, and `query` the `match` over
+/// its handlers.
 ///
-/// A row has the function that answers, the operation with its handler in `query`, whose token permits it, its methods
-/// and paths with the schema of the body that each takes, the parameters, the answer, a line for people, and the
-/// format of payloads that it takes. An operation without a handler reads no table in `query`.
+/// A row has the function, the operation with its handler in `query`, and the access. Then come methods and paths, each
+/// with the schema of its body, the parameters, the answer, a description in one line, and the payload format. An
+/// operation without a handler reads no table in `query`.
 #[macro_export]
 macro_rules! endpoints {
     ($make:ident) => {
@@ -427,14 +427,14 @@ macro_rules! endpoints {
     };
 }
 
-// Of the rows, the operations and the endpoints; an operation may have several.
+// Makes operations and endpoints from the rows. An operation may have several endpoints.
 macro_rules! table {
     ($({
         $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?:
         $access:ident $($method:ident $path:literal $(takes $body:literal)?)|+,
         $parameters:expr, $reply:expr, $summary:literal $(, $payload:expr)?
     })*) => {
-        /// Which handler answers.
+        /// An operation of the API, which one handler answers.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[expect(missing_docs, reason = "each is described by its endpoint's summary")]
         pub enum Operation {
@@ -442,14 +442,14 @@ macro_rules! table {
         }
 
         impl Operation {
-            /// Its name in the document of the API.
+            /// The name of the operation in the document of the API.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$operation => stringify!($operation),)*
                 }
             }
 
-            /// The format of the payloads that it takes; none if it takes what the API itself defines.
+            /// The format of the payloads that the operation takes; `None` if the API itself defines the body.
             pub const fn payload(self) -> Option<PayloadFormat> {
                 match self {
                     $(Self::$operation => first(&[$($payload)?]),)*

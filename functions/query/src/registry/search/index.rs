@@ -1,5 +1,5 @@
-//! The plan that asks the index of attributes, where the registry is larger than memory. Trusts no entry: each
-//! device is read and tested.
+//! The search by the index of attributes, for a registry that is larger than memory. Trusts no index entry: each device
+//! is read and tested.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +17,12 @@ use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 
-/// The number of entries that are read of the index at once, and of devices then.
+/// The number of index entries, and then of devices, that are read at once.
 const HITS: usize = 100;
-/// The number of entries of the index that one request reads; its page then ends early.
+/// The maximum number of index entries that one request reads; its page then ends early.
 const MAX_HITS: usize = 2_000;
 
-/// The devices of a page.
+/// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     reader: &NewestReader<'_, impl Store>,
@@ -45,7 +45,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
             && newest.may_hold_for(device)
     };
-    // Newest values leave out some of the candidates, so none may be missing.
+    // A limit would be too low, because newest values leave out some of the candidates.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let found = candidates(condition, after, limit, fits, call).await?;
     let Candidates { devices: mut candidates, behind, has_more } = found;
@@ -94,12 +94,12 @@ pub(super) async fn find<'a>(
 /// Devices that the index has found, each with its entry.
 struct Candidates {
     devices: Vec<(SearchHit, Device)>,
-    /// The last entry that was read.
+    /// The last index entry that was read.
     behind: Option<SearchHit>,
     has_more: bool,
 }
 
-/// Reads the entries of a condition, and of their devices those that fit, until there is one more than the limit.
+/// Reads index entries of a condition, and their devices, until more than `limit` devices fit.
 async fn candidates(
     condition: &SearchCondition,
     after: Option<SearchHit>,
@@ -129,7 +129,7 @@ async fn candidates(
     Ok(found)
 }
 
-/// 422: no condition is on anything that the index holds.
+/// 422: the index holds nothing by which the conditions could be searched.
 fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     const DETAIL: &str = "There are more devices than can be read one by one; name at least one name, kind, tag or \
                           attribute.";
@@ -144,7 +144,7 @@ fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     ))
 }
 
-/// Those of the conditions' names that any device has as an attribute.
+/// The names in the conditions that are attributes of any device.
 async fn known_attributes(
     search: &Search,
     call: &mut Call<'_, impl Store>,
@@ -170,8 +170,8 @@ struct Driver<'c> {
     estimated: f64,
 }
 
-/// The condition that the cursor goes on with; of a first page the one with the fewest entries, as far as the
-/// first page of each tells.
+/// Chooses the condition whose entries are read. A cursor continues its own condition. A first page takes the condition
+/// with the fewest entries, as far as the first page of each tells.
 async fn driver<'c>(
     own: &[&'c SearchCondition],
     list: &ListRequest,
@@ -196,7 +196,7 @@ async fn driver<'c>(
     Ok(Driver { condition, after: None, estimated: estimate(page.items.len()) })
 }
 
-/// A unit for each device that is read, and half a unit for the entries.
+/// Estimated read units: one for each device that is read, and half a unit for the entries.
 fn estimate(hits: usize) -> f64 {
     f64::from(u32::try_from(hits).unwrap_or(u32::MAX)) + 0.5
 }
@@ -209,8 +209,8 @@ fn parse_place<'c>(
     Some((*own.get(n.parse::<usize>().ok()?)?, SearchHit::parse(hit)?))
 }
 
-/// The first entry of a device in the order of the index. Only there is the device found, so that several values in the
-/// range find it once.
+/// The first index entry of a device in a range. Only this entry finds the device, so that several values in the range
+/// do not find it twice.
 fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
     let entries = device.search_entries().into_iter();
     let entries = entries.filter(|entry| entry.subject == *subject && range.contains(&entry.value));
@@ -218,13 +218,13 @@ fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<
     hits.min_by_key(SearchHit::place)
 }
 
-/// Whether the index finds the device by that, too, whichever condition drives: it has no name that a sender
-/// taught, because only edits write entries.
+/// Whether the index could find the device by this condition. Names that senders taught are not in the index, because
+/// only edits write entries. So the result does not depend on the condition whose entries are read.
 fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
     condition.subject != Subject::Name || device.name().is_some()
 }
 
-/// The devices of some entries as they are now, in the order of the entries; without those that are gone.
+/// The current devices of some index entries, in the order of the entries. Deleted devices are left out.
 async fn devices_of(
     hits: Vec<SearchHit>,
     call: &mut Call<'_, impl Store>,

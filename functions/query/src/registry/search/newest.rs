@@ -1,4 +1,4 @@
-//! Conditions on what a device sent last: values of metrics, and when. Finds no device.
+//! Conditions on the newest readings of a device: values of metrics, and silence. Finds no device.
 
 use domain::{Device, MetricName, SearchCondition, Timestamp};
 use table::StoreResult;
@@ -7,7 +7,7 @@ use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 
-/// The number of devices whose newest values one request reads.
+/// The maximum number of devices whose newest values one request reads.
 pub(super) const MAX_DEVICES: usize = 1_000;
 
 /// Conditions on newest values.
@@ -18,12 +18,12 @@ pub(super) struct NewestValues<'a> {
 }
 
 impl NewestValues<'_> {
-    /// Whether there is no such condition.
+    /// Whether there are no conditions on newest values.
     pub(super) fn is_empty(&self) -> bool {
         self.metrics.is_empty() && self.silent_since.is_none()
     }
 
-    /// Whether the device has sent every metric, as far as the registry knows.
+    /// Whether the device may have sent every metric, as far as the registry knows.
     pub(super) fn may_hold_for(&self, device: &Device) -> bool {
         let has = |name: &MetricName| device.metrics().contains_key(name);
         device.knows_enough_metrics() || self.metrics.iter().all(|(name, _)| has(name))

@@ -1,4 +1,4 @@
-//! What a request asks for among devices, what is found, and how. Finds nothing.
+//! The parameters of a search for devices, its result and its plan. Finds nothing.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,10 +13,10 @@ use table::MAX_CACHED_ENTRIES;
 
 use super::newest::NewestValues;
 
-/// The number of conditions of one request.
+/// The maximum number of conditions in one request.
 const MAX_CONDITIONS: usize = 16;
 
-/// The devices that a request asks for.
+/// The parameters of a search for devices.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(super) room: Option<RoomId>,
@@ -27,13 +27,13 @@ pub(crate) struct Search {
 
 /// The devices of a page, and how they were found.
 pub(crate) struct Found<'a> {
-    /// At most as many as the page holds, each with its place in the order of all.
+    /// The devices of the page, each with its place in the order of all.
     pub(crate) devices: Vec<(Cow<'a, Device>, String)>,
     /// The place after which there may be more.
     pub(crate) rest: Option<String>,
-    /// How they were found, if that is asked for.
+    /// How the devices were found, if the request asks for it.
     pub(crate) plan: Option<Plan>,
-    /// Whether newest values decided, which change with every reading.
+    /// Whether newest values decided. Then the answer may change with every reading.
     pub(crate) is_of_readings: bool,
 }
 
@@ -41,10 +41,10 @@ pub(crate) struct Found<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub(crate) struct Plan {
-    /// `registry`: from the function's memory.
+    /// `registry`: searched in the function's memory; `index`: by the index of attributes.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["registry", "index"])))]
     pub(super) source: &'static str,
-    /// The condition whose entries of the index are read.
+    /// The condition whose index entries are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) driver: Option<String>,
     /// The number of devices whose newest values were read.
@@ -96,13 +96,13 @@ impl Search {
         })
     }
 
-    /// Whether no device is left out but for its room.
+    /// Whether the search has no condition other than a room.
     pub(crate) fn is_unconditional(&self) -> bool {
         self.conditions.is_empty() && self.silent_since.is_none()
     }
 
-    /// The conditions on what a device is found by, and those on its newest values. A name is an attribute if any
-    /// device has such an attribute, else a metric.
+    /// Splits the conditions: first those on names, kinds, tags and attributes, then those on newest values. A name is
+    /// an attribute if any device has such an attribute, else a metric.
     pub(super) fn parts(
         &self,
         is_attribute: impl Fn(&AttributeName) -> bool,
@@ -128,7 +128,7 @@ fn refused<E: Display>(field: &str) -> impl FnOnce(E) -> Problem {
     move |why| Problem::field(field, why.to_string())
 }
 
-/// The timestamp before which the newest reading of a silent device lies.
+/// A device is silent if its newest reading is before this timestamp.
 fn silent_since(text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
     let wrong =
         || format!("is {:?}; expected an age such as 90s, 15m, 2h, 7d or 1w", excerpt(text));

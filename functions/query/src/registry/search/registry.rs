@@ -1,4 +1,4 @@
-//! The plan that searches all devices in memory, by id. Asks no index.
+//! The search among all devices in memory, by id. Asks no index.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 
-/// The devices of a page.
+/// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     devices: &'a Devices,
@@ -35,7 +35,7 @@ pub(super) async fn find<'a>(
 
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
-        // One more than the page, which tells that there are more.
+        // One device more than the page tells that there are more.
         all().filter(is_behind).filter(is_candidate).take(list.limit() + 1).collect()
     } else {
         let candidates: Vec<_> = all().filter(is_candidate).collect();
@@ -69,7 +69,7 @@ pub(super) async fn find<'a>(
             source: "registry",
             driver: None,
             newest_values: tested,
-            // Half a unit for each of at most 1,000 devices.
+            // An estimate of half a unit for each of at most 1,000 devices.
             estimated_read_units: f64::from(u32::try_from(estimated).unwrap_or(u32::MAX)) / 2.0,
             consumed_read_units: call.session.invocation.read_units(),
         }),
@@ -77,7 +77,7 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by their newest values until a page and one more hold. Returns those, and the number of tested ones.
+/// Tests candidates by newest values until more than `limit` pass. Returns the candidates, and how many were tested.
 async fn page_of<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,

@@ -19,13 +19,13 @@ pub(crate) struct Answer<'a> {
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
     /// Metrics that are left out because they do not describe the room, each with its device.
     pub(crate) left_out: Vec<OutOfMeans<'a>>,
-    /// What the rollups lack.
+    /// How far the rollups lag.
     pub(crate) lag: Option<RollupLag>,
-    /// Why devices may be missing.
+    /// Why devices may be missing from the answer.
     pub(crate) rooms_lack: Option<RoomsLack>,
 }
 
-/// What is to be said of the episodes.
+/// The members beside the episodes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct About<'a> {
@@ -45,7 +45,7 @@ pub(crate) struct About<'a> {
 }
 
 impl Answer<'_> {
-    /// The answer in the form asked for.
+    /// The response in the requested form.
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
         let names = request.search.names();
@@ -68,7 +68,7 @@ impl Answer<'_> {
     }
 }
 
-/// The columns that an episode has whatever is asked.
+/// The columns that every episode has.
 const OWN_COLUMNS: [&str; 5] = ["device_id", "from", "to", "minutes", "basis"];
 
 fn columns(names: &[MetricName]) -> Vec<String> {

@@ -54,7 +54,7 @@ impl ConditionsRequest {
         })
     }
 
-    /// What the episodes are made from, where it is kept.
+    /// The requested basis of the episodes: readings, where readings are kept, or means of 15 minutes.
     pub(crate) const fn basis(&self) -> Basis {
         if self.search.is_exact { Basis::Readings } else { Basis::Mean15 }
     }
