@@ -1,5 +1,5 @@
-//! Completes readings from the registry: fills in rooms, and attaches what is new about their devices. The registry
-//! function learns these news from the stored readings. Writes nothing.
+//! Completes readings from the registry: fills in rooms, and attaches new facts about devices. The registry function
+//! learns these facts from the stored readings. Writes nothing.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ pub(crate) fn attach_about(
         news.introduces_room = said.introduces_room(reading, room_limit, now);
         news.room_name = said.news_of_room(reading, room_name);
         if introduced.contains(&reading.device) {
-            // Every reading of the device names the sender: a single one might fail to be stored.
+            // Every reading of the device names the sender, because a single reading might fail to be stored.
             news.introduced_by.clone_from(&sender);
         }
         reading.about = (!news.is_empty()).then(|| Box::new(news));

@@ -21,7 +21,7 @@ pub struct Settings {
     pub max_devices_per_token: u32,
     /// Who needs an access token.
     pub auth: Auth,
-    /// How long a late mark is valid before another one is written. It announces changes of past readings.
+    /// How long a late mark, which announces changes of past readings, is valid before the next is written.
     pub late_ahead: TimeDelta,
     /// The home's time zone for a table without rollups. Existing rollups keep their own zone.
     pub time_zone: Zone,

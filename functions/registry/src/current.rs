@@ -17,9 +17,9 @@ pub(crate) struct Current {
     pub(crate) devices: BTreeMap<DeviceId, Device>,
     /// The registered rooms, by id.
     pub(crate) rooms: BTreeMap<RoomId, Room>,
-    /// The items that cannot be read. Their devices and rooms are not written.
+    /// The items that cannot be read. The devices and rooms of these items are not written.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Deleted devices whose readings could not be looked up, so that it is unknown whether they send again.
+    /// Deleted devices whose readings could not be looked up. These devices may have new readings.
     pub(crate) throttled: Vec<ThrottledDevice>,
 }
 

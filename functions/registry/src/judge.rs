@@ -16,7 +16,7 @@ use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
 
-/// The longest time for judging a batch, and below for noting rechecks of rules that there was no time to judge.
+/// The longest time for judging a batch, and (`MAX_NOTING`) for noting rechecks of rules that were not judged in time.
 const MAX_JUDGING: Duration = Duration::from_secs(20);
 const MAX_NOTING: Duration = Duration::from_secs(10);
 /// The longest time for the hint to the alerting function.

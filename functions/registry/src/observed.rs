@@ -13,7 +13,7 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device whose own readings the table throttles, so that its room is unknown, or whether it is deleted.
+/// A device whose own readings are throttled. The device's room is unknown, or whether the device is deleted.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

@@ -63,7 +63,7 @@ pub struct Config {
     pub auth: Auth,
     /// `STACK_NAME`: the stack to which metrics belong; `local` by default.
     pub stack: String,
-    /// `LOG_EVERY`: one in this number of successful invocations is logged; 1 by default.
+    /// `LOG_EVERY`: every n-th successful invocation is logged; 1 by default.
     pub log_every: u32,
     /// `INGEST_URL`: the origin at which readings are stored, if it differs from the page's origin.
     pub ingest_url: Option<String>,

@@ -10,7 +10,7 @@ pub use crate::not_sent::NotSent;
 #[cfg(feature = "sqs")]
 pub use crate::sqs::SqsQueue;
 
-/// An item that can never be applied. It stays in the table.
+/// An item that can never be applied. The item stays in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadLetter {
     /// The item's partition key, cut short.

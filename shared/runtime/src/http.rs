@@ -1,4 +1,4 @@
-//! One HTTP invocation, from its event to its answer and its log line. Does not know the endpoints.
+//! One HTTP invocation, from the event to the answer and the log line. Does not know the endpoints.
 
 use api::endpoints::{self, Access, Endpoint, Function};
 use api::{Dialect, Params, Problem, Request, Response, gateway, page};

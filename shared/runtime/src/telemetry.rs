@@ -14,7 +14,7 @@ use table::{Invocation, StoreError};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::{Config, LOCAL};
 
-/// The metric for invocations that fail because the table throttles. It belongs to the stack, not to a function.
+/// The metric for invocations that fail because the table throttles, counted for the stack and not for a function.
 const THROTTLED: &str = "requests.throttled";
 
 /// The largest number of failures of a kind that an event names.
@@ -25,7 +25,7 @@ const MAX_NAMED: usize = 10;
 pub struct Telemetry {
     sink: Arc<dyn Fn(&str) + Send + Sync>,
     stack: Arc<str>,
-    /// One in this number of successful invocations is logged.
+    /// Every n-th successful invocation is logged.
     every: u32,
     successes: Arc<AtomicU32>,
 }
@@ -59,13 +59,13 @@ impl Telemetry {
         Self { sink, stack: LOCAL.into(), every: 1, successes: Arc::default() }
     }
 
-    /// Logs only one in this number of successful invocations.
+    /// Logs only every n-th successful invocation.
     #[must_use]
     pub fn logging_every(self, every: u32) -> Self {
         Self { every, ..self }
     }
 
-    /// Whether this successful invocation is logged. The first of an instance is.
+    /// Whether this successful invocation is logged. The first invocation of an instance always is.
     fn is_turn(&self) -> bool {
         self.successes.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every.max(1))
     }

@@ -133,7 +133,8 @@ pub(crate) fn heard(read: &mut Payload, receptions: Option<&Value>) {
     }
 }
 
-/// The metric of a name, and the conversion to its unit. A battery is in %, in V or in mV; its value tells in which.
+/// The metric of a name, and the conversion to its unit. A battery is in %, in V or in mV, depending on the size of the
+/// value.
 fn meaning(name: &str, value: &Value) -> Option<(&'static str, Scale)> {
     let name = name.to_ascii_lowercase();
     if matches!(&*name, "battery" | "bat" | "batt") {

@@ -69,7 +69,7 @@ fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
     Some(payloads)
 }
 
-/// Reads a device. Its values get the time of the newest event, which proves that the device is alive: the time of each
+/// Reads a device. All values get the time of the newest event, which proves that the device is alive. The time of a
 /// value only says when the value last changed. Motion keeps its own time. An event with an impossible time is refused
 /// and does not count as the newest.
 fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item = Payload> {

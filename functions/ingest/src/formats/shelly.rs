@@ -71,7 +71,7 @@ const PHASES: &[Row] = &[
 /// The temperature of the device's board, which is a separate component in devices that switch nothing.
 const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
-/// Members of components that measure. A temperature comes in °C and in °F; °C is taken first.
+/// Members of components that measure. A temperature comes in °C and in °F; °C is preferred.
 const MEASURING: &[Row] = &[
     ("tC", "temperature", SAME),
     ("rh", "humidity", SAME),
@@ -106,7 +106,7 @@ const THERMOSTAT: &[Row] = &[
     ("rssi", "signal_strength", SAME),
 ];
 
-/// Members of a Bluetooth device that a gateway receives. Its measurements are separate components.
+/// Members of a Bluetooth device that a gateway receives. The device's measurements are separate components.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
 /// Members of messages in which a script passes on a Bluetooth device's data.
@@ -262,7 +262,7 @@ const GEN1_ENERGY_METER: &[Row] = &[
     ("total", "cumulative_kwh_p", MILLI),
     ("total_returned", "cumulative_kwh_n", MILLI),
 ];
-/// Members of a switch's input, and below of an analogue input.
+/// Members of a switch's input, and (`GEN1_ANALOGUE`) of an analogue input.
 const GEN1_INPUT: &[Row] = &[("input", "input", SWITCH)];
 const GEN1_ANALOGUE: &[Row] = &[("voltage", "voltage", SAME)];
 /// Members of the valve of a gas pipe.
@@ -276,7 +276,7 @@ const GEN1_THERMOSTAT: &[Row] = &[
     ("window_open", "window_open", SWITCH),
 ];
 
-/// A list in Gen1's `/status`: its key, the part name of its elements, and the table by which they are read.
+/// A list in Gen1's `/status`: the list's key, the part name of its elements, and the elements' table.
 struct Gen1List {
     key: &'static str,
     part: &'static str,
@@ -349,7 +349,8 @@ const WATT_MINUTES: Scale =
 /// The alarm of a gas sensor.
 const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1"), ("test", "0")]);
 
-/// A value of Gen1. 999 and -1 mean that there is no sensor; in degrees only 999 does, since -1 may be measured.
+/// A value of Gen1. 999 and -1 mean that there is no sensor. For temperatures (`SENSED_DEGREES`) only 999 does, since
+/// -1 may be measured.
 const SENSED: Scale = Scale::Unless(&["999", "-1"]);
 const SENSED_DEGREES: Scale = Scale::Unless(&["999"]);
 
@@ -497,9 +498,9 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
 /// The lowest number of a component for an add-on's temperature probe.
 const FIRST_PROBE: u32 = 100;
 
-/// Whether the component `temperature:NUMBER` measures the device's board. It does in devices that meter or switch and
-/// measure no humidity. A notification need not have such components; then the model in the device's name decides
-/// (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures its room.
+/// Whether the component `temperature:NUMBER` measures the device's board. This is so in devices that meter or switch
+/// and measure no humidity. A notification may lack the components that show this; then the model in the device's name
+/// decides (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
     let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();

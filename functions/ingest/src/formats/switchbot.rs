@@ -43,8 +43,8 @@ const REPORTED: &[Row] = &[
 /// A garage door: 0 is open.
 const DOOR: Scale = Scale::Words(&[("0", "1"), ("1", "0")]);
 
-/// Keys whose meaning depends on the device's type, each with a word of the type. The first row that matches a key is
-/// taken.
+/// Keys whose meaning depends on the device's type. Each row has a word from the type's name; the first matching row of
+/// a key is taken.
 pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("Water", ("detectionState", "water_leak", SWITCH)),
     ("Water", ("status", "water_leak", SWITCH)),
@@ -60,7 +60,7 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("", ("position", "opening", Scale::Number(CLOSED))),
 ];
 
-/// Members that are skipped: they describe the device, are settings, or count one day and then fall to zero.
+/// Skipped members: descriptions of the device, settings, and counts of one day, which then fall to zero.
 const IGNORED: &str = "\
     calibrate childLock commandId deviceId deviceMac deviceMode deviceName deviceType direction electricityOfDay \
     eventName group hubDeviceId mode moving nightStatus online onlineStatus result scale switch1UsedElectricity \

@@ -160,7 +160,7 @@ const STATE: &[Row] = &[
     ("Wifi/Signal", "signal_strength", SAME),
 ];
 
-/// Members that are skipped: they describe the device, or count one day or one period and then fall.
+/// Skipped members: descriptions of the device, and counts of one day or one period, which then fall.
 const IGNORED: &str = "\
     Address Berry Color Device Endpoint Epoch Fade HSBColor Heap Id IEEEAddr LedTable LoadAvg Manufacturer ModelId \
     MqttCount Name Period PressureUnit Scheme Sleep SleepMode Speed SpeedUnit TempUnit Time Today TotalStartTime \

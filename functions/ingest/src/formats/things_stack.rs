@@ -20,7 +20,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     tables: &[],
 };
 
-/// Reads a message. Its times come from the network and are trusted.
+/// Reads a message. The times in a message come from the network and are trusted.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let ids = payload.get("end_device_ids")?;
     let device = text(ids, "device_id").or_else(|| text(ids, "dev_eui"));

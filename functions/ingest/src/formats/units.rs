@@ -47,7 +47,7 @@ pub(crate) const KILOMETRES_PER_HOUR: Conversion = Conversion::By(|speed| speed 
 pub(crate) const MILES_PER_HOUR: Conversion = Conversion::By(|speed| speed * 0.447_04, 3);
 /// Knots to m/s.
 pub(crate) const KNOTS: Conversion = Conversion::By(|speed| speed * 0.514_444, 3);
-/// How far a cover is closed, in %, to how far it is open.
+/// The closed share of a cover, in %, to the open share.
 pub(crate) const CLOSED: Conversion = Conversion::By(|closed| 100.0 - closed, 3);
 /// The tilt of slats to how far they are open, in %. Slats are level at 50 and closed at 0 and at 100.
 pub(crate) const TILT: Conversion = Conversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
@@ -153,7 +153,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("uvi", "uv_index"),
 ];
 
-/// The ending for the first phase in names of a three-phase meter. It is no unit.
+/// The ending for the first phase in names of a three-phase meter. The ending is no unit.
 const PHASE: &str = "_a";
 
 /// The metric that a name means, and the conversion to the metric's unit. `name` is in snake case, such as `power_k_w`.

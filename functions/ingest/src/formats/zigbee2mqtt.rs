@@ -14,7 +14,7 @@ use super::vocabulary;
 const RUNNING: Scale = Scale::Words(&[("heat", "1"), ("idle", "0")]);
 
 /// Members that devices expose. Some measurements have an older name, too. If two keys map to one metric, the later row
-/// gets it, and the other value keeps its own name.
+/// gets the metric, and the other value keeps its own name.
 const EXPOSED: &[Row] = &[
     ("temperature", "temperature", SAME),
     ("local_temperature", "temperature", SAME),
@@ -90,8 +90,8 @@ const EXPOSED: &[Row] = &[
     ("linkquality", "link_quality", SAME),
 ];
 
-/// Members of devices with a load: a plug, a metered relay or a dimmer. Their `temperature` is that of the electronics,
-/// unless a member of `SENSING` is there too.
+/// Members of devices with a load: a plug, a metered relay or a dimmer. The `temperature` of these devices is that of
+/// the electronics, unless a member of `SENSING` is there, too.
 const LOAD: [&str; 5] = ["power", "energy", "consumption", "current", "brightness"];
 const SENSING: [&str; 5] = [
     "humidity",
@@ -101,7 +101,7 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// Members that are skipped: they describe the device, or are events of buttons. The first five mark a message of
+/// Skipped members: descriptions of the device, and events of buttons. The first five, `SILENT`, mark a message of
 /// Zigbee2MQTT.
 const IGNORED: &str = "\
     last_seen update update_available action click action_* device elapsed color color_mode power_on_behavior \

@@ -7,7 +7,7 @@ use table::{ReadRollupState, Remembered, Session, StoreResult};
 
 use crate::settings::Settings;
 
-/// The home's time zone. It is read from the table on first use, and again when the remembered zone is too old.
+/// The home's time zone, read from the table on first use, and again when the remembered zone is too old.
 ///
 /// Only payloads with local times need the zone, so most instances never read it.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The sender of readings, and the one place that decides for which devices it may write.
+//! The sender of readings. Only this file decides for which devices a sender may write.
 
 use domain::{DeviceId, WritableDevices};
 use runtime::authentication::Grant;
@@ -10,7 +10,7 @@ use crate::formats::draft::{Fault, Refusal};
 pub(crate) enum Sender<'a> {
     /// A sender who may write for every device.
     Anyone,
-    /// A device that publishes by MQTT: the topic names it. It may write for itself and its parts.
+    /// A device that publishes by MQTT and is named by the topic. The device may write for itself and its parts.
     Topic(DeviceId),
     /// The function `fetching`, which may write for every device. Readings that name no device belong to the source's
     /// device.

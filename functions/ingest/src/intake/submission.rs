@@ -61,7 +61,7 @@ pub(crate) struct StoreOptions {
 }
 
 impl<'a> Submission<'a> {
-    /// The submission of an HTTP request. `now` is the arrival if the event has none.
+    /// The submission of an HTTP request. `now` is the time of arrival if the event has no time.
     pub(crate) fn of_request(
         endpoint: &'static Endpoint,
         request: &'a Request,

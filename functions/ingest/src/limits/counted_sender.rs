@@ -25,7 +25,7 @@ pub(crate) enum ReplyDialect {
 pub(crate) struct CountedSender {
     /// The beginning of a token's hash, or the device of a topic; see [`domain::Source::introduced_by`].
     pub(crate) name: String,
-    /// The device of the topic. It is the sender itself and is not counted.
+    /// The device of the topic, which is the sender itself and is not counted.
     own: Option<DeviceId>,
     pub(super) limit: usize,
     dialect: ReplyDialect,

@@ -12,7 +12,7 @@ use table::BoundedMemory;
 
 use crate::store_request::{StoreRequest, refusal};
 
-/// New metrics of the last minutes' merging writes. They count towards the limit until the registry has them.
+/// New metrics of the last minutes' merging writes, which count towards the limit until the registry has them.
 #[derive(Debug, Default)]
 pub(crate) struct MetricLimit(NewNames<MetricName>);
 
@@ -40,7 +40,7 @@ impl MetricLimit {
     }
 }
 
-/// Rooms that devices introduced in the last minutes. They count towards the limit until the registry has noted them.
+/// Rooms that devices introduced in the last minutes, which count towards the limit until the registry has noted them.
 #[derive(Debug, Default)]
 pub(crate) struct RoomLimit(NewNames<RoomId>);
 

@@ -25,7 +25,7 @@ pub(crate) struct Drafts {
 
 /// Makes drafts of payloads.
 ///
-/// The device is named by the address, else by the payload. Otherwise it is the sender's only device.
+/// The address names the device, else the payload. If neither does, the readings are of the sender's only device.
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
     address: &AddressHints,

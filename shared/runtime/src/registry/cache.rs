@@ -18,8 +18,8 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
-/// The time limits for refreshing a stale snapshot: the first limit, and the longest after failed refreshes. The limit
-/// grows, because a large registry may take longer than the first limit and would never be read again.
+/// The time limits for refreshing a stale snapshot: the first limit, and (`MAX_REFRESH`) the longest after failed
+/// refreshes. A large registry may take longer than the first limit and would otherwise never be read again.
 const FIRST_REFRESH: Duration = Duration::from_secs(2);
 const MAX_REFRESH: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -32,8 +32,8 @@ const MAX_LIST_AGE: Duration = Duration::from_secs(2);
 const MAX_LIST_HALVES: u64 = 8;
 /// The largest number of devices, or of rooms, that a process keeps, including new ones since the registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
-/// Limits how often the registry is read again because a device or room is missing: once a second for this number of
-/// devices and rooms, which cost some 4 read units. Twice as many are read every two seconds, fewer at once.
+/// Limits how often the registry is read again because a device or room is missing. This number of devices and rooms,
+/// some 4 read units, is read at most once a second. Twice as many are read every two seconds, fewer at once.
 const ENTRIES_PER_SECOND: usize = 100;
 /// How long an invocation may go on storing readings with a registry that has become too old.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
@@ -61,7 +61,7 @@ struct State {
     begun: u64,
     /// The number of the last read that succeeded, from 1. Requests from before this read began use the result.
     succeeded: u64,
-    /// When more devices than memory holds were found, and below the same for rooms.
+    /// When more devices, and below more rooms, were found than memory holds.
     too_many_devices: Option<Timestamp>,
     too_many_rooms: Option<Timestamp>,
     /// The cost of the last read, in half read units.
@@ -80,7 +80,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Puts the kept devices and rooms into a snapshot that was read meanwhile: they are newer.
+    /// Puts the kept devices and rooms into a snapshot that was read meanwhile, because the kept ones are newer.
     fn apply(&self, snapshot: &mut Snapshot) {
         for device in self.devices.values() {
             if snapshot.has_all_devices {
@@ -294,7 +294,8 @@ impl<C: Clock> CachedRegistry<C> {
                 found.iter().for_each(|device| self.keep_device(device.clone()));
                 Ok(found)
             }
-            // A permanent error is returned: the device in memory would hide it until the whole registry is read.
+            // A permanent error is returned, because the device in memory would hide it until the whole registry is
+            // read.
             Err(error) if error.is_permanent() => Err(error),
             // The device in memory serves, as it does for all other requests. Reading the whole registry in place of
             // one device would burden a busy table the most.
@@ -386,8 +387,8 @@ impl<C: Clock> CachedRegistry<C> {
             (state.begun, recent(state.too_many_devices), recent(state.too_many_rooms))
         };
 
-        // One list after the other, so that a cold start makes one connection, not two. Boxed, because every handler's
-        // future contains these futures, and a debug build keeps each of them on the stack.
+        // The lists are read one after the other, so that a cold start makes a single connection. Boxed, because every
+        // handler's future contains these futures, and a debug build keeps each of them on the stack.
         let devices = match too_many_devices {
             Some(_) => None,
             None => bounded(Box::pin(session.devices()).await?),
@@ -501,7 +502,7 @@ impl<C: Clock> CachedRegistry<C> {
         millis.map_or(Duration::MAX, Duration::from_millis)
     }
 
-    /// Whether the table failed lately, so that the pause is not over.
+    /// Whether the pause after a failed read is not over.
     fn must_wait(&self) -> bool {
         let back_off = self.state().back_off;
         back_off.is_some_and(|back_off| self.since(back_off.since) < back_off.pause)

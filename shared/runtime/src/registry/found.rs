@@ -77,7 +77,7 @@ impl FoundDevices {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
     }
 
-    /// Whether a room has no name, as far as is known: it is not registered, or is remembered without one.
+    /// Whether a room has no name, as far as is known: the room is not registered, or memory has no name for it.
     pub fn lacks_name(&self, id: &RoomId) -> bool {
         match self.snapshot.rooms.get(id) {
             Some(room) => room.name.is_none(),

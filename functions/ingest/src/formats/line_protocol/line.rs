@@ -106,7 +106,7 @@ pub(crate) enum LineError {
     NotUtf8,
 }
 
-/// The characters that end a measurement, or below a key or a string, unless a backslash stands before them.
+/// The characters that end a measurement, and below a key or a string, unless a backslash stands before them.
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_KEYS: &[char] = &[',', '=', ' '];
 const IN_STRINGS: &[char] = &['"', '\\'];

@@ -26,7 +26,7 @@ const HOST_TAGS: [&str; 6] = ["host", "hostname", "device_id", "device", "entity
 const ROOM_TAGS: [&str; 3] = ["room", "area", "location"];
 
 /// Tags that describe a device or its state and are not part of its id, by measurement. An empty name stands for all
-/// measurements, `docker` for all with this prefix. An addition would change ids that are in use.
+/// measurements, `docker` for measurements with this prefix. An additional tag would change ids that are in use.
 const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("", &["friendly_name", "firmware", "firmware_version", "fw_version", "sw_version"]),
     ("disk", &["fstype", "mode"]),
@@ -50,8 +50,7 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
-/// Measurements from inside a computer. Units in their names are not read, because their temperatures are not those of
-/// a room.
+/// Measurements from inside a computer, whose temperatures are not those of a room. Units in their names are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
@@ -99,8 +98,8 @@ pub(crate) struct Mapped<'a> {
 /// Metrics with their values and the fields that they come from.
 type Metrics<'a> = Vec<(MetricName, Decimal, Cow<'a, str>)>;
 
-/// Prefix of the field of a metric that was added by converting another metric to the vocabulary's unit. No sender's
-/// field begins with this character.
+/// The prefix in the field of a converted metric, which is added beside the sender's own metric. No sender's field
+/// begins with this character.
 const CONVERTED: char = '\u{0}';
 
 /// One device of a line.

@@ -141,7 +141,7 @@ impl Entity {
         format!("{}.{}", self.domain, self.id)
     }
 
-    /// Whether another entity may have the same id: the separator `.` stands in the domain, too.
+    /// Whether another entity may have the same id, because the domain contains `.`, the separator of ids.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.domain.contains('.')
     }
