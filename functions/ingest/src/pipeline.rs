@@ -15,7 +15,7 @@ use crate::limits::new_names::{MetricLimit, RoomLimit};
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 
-/// Stores readings: the caches, limits and settings that all requests share.
+/// Stores readings. Has the caches, limits and settings that all requests share.
 #[derive(Debug)]
 pub(crate) struct Pipeline<C> {
     pub(crate) registry: CachedRegistry<C>,

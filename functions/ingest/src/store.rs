@@ -78,9 +78,9 @@ impl<C: Clock> Pipeline<C> {
         request.report.finished(log)
     }
 
-    /// Prepares a request for writing: looks up its devices and rooms, takes out readings that are refused or not
-    /// looked up, fills in rooms, and writes the late mark. An error means that nothing may be stored: without the
-    /// registry the rooms are unknown, and stored readings are not corrected later.
+    /// Prepares a request for writing: looks up devices and rooms, takes out refused readings, fills in rooms, and
+    /// writes the late mark. Readings whose device was not looked up are taken out, too. An error means that nothing
+    /// may be stored: without the registry the rooms are unknown, and stored readings are not corrected later.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,

@@ -74,9 +74,9 @@ pub(crate) async fn apply(
     result
 }
 
-/// Adds the new facts in observations to registered devices. If the readings of some devices are throttled while
-/// another device is written, these are skipped: their next readings try again. If no device is written, the whole
-/// table throttles, and the records are delivered again.
+/// Adds the new facts in observations to registered devices. A device whose own readings are throttled is skipped if
+/// another device is written: the skipped device's next reading tries again. If no device is written, the whole table
+/// throttles, and the records are delivered again.
 async fn apply_observations(
     session: Session<'_, impl RegistryStore>,
     registered: Vec<(Device, &ObservedDevice)>,
@@ -195,8 +195,8 @@ async fn apply_observation(
     Err(kept_changing(device.id()))
 }
 
-/// When a device came into a room that its reading at `at` names: at the first reading in the batch that names the
-/// room, because a batch may span days. If the device is already in the room, `at` only confirms this.
+/// When a device came into a room that a reading at `at` names. This is the time of the first reading in the batch that
+/// names the room, because a batch may span days. If the device is already in the room, `at` only confirms this.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,

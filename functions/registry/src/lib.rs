@@ -3,8 +3,7 @@
 //!
 //! A batch of records becomes one [`DeviceObservation`](domain::DeviceObservation) per device. Repeated records and
 //! another order of records make the same observation. The devices and rooms of the batch are read from the table, not
-//! from a cache. New facts are written under conditions, so that older facts and people's settings are never
-//! overwritten by late records.
+//! from a cache. Conditions on each write protect newer facts, and everything that a person has set.
 
 mod apply;
 mod current;

@@ -18,9 +18,9 @@ pub(crate) struct NamedRoom {
 /// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest room
 /// of the batch; older readings are not read. `None` if the device is in the room already.
 ///
-/// The readings are searched because the registry is not written for each reading: it does not know how new the
-/// device's room is, and a late reading from another room could look newer. If no reading names a room, the device
-/// stays where it is. The registry then notes the time, so that the next late reading does not repeat the search.
+/// The registry is not written for each reading, so it does not know how new the device's room is. A late reading from
+/// another room could look newer, therefore the readings are searched. If no reading names a room, the device stays
+/// where it is. The registry then notes the time, so that the next late reading does not repeat the search.
 ///
 /// The stream may lag by a whole import. No later batch then shows that the device has settled in the room, so the
 /// search also finds since when the device is there.

@@ -40,8 +40,8 @@ pub(crate) async fn register(
             continue;
         }
 
-        // The room is noted in the device before it is registered, so that two functions together cannot register more
-        // rooms than a device may introduce.
+        // The device notes the room before the room is registered: otherwise two functions together could exceed the
+        // device's limit of rooms.
         match introduce(session, device, room).await? {
             Introduction::Noted(now) => device = now,
             Introduction::TooMany(now) => {

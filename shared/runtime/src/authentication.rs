@@ -17,11 +17,11 @@ const MAX_CACHED_TOKENS: usize = 10_000;
 
 const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or delete without an admin token.";
 
-/// Refuses an admin token in an address: addresses are kept in histories and in logs.
+/// The refusal of an admin token in an address: addresses are kept in histories and in the logs of others.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
 
-/// Refuses a view token in an address. A link that shows a home has the token behind `#`, which no browser sends and no
-/// log keeps.
+/// The refusal of a view token in an address. A link that shows a home has the token after `#`, which no browser sends
+/// and no log keeps.
 const VIEW_IN_ADDRESS: &str = "A view token is not taken in an address, which logs keep; send it in the header Authorization.";
 
 /// The access that a request needs.

@@ -102,8 +102,8 @@ pub struct Config {
     pub sns: ServiceConfig,
     /// Lambda: the same with `AWS_ENDPOINT_URL_LAMBDA`.
     pub lambda: ServiceConfig,
-    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second of the table or of its index by
-    /// room, whichever are smaller; 500 by default.
+    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second, of the table or of its index by
+    /// room if that has fewer; 500 by default.
     pub max_units: MaxUnits,
 }
 

@@ -8,8 +8,8 @@ pub use crate::not_sent::NotSent;
 
 /// A message that asks for the readings of a device in a quarter of an hour to be folded again.
 ///
-/// It names the readings to fold and contains no values, so it stays correct however late and often it arrives. As
-/// JSON: `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
+/// The message contains no values, so it stays correct however late and often it arrives. As JSON:
+/// `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Body", into = "Body")]
 pub struct FoldRequest {

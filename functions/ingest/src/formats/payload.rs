@@ -291,8 +291,8 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component. If the part already has a metric from another component, a value under the
-    /// sender's own name goes to a part named after its component. Other values are refused.
+    /// Adds the values of one component. If another component has already given the part a metric, the new value is
+    /// refused. A value under the sender's own name instead goes to a part named after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {

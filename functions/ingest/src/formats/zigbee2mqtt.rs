@@ -65,7 +65,7 @@ const EXPOSED: &[Row] = &[
     ("brightness", "brightness_level", SAME),
     // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
     ("position", "position", SAME),
-    // The tilt of slats, as open as for a cover. A sensor of movement sends a boolean.
+    // For slats 100 is open, as for the cover. A sensor that is moved sends a boolean.
     ("tilt", "tilt_opening", Scale::IfNumber),
     ("contact", "contact", SWITCH),
     ("occupancy", "occupancy", SWITCH),

@@ -11,7 +11,7 @@ pub(crate) const MAX_PARTS: usize = 32;
 /// The prefix in the name of an MQTT sender. The holder of a token is named by the beginning of the token's hash.
 const TOPIC: &str = "mqtt:";
 
-/// The API in whose words a device is refused.
+/// The API whose words a refusal uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ReplyDialect {
     #[default]

@@ -13,7 +13,7 @@ use crate::intake::times::Times;
 use crate::readings::line_points::{Points, Reader};
 use crate::settings::Settings;
 
-/// The texts of a line, escaped as they stand in it.
+/// The texts of a line, still escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineTexts<'a> {
     /// The measurement.

@@ -194,8 +194,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(snapshot, is_new, session, log).await)
     }
 
-    /// The registry as it is now or later, whatever its age in memory: reads the table, or uses another request's read
-    /// that began after this call.
+    /// The registry as it is now or later, whatever its age in memory. Reads the table, or shares a read that began
+    /// after this call.
     pub async fn refresh(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -206,9 +206,9 @@ impl<C: Clock> CachedRegistry<C> {
         self.read_unless(|_| self.state().succeeded > asked, session, log).await
     }
 
-    /// The registry for a request about a device or room that memory lacks. It is read again, unless the last read was
-    /// a moment ago: a second for each hundred devices and rooms. In a smaller registry, a device that another instance
-    /// registered is found at once.
+    /// The registry for a request about a device or room that memory lacks. Reads the registry again, unless the last
+    /// read was a moment ago: a second for each hundred devices and rooms. In a smaller registry, a device that another
+    /// instance registered is found at once.
     pub async fn refresh_for_missing(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -244,7 +244,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because the cached
-    /// ones are too old. It is then cheaper to read a few devices alone.
+    /// ones are too old. Reading a few devices alone is then cheaper.
     pub fn would_read_many(&self) -> bool {
         self.current().is_some_and(|snapshot| {
             entries(&snapshot) > ENTRIES_PER_SECOND
@@ -327,8 +327,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// How long nothing of a deleted device may be found until its deletion ends. An instance that stores readings may
-    /// remember the device for this long.
+    /// The quiet time after which the deletion of a device ends: nothing of the device was found for this long. An
+    /// instance that stores readings may remember the device until then.
     pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));

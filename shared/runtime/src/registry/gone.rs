@@ -4,9 +4,9 @@
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{NearestReading, QueryReadings, Session, StoreResult};
 
-/// Whether a deleted device is gone. During the deletion the device is gone, whatever is left of it. Later it is gone
-/// as long as the table has no reading of it. A record in the stream proves nothing, because it may come a day after
-/// its reading was deleted; a reading in the table was sent again.
+/// Whether a deleted device is gone. During the deletion the device is gone, whatever is left of it. After the
+/// deletion, the device is gone as long as the table has no reading of it: such a reading was sent since. A record in
+/// the stream proves nothing, because it may come a day after the reading was deleted.
 pub async fn is_gone(
     session: Session<'_, impl QueryReadings>,
     device: &DeletedDevice,

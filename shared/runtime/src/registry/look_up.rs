@@ -79,8 +79,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(())
     }
 
-    /// Reads the items of devices that memory lacks. If memory does not hold the registry, the cached place of a device
-    /// is enough, unless a reading names another room or the item is needed.
+    /// Reads the items of devices that memory lacks. If memory does not hold the registry, a device's cached place is
+    /// enough. The item is still read if `need` says so, or if a reading names another room.
     async fn look_up_devices(
         &self,
         readings: impl Iterator<Item = &Reading>,

@@ -38,8 +38,8 @@ impl CachedPlace {
 /// The places of devices that this process has looked up or registered, each for a limited time.
 ///
 /// A device is identified by a hash of 64 bits with a key of this process. Among a million devices, two have the same
-/// hash with a probability of 3 in 100 million. Ingest then leaves the registration of the second device to the
-/// registry function, and stores its readings without a room in the room of the first device.
+/// hash with a probability of 3 in 100 million. Ingest then leaves the second device to the registry function to
+/// register. Its readings without a room get the room of the first device.
 #[derive(Debug)]
 pub(super) struct PlaceCache<C> {
     places: Mutex<Places>,
