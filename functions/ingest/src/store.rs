@@ -106,7 +106,7 @@ impl<C: Clock> Pipeline<C> {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
 
-        // The next steps then have no reading to work on.
+        // Without readings, the next steps do nothing.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
         }

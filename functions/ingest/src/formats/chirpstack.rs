@@ -50,7 +50,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
 }
 
 /// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
-/// `application/APPLICATION/device/DEV_EUI/event/up`.
+/// `application/APPLICATION/device/DEV_EUI/event/up` or `.../status`.
 fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("application/")?.split_once("/device/")?;
     let device = device.strip_suffix("/event/up").or_else(|| device.strip_suffix("/event/status"));

@@ -31,7 +31,7 @@ pub(crate) const MILLI: Scale = Scale::Number(super::units::MILLI);
 /// °F to °C.
 pub(crate) const FAHRENHEIT: Scale = Scale::Number(super::units::FAHRENHEIT);
 
-/// On and off, or true and false.
+/// Words for on or true, 1, and for off or false, 0.
 pub(crate) const SWITCH: Scale = Scale::Words(&[
     ("on", "1"),
     ("true", "1"),
@@ -46,7 +46,7 @@ pub(crate) const SWITCH: Scale = Scale::Words(&[
 /// True and false only: a number belongs to another metric.
 pub(crate) const TRUTH: Scale = Scale::Words(&[("true", "1"), ("false", "0")]);
 
-/// Open and closed.
+/// Words for open, 1, and for closed, 0.
 pub(crate) const OPENING: Scale = Scale::Words(&[
     ("open", "1"),
     ("opened", "1"),
@@ -55,7 +55,7 @@ pub(crate) const OPENING: Scale = Scale::Words(&[
     ("closed", "0"),
 ]);
 
-/// Locked and not locked.
+/// Words for locked, 1, and for not locked, 0.
 pub(crate) const LOCK: Scale = Scale::Words(&[
     ("lock", "1"),
     ("locked", "1"),
