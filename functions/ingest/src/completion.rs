@@ -1,5 +1,5 @@
-//! Completes readings from the registry: with their rooms, and with what they say of their devices and the registry lacks,
-//! from which the registry function learns it. Writes nothing.
+//! Completes readings from the registry: fills in rooms, and attaches new facts about devices. The registry function
+//! learns these facts from the stored readings. Writes nothing.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ use runtime::registry::FoundDevices;
 use crate::limits::new_names::RoomLimit;
 use crate::store_request::StoreRequest;
 
-/// Fills in the rooms of readings that name none: the room that the device named last in the same request,
-/// at or before the reading's timestamp, otherwise the room in the registry. If the registry says that the device moved
-/// between the two readings, the registry's room is taken.
+/// Gives each reading without a room the room that its device named last in this request, up to the reading's
+/// timestamp. If there is no such room, or if the registry says that the device moved in between, the registry's room
+/// is taken.
 ///
-/// The room that a person chose replaces both, also in readings that name a room.
+/// A room that a person chose for the device overrides all of these, even a room that the reading names.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     let mut readings: Vec<&mut Reading> = request.readings_mut().collect();
     if readings.iter().any(|reading| reading.named_room.is_some()) {
@@ -43,16 +43,16 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
             && of == id
             && !has_moved(id, *at, reading.at)
         {
-            // Not named_room: only a room that the sender named moves the device.
+            // Sets `room` and not `named_room`: only a room that the sender named moves the device.
             reading.room = Some(room.clone());
         }
     }
 }
 
-/// Reduces what each reading says of its device and room to what is new to the registry and to the request.
+/// Reduces each reading's facts about its device and room to those that are new to the registry and to the request.
 /// `introduced` are the devices that the sender introduces.
 ///
-/// Nothing is attached where only the place of a device is remembered: what else the registry has is not known.
+/// No fact about a device is attached if memory has only its place: the registry's other facts are unknown here.
 pub(crate) fn attach_about(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,
@@ -67,7 +67,7 @@ pub(crate) fn attach_about(
             && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
     };
 
-    // Readings of a device follow one another, and of most of them there is nothing to attach.
+    // Readings of a device follow one another, and most have nothing to attach.
     let mut last_known: Option<&Reading> = None;
     for reading in request.readings_mut() {
         let is_like_last =
@@ -83,17 +83,17 @@ pub(crate) fn attach_about(
         news.introduces_room = said.introduces_room(reading, room_limit, now);
         news.room_name = said.news_of_room(reading, room_name);
         if introduced.contains(&reading.device) {
-            // On every reading of the device: if only one had it and were not stored, the sender would be lost.
+            // Every reading of the device names the sender, because a single reading might fail to be stored.
             news.introduced_by.clone_from(&sender);
         }
         reading.about = (!news.is_empty()).then(|| Box::new(news));
     }
 }
 
-/// The registry as it will be after the readings of the request so far.
+/// The registry as it will be once the readings handled so far are applied.
 struct SaidSoFar<'a> {
     found: &'a FoundDevices,
-    /// Devices that will change, with what readings say of them.
+    /// Devices that change, as they are after the readings handled so far.
     devices: BTreeMap<DeviceId, Device>,
     introduced_rooms: BTreeSet<RoomId>,
     named_rooms: BTreeSet<RoomId>,
@@ -109,7 +109,7 @@ impl<'a> SaidSoFar<'a> {
         }
     }
 
-    /// The part of what a reading says that its device lacks.
+    /// The facts in `about` that the device does not have yet.
     fn news_of_device(&mut self, reading: &Reading, about: &About) -> Option<About> {
         let id = &reading.device;
         let known = match self.devices.entry(id.clone()) {
@@ -121,7 +121,7 @@ impl<'a> SaidSoFar<'a> {
                     return Some(news);
                 }
                 None if self.found.is_registered(id) => return None,
-                // The device as it is new with this reading.
+                // A new device has the facts of its first reading.
                 None => {
                     slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
                 }

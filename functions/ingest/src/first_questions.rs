@@ -1,4 +1,5 @@
-//! What clients of InfluxDB ask before they write, answered at the address where they write. Reads no table.
+//! Answers the requests by which clients of InfluxDB test a server before they write, at the address for writing. Reads
+//! no table.
 
 use api::endpoints::{Function, Operation, elsewhere};
 use api::{Dialect, Problem, Response};

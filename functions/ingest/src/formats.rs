@@ -1,4 +1,5 @@
-//! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
+//! The formats in which readings are sent. Each has a file that parses bytes into drafts of readings. Knows no sender
+//! and no clock.
 
 mod chirpstack;
 pub(crate) mod draft;
@@ -30,18 +31,18 @@ use serde_json::Value;
 use draft::Entry;
 use payload::{Payload, TreeFormat};
 
-/// A format.
+/// The format in which readings are sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
-    /// A JSON document, or lines of JSON that no type announces.
+    /// A JSON document, or JSON lines sent without their content type.
     Json,
     /// One JSON object a line.
     Ndjson,
-    /// A device's own payload.
+    /// A payload in the form of the device's maker.
     Payload(PayloadReader),
 }
 
-/// The format of an endpoint's payloads with what reads it.
+/// The format of an endpoint's payloads, with its parser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PayloadReader {
     pub(crate) endpoint: &'static Endpoint,
@@ -49,7 +50,7 @@ pub(crate) struct PayloadReader {
     read: Read,
 }
 
-/// The formats of trees. A test finds each endpoint of payloads that has none.
+/// The formats of payloads that are JSON trees. A test finds payload endpoints without a format.
 const TREE_FORMATS: [&TreeFormat; 7] = [
     &tasmota::FORMAT,
     &shelly::FORMAT,
@@ -60,12 +61,12 @@ const TREE_FORMATS: [&TreeFormat; 7] = [
     &chirpstack::FORMAT,
 ];
 
-/// What reads payloads.
+/// The parser of a format's payloads.
 #[derive(Debug, Clone, Copy)]
 enum Read {
     /// Reads a body.
     Tree(&'static TreeFormat),
-    /// Reads the parameters of an address.
+    /// Reads the query parameters of an address.
     Address(fn(&[u8]) -> Result<Vec<Payload>, Problem>),
 }
 
@@ -83,18 +84,19 @@ impl Read {
     }
 }
 
-/// The largest payload that a device sends: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
+/// The largest payload of a device, in bytes: IoT Core hands on no larger message. The parsed tree takes up to 16 times
+/// as much memory.
 pub(crate) const MAX_PAYLOAD: usize = 128 << 10;
-/// The name of the API's own JSON among the formats of what is fetched.
+/// The name of the API's own JSON among the formats of fetched bodies.
 const READINGS: &str = "readings";
 
 impl Format {
-    /// The format of a body with that `Content-Type`.
+    /// The format of a body, by its `Content-Type`.
     pub(crate) fn of(content_type: &str) -> Self {
         if is_ndjson(content_type) { Self::Ndjson } else { Self::Json }
     }
 
-    /// The format of a body that was fetched; names other than [`READINGS`] are those of the endpoints of payloads.
+    /// The format of a fetched body, by name: [`READINGS`] or the last part of a payload endpoint's path.
     pub(crate) fn of_fetched(name: &str) -> Result<Self, Problem> {
         if name == READINGS {
             return Ok(Self::Json);
@@ -108,8 +110,8 @@ impl Format {
         })
     }
 
-    /// The entries of a body. A bad entry does not take the others down; a body that cannot be taken
-    /// apart is refused whole.
+    /// The entries of a body. A bad entry does not affect the others; a body that cannot be split into entries is
+    /// refused as a whole.
     pub(crate) fn read(self, body: &[u8]) -> Result<Vec<Entry>, Problem> {
         match self {
             Self::Json => json::document_or_lines(body),
@@ -120,7 +122,7 @@ impl Format {
 }
 
 impl PayloadReader {
-    /// The reader of an endpoint's payloads; `None` if it takes readings as the API names them.
+    /// The reader of an endpoint's payloads; `None` if the endpoint takes the API's own JSON.
     pub(crate) fn of(endpoint: &'static Endpoint) -> Option<Self> {
         Some(Self {
             endpoint,
@@ -144,12 +146,12 @@ impl PayloadReader {
         Self::all().filter_map(|reader| reader.format.topic)
     }
 
-    /// The last part of its endpoint's path.
+    /// The format's name: the last part of the endpoint's path.
     fn name(&self) -> &'static str {
         self.endpoint.path.rsplit_once('/').map_or(self.endpoint.path, |(_, name)| name)
     }
 
-    /// The device that a topic names behind the format; `None` if its messages have no readings.
+    /// The device in the rest of a topic, after the format's level; `None` if messages on this topic have no readings.
     pub(crate) fn device_of<'a>(&self, rest: &'a str) -> Option<&'a str> {
         match self.read {
             Read::Tree(format) => (format.device_of)(rest),
@@ -157,13 +159,13 @@ impl PayloadReader {
         }
     }
 
-    /// Whether the readings are in an address, and not in a body.
+    /// Whether the readings are in the query of an address, not in a body.
     pub(crate) fn is_address(&self) -> bool {
         self.endpoint.takes_values()
     }
 
-    /// The payloads of a body of at most `max_payload` bytes or of the query of an address; there are none if it has
-    /// no numbers.
+    /// The payloads of a body of at most `max_payload` bytes, or of the query of an address. Empty if there are no
+    /// numbers.
     pub(crate) fn read(
         &self,
         body: &[u8],
@@ -182,14 +184,14 @@ impl PayloadReader {
     }
 }
 
-/// Refuses the name of a format, and says the `known` names.
+/// The message that refuses an unknown format and lists the `known` names.
 pub(crate) fn unknown_format(name: &str, known: impl Iterator<Item = &'static str>) -> String {
     let known: Vec<_> = known.collect();
     let (last, others) = known.split_last().expect("there are formats");
     format!("{:?} is no format; expected {} or {last}", domain::excerpt(name), others.join(", "))
 }
 
-/// The tree of a device's payload.
+/// Parses a device's payload as a JSON tree.
 fn tree(body: &[u8], max_payload: usize) -> Result<Value, Problem> {
     if body.len() > max_payload {
         let detail = format!(

@@ -1,5 +1,4 @@
-//! What is known of readings before they are parsed: who sends them, how large, in which format, when. Reads no
-//! registry.
+//! Facts about readings before they are parsed: their sender, size, format and time of arrival. Reads no registry.
 
 pub(crate) mod home_zone;
 pub(crate) mod sender;

@@ -1,9 +1,9 @@
 //! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and what was fetched. Queries no reading.
 //!
-//! The way of a reading: `intake` says who sends it and in which format. `formats` reads drafts. `readings` makes readings
-//! of the good drafts and names the bad ones. `store` looks up their devices, refuses what exceeds the `limits`, completes
-//! the readings (`completion`), writes them, and registers new devices and rooms. `replies` answers. The registry function registers from
-//! the stream what could not be registered here.
+//! The way of a reading: `intake` finds its sender and format. `formats` parses drafts. `readings` turns good drafts
+//! into readings and names bad ones. `store` looks up the devices, refuses readings beyond the `limits`, completes the
+//! readings (`completion`), writes them, and registers new devices and rooms. `replies` answers. Registrations that
+//! fail here are made by the registry function, from the stream.
 
 mod completion;
 mod event;
@@ -65,16 +65,15 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         Self { http, store, pipeline: Pipeline::new(clock, settings), telemetry }
     }
 
-    /// Reads the registry, at cold start. Where that fails the first request tries again.
+    /// Reads the registry at a cold start. If this fails, the first request tries again.
     pub async fn load(&self) {
         self.pipeline.registry.load(&self.store, "ingest.load", &self.telemetry).await;
     }
 
     /// Stores the readings of an event.
     ///
-    /// An HTTP request always has an answer, even where the code panics. An IoT rule does not wait for
-    /// one, so where readings are not stored the invocation fails and is repeated; storing a reading
-    /// twice changes nothing.
+    /// An HTTP request always gets an answer, even if the code panics. An IoT rule waits for no answer: if readings are
+    /// not stored, the invocation fails and is repeated. Storing a reading twice changes nothing.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
         match event {
             Event::Http(event) => {
@@ -101,8 +100,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
     }
 
-    /// Takes an MQTT message or what was fetched. A message that can never be stored is rejected, so that nobody repeats
-    /// it.
+    /// Stores the readings of an MQTT message or of a fetched body. A message that can never be stored is rejected
+    /// without a failure, so that it is not repeated.
     async fn take(
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
@@ -112,7 +111,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let session = Session::new(&self.store, &invocation, self.pipeline.clock.now());
         let mut log = WideEvent::begin("ingest");
 
-        // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
+        // Boxed, like the future of an HTTP request: nested futures are too deep for the compiler.
         let report = match submission {
             Ok(Some(submission)) => {
                 if let Sender::Topic(device) = &submission.sender {
@@ -138,13 +137,13 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
 impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
     async fn answer(&self, call: Call<'_, S>) -> Result<Response, Problem> {
-        // Boxed: of both futures at once the stack is too small in a debug build.
+        // Boxed: in a debug build, the stack is too small for both futures at once.
         match call.endpoint.operation {
             Operation::WriteLines => Box::pin(self.write_lines(call)).await,
             _ if call.endpoint.function == Function::Ingest => {
                 Box::pin(self.post_readings(call)).await
             }
-            // The query function's endpoints that clients of InfluxDB ask before they write.
+            // Endpoints of the query function by which clients of InfluxDB test a server before they write.
             _ => first_questions::answer(&call, self.clock.now()),
         }
     }
@@ -170,7 +169,7 @@ impl<C: Clock> Pipeline<C> {
         Ok(native::respond(self.store(session, request, log).await))
     }
 
-    /// Stores the readings of an MQTT message, or those that were fetched.
+    /// Stores the readings of an MQTT message or of a fetched body.
     async fn take(
         &self,
         session: Session<'_, impl Store>,

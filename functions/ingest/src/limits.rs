@@ -1,5 +1,5 @@
-//! What a sender may not exceed: the devices that it introduces, the rooms that a device introduces, and the metrics
-//! that merging adds to a device.
+//! Limits: the devices that a sender introduces, the rooms that a device introduces, and the metrics that merging adds
+//! to a device.
 
 pub(crate) mod counted_sender;
 pub(crate) mod introductions;

@@ -1,5 +1,5 @@
-//! What readings pass on their way into the table: the table, what is remembered of it, the limits. The steps are
-//! in `lib`, `write_lines` and `store`.
+//! The state with which readings are stored: caches of the table, limits, settings. The steps are in `lib`,
+//! `write_lines` and `store`.
 
 use rollups::LateMarking;
 use runtime::clock::Clock;
@@ -15,7 +15,7 @@ use crate::limits::new_names::{MetricLimit, RoomLimit};
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 
-/// The way of readings into the table.
+/// Stores readings. Has the caches, limits and settings that all requests share.
 #[derive(Debug)]
 pub(crate) struct Pipeline<C> {
     pub(crate) registry: CachedRegistry<C>,

@@ -1,4 +1,4 @@
-//! From what was sent to readings, the bad ones named. Reads and writes no table.
+//! Turns drafts and lines into readings, and names the bad ones. Reads and writes no table.
 
 mod assemble;
 mod batch;

@@ -1,4 +1,4 @@
-//! What became of a request's readings. Each kind of client has a file that writes the reply.
+//! Reports what became of a request's readings. Each kind of client has a file that makes its reply.
 
 pub(crate) mod fetched;
 pub(crate) mod influxdb;
@@ -17,21 +17,22 @@ use crate::readings::PlacedReadings;
 #[derive(Debug, Default)]
 pub(crate) struct StoreReport {
     pub(crate) accepted: usize,
-    /// The readings that are stored, also before. Of a dry request, those that would be.
+    /// The stored readings, also those of an earlier attempt. For a dry request, the readings that would be stored.
     pub(crate) stored: Vec<Reading>,
     /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
     /// The readings that are refused, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
-    /// How many of them are refused because their device is being deleted.
+    /// The number of readings that are refused because their device is being deleted.
     pub(crate) of_deleted: usize,
-    /// The sender that may introduce no further device, if it tried.
+    /// The sender, if it tried to introduce more devices than it may.
     pub(crate) refused_sender: Option<String>,
-    /// The names of what devices sent and is not stored because it is no number.
+    /// The names of members that are not stored because they are no numbers.
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,
-    /// The indices of the readings to send again, ascending. Some may be stored: the answer of the table was lost.
+    /// The indices of the readings to send again, ascending. Some may be stored all the same, if the table's answer was
+    /// lost.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
     pub(crate) cause: Option<StoreError>,
@@ -46,7 +47,7 @@ impl StoreReport {
         Self { rejected, ..Self::default() }
     }
 
-    /// The report in the order of the request, noted in the log.
+    /// Sorts the report in the order of the request, and notes it in the log.
     pub(crate) fn finished(mut self, log: &mut WideEvent) -> Self {
         self.not_stored.sort_unstable();
         self.rejected.sort_by_key(|refusal| refusal.index);
@@ -69,7 +70,7 @@ impl StoreReport {
         self
     }
 
-    /// Adds what became of readings. Returns the readings that are stored.
+    /// Adds the outcomes of a write attempt. Returns the stored readings.
     pub(crate) fn add(&mut self, readings: PlacedReadings, attempt: WriteAttempt) -> Vec<Reading> {
         let PlacedReadings { readings, origins } = readings;
         let mut stored = Vec::with_capacity(readings.len());
@@ -92,7 +93,7 @@ impl StoreReport {
     }
 }
 
-/// What became of the readings of an attempt, in their order.
+/// The outcomes of an attempt to write readings, in the order of the readings.
 #[derive(Debug)]
 pub(crate) struct WriteAttempt {
     pub(crate) outcomes: Vec<ReadingOutcome>,
@@ -104,7 +105,7 @@ pub(crate) struct WriteAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadingOutcome {
     Stored,
-    /// Only an earlier attempt of the same request has stored it.
+    /// The reading was stored by an earlier attempt of the same request, and not tried again.
     StoredBefore,
     /// The reading is perhaps not stored.
     NotStored,

@@ -1,8 +1,8 @@
-//! Remembers which readings of a throttled request are stored, so that the same request, sent again, stores only the
-//! rest and gets further each time. Holds hashes, no readings.
+//! Remembers which readings of a throttled request are stored. The same request, sent again, then stores only the rest
+//! and gets further each time. Holds hashes, no readings.
 //!
-//! Without this memory a batch that needs more than the units of an attempt would never be stored to its end. Readings that
-//! are skipped are reported as `accepted_before`, because somebody may have deleted them since.
+//! Without this memory, a batch that needs more units than one attempt has would never be stored completely. Skipped
+//! readings are reported as `accepted_before`, because somebody may have deleted them since.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,12 +13,12 @@ use domain::{Reading, Timestamp};
 
 use crate::intake::submission::StoreOptions;
 
-/// How long a sender may wait before it sends a request again.
+/// How long a throttled request is remembered, so that the sender may send it again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
-/// The number of readings that are remembered. Beyond it, all others are forgotten.
+/// The largest number of remembered readings. Beyond it, all requests but the current one are forgotten.
 const MAX_REMEMBERED: usize = 50_000;
 
-/// The throttled requests, and what they have stored.
+/// The throttled requests, each with the readings that it has stored.
 #[derive(Debug, Default)]
 pub(crate) struct RetryMemory {
     hasher: RandomState,
@@ -29,7 +29,7 @@ pub(crate) struct RetryMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestHash(u64);
 
-/// Devices and timestamps of readings, by their hashes.
+/// The stored readings of a request, as hashes of device and timestamp.
 #[derive(Debug)]
 struct StoredKeys {
     keys: HashSet<u64>,
@@ -38,7 +38,8 @@ struct StoredKeys {
 }
 
 impl RetryMemory {
-    /// The identity of a request. The options take part as a whole: the same readings with `rooms=given` have other rooms.
+    /// Identifies a request by its readings and all its options: with `rooms=given`, the same readings have other
+    /// rooms.
     pub(crate) fn request(&self, readings: &[Reading], options: StoreOptions) -> RequestHash {
         RequestHash(self.hasher.hash_one((readings, options)))
     }
@@ -66,8 +67,7 @@ impl RetryMemory {
         (0..readings.len()).filter(|index| is_left(&readings[*index])).collect()
     }
 
-    /// Removes the keys of written readings from what other requests have stored: the values under these keys are no
-    /// longer theirs.
+    /// Removes the keys of written readings from the memory of other requests, whose values are now overwritten.
     pub(crate) fn overwrite<'a>(
         &self,
         request: RequestHash,
@@ -86,7 +86,7 @@ impl RetryMemory {
         }
     }
 
-    /// Remembers what a throttled request has stored.
+    /// Remembers the readings that a throttled request has stored.
     pub(crate) fn keep<'a>(
         &self,
         request: RequestHash,

@@ -13,24 +13,24 @@ use runtime::config::{Config, EARLIEST_TIMESTAMP, MaxUnits};
 pub struct Settings {
     /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
-    /// Readings before it are refused: their clocks were never set.
+    /// The earliest accepted timestamp. An earlier one comes from a clock that was never set.
     pub earliest_timestamp: Timestamp,
-    /// After how many days a reading is deleted; never without.
+    /// The number of days after which a reading is deleted; `None`: never.
     pub retention_days: Option<u32>,
-    /// How many devices a write token introduces.
+    /// The largest number of devices that a write token may introduce.
     pub max_devices_per_token: u32,
     /// Who needs an access token.
     pub auth: Auth,
-    /// How long a mark of late changes holds, before another one is written.
+    /// How long a late mark, which announces changes of past readings, is valid before the next is written.
     pub late_ahead: TimeDelta,
-    /// The home's time zone until the rollups have begun; from then on that of the rollups holds.
+    /// The home's time zone for a table without rollups. Existing rollups keep their own zone.
     pub time_zone: Zone,
-    /// The table's largest numbers of units a second; none where nothing bounds them.
+    /// The table's limits of units a second; `None` if there are no limits.
     pub max_units: Option<MaxUnits>,
 }
 
 impl Default for Settings {
-    /// The settings of a deployed function whose environment says nothing else.
+    /// The settings of a deployed function if no environment variable changes them.
     fn default() -> Self {
         let earliest = Timestamp::parse_absolute(EARLIEST_TIMESTAMP);
         Self {

@@ -21,10 +21,10 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
-/// The number of milliseconds that are tried for an arrival whose first one is taken.
+/// The number of milliseconds that are tried for a reading without a timestamp: other readings may have the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// What is known before readings are written.
+/// The result of preparing a request: what the registry has, and the late mark.
 struct Prepared {
     found: FoundDevices,
     late: LateReadings,
@@ -55,7 +55,7 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash the memory has what an earlier attempt of the same request stored.
+        // Under this hash, the memory holds the readings that an earlier attempt of the same request stored.
         let retry = self.retries.request(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, retry, log).await {
@@ -78,10 +78,9 @@ impl<C: Clock> Pipeline<C> {
         request.report.finished(log)
     }
 
-    /// Prepares a request for writing: looks up its devices and rooms, takes out the readings that are
-    /// refused or not looked up, fills in the rooms of the others, and writes the late mark. An error means that
-    /// nothing may be stored: without the registry the room of a reading is not known, and nobody would
-    /// correct a stored reading later.
+    /// Prepares a request for writing: looks up devices and rooms, takes out refused readings, fills in rooms, and
+    /// writes the late mark. Readings whose device was not looked up are taken out, too. An error means that nothing
+    /// may be stored: without the registry the rooms are unknown, and stored readings are not corrected later.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,
@@ -107,7 +106,7 @@ impl<C: Clock> Pipeline<C> {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
 
-        // What follows then has no reading to work on.
+        // Without readings, the next steps do nothing.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
         }
@@ -118,13 +117,13 @@ impl<C: Clock> Pipeline<C> {
 
         attach_about(request, &found, &introduced, &self.room_limit, session.now);
 
-        // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
+        // The late mark comes before the write: answers about the past then say that rollups lack readings.
         let keys = request.keys();
         let until = self.mark_late(session, &keys).await?;
         Ok(Prepared { found, late: LateReadings { keys, until } })
     }
 
-    /// Takes out the readings of devices that the table was too busy to look up: their rooms are not known.
+    /// Takes out the readings of devices whose look-up was throttled: their rooms are unknown.
     fn take_out_not_looked_up(
         &self,
         request: &mut StoreRequest<'_>,
@@ -145,7 +144,7 @@ impl<C: Clock> Pipeline<C> {
         }
     }
 
-    /// Writes the readings and reports on each. Returns those that are stored.
+    /// Writes the readings and reports on each. Returns the stored readings.
     async fn write(
         &self,
         session: Session<'_, impl Store>,
@@ -159,7 +158,7 @@ impl<C: Clock> Pipeline<C> {
         let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
         let mut stored = request.report.add(timed, attempt);
 
-        // After the others, because one of them may have the very timestamp of the arrival.
+        // Arrivals come last, because a reading with a timestamp may have the very time of an arrival.
         self.add_arrivals(session, request, &mut stored).await;
         stored
     }
@@ -218,7 +217,7 @@ impl<C: Clock> Pipeline<C> {
         keys: &[(DeviceId, Timestamp)],
     ) -> StoreResult<Option<Timestamp>> {
         let changed = keys.iter().map(|(device, at)| (device, *at));
-        // By the clock: what was asked of the table before may have taken seconds.
+        // The clock is read again, because earlier requests to the table may have taken seconds.
         self.late.mark(session.at(self.clock.now()), changed).await
     }
 
@@ -232,13 +231,13 @@ impl<C: Clock> Pipeline<C> {
         if late.until.is_some_and(|until| until <= self.clock.now())
             && let Err(error) = self.mark_late(session, &late.keys).await
         {
-            // The readings are stored: for some seconds answers do not tell that rollups lack them.
+            // The readings are stored all the same. For some seconds, answers do not say that rollups lack readings.
             log.warn("late.error", &error);
         }
     }
 
-    /// Stores readings at the timestamp of their arrival, each where no other reading is. Two requests of
-    /// one device within a millisecond are two readings: the second is stored a millisecond later.
+    /// Stores readings at their time of arrival and overwrites no reading. If a device sends twice within a
+    /// millisecond, the second reading is stored a millisecond later.
     async fn add_arrivals(
         &self,
         session: Session<'_, impl Store>,
@@ -247,7 +246,7 @@ impl<C: Clock> Pipeline<C> {
     ) {
         let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
         let mut added = Vec::with_capacity(readings.len());
-        // A request under way takes some 13 KB: only so many are made at a time.
+        // A request under way takes some 13 KB of memory, so only a few are made at a time.
         for some in readings.chunks(ARRIVAL_CONCURRENCY) {
             let adding = some
                 .iter()
@@ -262,7 +261,8 @@ impl<C: Clock> Pipeline<C> {
                     report.accepted += origins.len();
                     stored.push(reading);
                 }
-                // All its milliseconds are taken. A repeated request arrives later and finds a free one.
+                // All milliseconds that were tried are taken. A repeated request arrives later and finds a free
+                // millisecond.
                 Ok(None) => {
                     report.not_stored.extend(origins);
                     report.cause.get_or_insert(StoreError::Throttled("arrivals".into()));

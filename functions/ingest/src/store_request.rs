@@ -1,4 +1,4 @@
-//! The readings of a request on their way into the table, and what became of them so far. Asks no table.
+//! The readings of a request that are still to be stored, and the report on all others. Reads and writes no table.
 
 use api::FieldError;
 use domain::{DeviceId, Reading, Timestamp};
@@ -15,16 +15,16 @@ use crate::replies::StoreReport;
 pub(crate) struct StoreRequest<'a> {
     /// Readings with a timestamp, and all points of line protocol.
     pub(crate) timed: PlacedReadings,
-    /// Readings at the time of their arrival.
+    /// Readings without a timestamp, dated at their arrival.
     pub(crate) arrivals: PlacedReadings,
     pub(crate) options: StoreOptions,
-    /// Tells two arrivals of a device in one millisecond apart; a repeated event has the same one.
+    /// An id that tells apart two arrivals of a device in one millisecond. A repeated event has the same id.
     pub(crate) arrival_id: &'a str,
-    /// Whether nothing is stored and no device is looked up: the report has what would be stored.
+    /// Whether nothing is stored and no device is looked up. The report has the readings that would be stored.
     pub(crate) is_dry: bool,
     /// The sender whose new devices are counted.
     pub(crate) counted_sender: Option<&'a CountedSender>,
-    /// What became of the readings that are no longer here.
+    /// The report on readings that are no longer part of this request.
     pub(crate) report: StoreReport,
 }
 
@@ -40,7 +40,7 @@ impl<'a> StoreRequest<'a> {
         Self { arrival_id, is_dry, counted_sender, ..Self::new(assembled, submission.options) }
     }
 
-    /// The readings that a request has, to be stored by these options.
+    /// The assembled readings of a request, to be stored with these options.
     pub(crate) fn new(assembled: Assembled, options: StoreOptions) -> Self {
         let Assembled { timed, arrivals, rejected, ignored, left_out, .. } = assembled;
         let report = StoreReport { rejected, ignored, left_out, ..StoreReport::default() };
@@ -67,13 +67,13 @@ impl<'a> StoreRequest<'a> {
         self.readings().map(|reading| (reading.device.clone(), reading.at)).collect()
     }
 
-    /// Refuses readings for which `refusal` says why.
+    /// Refuses the readings for which `refusal` returns a reason.
     pub(crate) fn refuse(&mut self, mut refusal: impl FnMut(&Reading) -> Option<FieldError>) {
         self.refuse_timed(&mut refusal);
         self.report.rejected.extend(self.arrivals.refuse(refusal));
     }
 
-    /// Refuses readings in `timed` for which `refusal` says why.
+    /// Refuses the readings in `timed` for which `refusal` returns a reason.
     pub(crate) fn refuse_timed(&mut self, refusal: impl FnMut(&Reading) -> Option<FieldError>) {
         self.report.rejected.extend(self.timed.refuse(refusal));
     }
@@ -83,7 +83,7 @@ impl<'a> StoreRequest<'a> {
         !self.report.rejected.is_empty()
     }
 
-    /// Gives all readings up: nothing of the request is stored.
+    /// Drops all readings, so that nothing of the request is stored.
     pub(crate) fn store_nothing(&mut self) {
         self.timed = PlacedReadings::default();
         self.arrivals = PlacedReadings::default();
@@ -99,7 +99,7 @@ impl<'a> StoreRequest<'a> {
         report
     }
 
-    /// The report where the table failed before any of the readings was stored.
+    /// The report if the table fails before any reading is stored.
     pub(crate) fn report_none_stored(self, cause: StoreError, log: &mut WideEvent) -> StoreReport {
         let Self { timed, arrivals, mut report, .. } = self;
         report.not_stored.extend(timed.origins.into_iter().chain(arrivals.origins).flatten());
@@ -108,7 +108,7 @@ impl<'a> StoreRequest<'a> {
     }
 }
 
-/// A refusal without an index; whoever refuses the reading adds the index.
+/// A refusal without an index. The index is added when the reading is refused.
 pub(crate) fn refusal(field: impl Into<String>, message: impl Into<String>) -> FieldError {
     FieldError { index: None, field: Some(field.into()), message: message.into() }
 }

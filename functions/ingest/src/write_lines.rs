@@ -1,5 +1,5 @@
-//! `POST /write`, `/api/v2/write` and `/api/v3/write_lp`: line protocol from a request into the table. Parses and
-//! maps no line.
+//! `POST /write`, `/api/v2/write` and `/api/v3/write_lp`: stores the line protocol of a request. Parses and maps no
+//! line.
 
 use api::{Dialect, Params, Problem, ProblemKind, Response};
 use domain::WritableDevices;
@@ -21,7 +21,7 @@ use crate::replies::influxdb::{self, Written};
 use crate::store_request::StoreRequest;
 
 impl<C: Clock> Pipeline<C> {
-    /// Stores the lines of a request, and names those that are refused.
+    /// Stores the lines of a request, and names the refused lines.
     pub(crate) async fn write_lines(
         &self,
         call: Call<'_, impl Store>,
@@ -45,7 +45,7 @@ impl<C: Clock> Pipeline<C> {
 
         assembled.rejected.sort_by_key(|refusal| refusal.index);
 
-        // Points never replace what is stored beside them.
+        // Points are merged into a stored reading and never replace its other metrics.
         let options = StoreOptions { merge: true, all_or_nothing, ..StoreOptions::default() };
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::InfluxDb);
         let request = StoreRequest {
@@ -74,7 +74,7 @@ fn precision(params: &Params, dialect: Dialect) -> Result<Precision, Problem> {
     }
 }
 
-/// The settings of the token; those of the request come first.
+/// The settings for mapping lines: parameters of the request override settings of the token.
 fn rules(params: &Params, grant: &Grant) -> Result<Rules, Problem> {
     let mut rules = Rules::default();
     if let Some(scope) = grant.writing() {

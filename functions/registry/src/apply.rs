@@ -18,7 +18,7 @@ use crate::register::register;
 /// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Writes what the devices' observations add to the registry.
+/// Adds the new facts in the observations of a batch to the registry.
 pub(crate) async fn apply(
     session: Session<'_, impl RegistryStore>,
     mut batch: BTreeMap<DeviceId, ObservedDevice>,
@@ -40,7 +40,7 @@ pub(crate) async fn apply(
         result.give_up(first, ItemKey::new(&item.pk, &item.sk), chain(item));
     }
 
-    // All rooms come first, because a device may be in a room that another device introduces.
+    // All rooms are registered before any device is updated: a device may be in a room that another device introduces.
     let mut registered = Vec::new();
     for (id, observed) in &batch {
         if current.is_device_damaged(id) {
@@ -74,8 +74,9 @@ pub(crate) async fn apply(
     result
 }
 
-/// Writes what the observations add to registered devices. A device whose own readings are throttled is passed over, if
-/// another one is written: its next reading asks again. Else it is the table that throttles, and the record comes again.
+/// Adds the new facts in observations to registered devices. A device whose own readings are throttled is skipped if
+/// another device is written: the skipped device's next reading tries again. If no device is written, the whole table
+/// throttles, and the records are delivered again.
 async fn apply_observations(
     session: Session<'_, impl RegistryStore>,
     registered: Vec<(Device, &ObservedDevice)>,
@@ -115,7 +116,7 @@ async fn apply_observations(
     }
 }
 
-/// The device of the batch whose reading names a room first.
+/// The device of the batch with the earliest reading that names the room.
 fn earliest_naming<'a>(
     room: &RoomId,
     batch: &'a BTreeMap<DeviceId, ObservedDevice>,
@@ -144,8 +145,8 @@ async fn update_room(
     Ok(())
 }
 
-/// Writes what an observation adds to a registered device, then begins a stay if the device has settled. Returns why the
-/// device stays in its room for now, where the table throttles its readings.
+/// Adds the new facts in an observation to a registered device, then begins a stay if the device has settled. Returns
+/// an error if the table throttles the device's readings, so that the device keeps its room for now.
 async fn apply_observation(
     session: Session<'_, impl RegistryStore>,
     mut device: Device,
@@ -175,12 +176,13 @@ async fn apply_observation(
         } else {
             match session.update_device(&device, &update).await? {
                 UpdateOutcome::Updated(now) => now,
-                // Somebody was faster, or a person has decided: what is there now is the new base.
+                // Another writer was faster, or a person has decided: the update is computed again for the device as it
+                // is now.
                 UpdateOutcome::ConditionFailed(Some(now)) => {
                     device = now;
                     continue;
                 }
-                // Somebody is deleting it.
+                // The device is being deleted.
                 UpdateOutcome::ConditionFailed(None) => return Ok(None),
             }
         };
@@ -193,8 +195,8 @@ async fn apply_observation(
     Err(kept_changing(device.id()))
 }
 
-/// When a device came into a room that its reading at `at` names: with the first reading that names the room, as far as
-/// the batch tells, for a batch may hold days. If `newest_room` found no other room, the device's own is only confirmed.
+/// When a device came into a room that a reading at `at` names. This is the time of the first reading in the batch that
+/// names the room, because a batch may span days. If the device is already in the room, `at` only confirms this.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,
@@ -208,7 +210,7 @@ fn begin_of_stay(
     }
 }
 
-/// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.
+/// Begins a stay if the device has been in its room long enough at `newest`, the timestamp of a reading.
 async fn settle(
     session: Session<'_, impl UpdateRegistry>,
     mut device: Device,

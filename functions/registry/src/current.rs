@@ -1,4 +1,4 @@
-//! The devices and rooms that a batch is about, as the table has them. Writes nothing.
+//! Reads the devices and rooms of a batch from the table. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use table::{
 
 use crate::observed::{ObservedDevice, ThrottledDevice};
 
-/// The devices and rooms of a batch, as they are now.
+/// The devices and rooms of a batch, as the table has them now.
 pub(crate) struct Current {
     pub(crate) devices: BTreeMap<DeviceId, Device>,
     /// The registered rooms, by id.
     pub(crate) rooms: BTreeMap<RoomId, Room>,
-    /// The items that cannot be read. Nothing about them is written.
+    /// The items that cannot be read. The devices and rooms of these items are not written.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Deleted devices that could not be looked up: they may have come again.
+    /// Deleted devices whose readings could not be looked up. These devices may have new readings.
     pub(crate) throttled: Vec<ThrottledDevice>,
 }
 
 impl Current {
-    /// Reads the devices and rooms as they are now, with what another instance has just written. Takes the
-    /// devices out of the batch that are gone: a late record of a deleted reading registers nothing.
+    /// Reads the devices and rooms as they are now, including the latest writes of other instances. Takes deleted
+    /// devices out of the batch: a late record of a deleted reading registers nothing.
     pub(crate) async fn read(
         session: Session<'_, impl FindRegistry + QueryReadings>,
         batch: &mut BTreeMap<DeviceId, ObservedDevice>,
@@ -90,7 +90,7 @@ impl Current {
         self.unreadable.iter().any(is_it)
     }
 
-    /// Whether a room is registered. One that the batch does not name is read from the table.
+    /// Whether a room is registered. A room that the batch does not name is read from the table.
     pub(crate) async fn has_room(
         &mut self,
         room: &RoomId,

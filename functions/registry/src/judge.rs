@@ -1,5 +1,5 @@
-//! The second consumer of a batch: judges the rules of alerts by what was written. Updates no registry, and never holds
-//! one up.
+//! The second consumer of a batch: judges the rules of alerts by the written readings. Updates no registry, and never
+//! delays the registry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
 
-/// The longest time for judging a batch, and for noting rechecks of what there was no time for.
+/// The longest time for judging a batch, and (`MAX_NOTING`) for noting rechecks of rules that were not judged in time.
 const MAX_JUDGING: Duration = Duration::from_secs(20);
 const MAX_NOTING: Duration = Duration::from_secs(10);
-/// The longest time for a hint.
+/// The longest time for the hint to the alerting function.
 const MAX_HINT: Duration = Duration::from_secs(2);
-/// The rechecks that are noted at once.
+/// The number of rechecks that are noted at once.
 const PAGE: usize = 100;
 
 /// The stream consumer that judges alerts.
@@ -34,7 +34,7 @@ pub(crate) struct AlertConsumer<'a, S, C, H> {
 }
 
 impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
-    /// What cannot be judged now is left to a recheck. Only where that fails too, the record is delivered again.
+    /// Leaves to a recheck what cannot be judged now. A record is delivered again only if its recheck cannot be noted.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],
@@ -108,7 +108,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
     }
 }
 
-/// A batch by devices.
+/// The readings of a batch, by device.
 struct Batch {
     written: BTreeMap<DeviceId, Written>,
     /// The first record of each device.

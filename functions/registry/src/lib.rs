@@ -1,10 +1,9 @@
-//! Keeps the registry from the table's stream: devices, their metrics and rooms; and judges alerts by the same batch.
+//! Keeps the registry of devices, their metrics and rooms, from the table's stream. Judges alerts by the same batches.
 //! Stores no reading.
 //!
-//! A batch of records becomes one [`DeviceObservation`](domain::DeviceObservation) per device, which is the same
-//! however often and in whatever order the records come. The devices and rooms that it names are read from the table, not from a
-//! cache; whatever the observations add is written under conditions that refuse what is older or was set by
-//! a person.
+//! A batch of records becomes one [`DeviceObservation`](domain::DeviceObservation) per device. Repeated records and
+//! another order of records make the same observation. The devices and rooms of the batch are read from the table, not
+//! from a cache. Conditions on each write protect newer facts, and everything that a person has set.
 
 mod apply;
 mod current;
@@ -49,7 +48,7 @@ struct RegistryWriter<'a, S, C> {
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
-    /// The function on a table; what it can never apply goes to `dead_letters`.
+    /// The function on a table. Records that can never be applied go to `dead_letters`.
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
         Self { stream, store, judging: Judging::new(), clock, hint: NoHint }
@@ -57,16 +56,16 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
-    /// The function with a `hint`, by which messages are sent as soon as they wait.
+    /// Adds a `hint` to the alerting function, so that it sends new messages at once.
     pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
         let Self { stream, store, judging, clock, .. } = self;
         Registry { stream, store, judging, clock, hint }
     }
 
-    /// Applies a batch to the registry. Returns the first record that should be delivered again, if
-    /// there is one. Delivered twice or in another order, a batch leaves the same registry.
+    /// Applies a batch to the registry. Returns the first record that should be delivered again, if there is such a
+    /// record. A repeated batch, or another order of batches, leads to the same registry.
     ///
-    /// A deletion says nothing: what a deleted reading taught stays true.
+    /// Deleted readings change nothing: the facts learned from a deleted reading stay true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
         let Self { stream, store, judging, clock, hint } = self;
         let writer = RegistryWriter { store, clock };
@@ -76,7 +75,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     }
 }
 
-/// Applies readings to the registry that the stream will not tell, and judges none. Where that fails, returns why.
+/// Applies readings to the registry that do not come by the stream, and judges no alert. An error is the reason for a
+/// failure.
 pub async fn learn(
     store: impl RegistryStore,
     readings: Vec<Reading>,
@@ -90,8 +90,8 @@ pub async fn learn(
     Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
 }
 
-/// Registers a batch, then judges the rules of alerts by it: a rule may watch a room into which the batch moves a device.
-/// Each consumer has a result of its own.
+/// Applies a batch to the registry, then judges alerts: a rule may watch a room into which the batch moves a device.
+/// Alerts are judged even if the registry fails.
 struct RegistryThenAlerts<'a, S, C, H> {
     writer: RegistryWriter<'a, S, C>,
     judge: AlertConsumer<'a, S, C, H>,
@@ -104,7 +104,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        // Throttled requests are repeated for half of the time at most, so that some is left for judging.
+        // The registry repeats throttled requests for at most half of the time, so that time is left for judging.
         let mut result = self.writer.apply(readings, &invocation.part(), log).await;
         result.append(self.judge.apply(readings, invocation, log).await);
         result

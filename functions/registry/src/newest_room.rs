@@ -1,14 +1,14 @@
-//! The room that a device is in by its newest readings, and since when. Writes nothing.
+//! Finds the room of a device by the newest readings, and since when the device is there. Writes nothing.
 
 use domain::{Device, Order, RoomId, TimeRange, Timestamp};
 use table::{FindRegistry, QueryReadings, RangeQuery, ReadingKey, Session, StoreResult};
 
 use crate::current::Current;
 
-/// The number of a device's newest readings that are searched for one that names a room.
+/// The number of a device's newest readings that are searched for a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
-/// A room that readings of a device name, from the earliest known reading on.
+/// A room that readings of a device name, with the time of the earliest known reading that does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedRoom {
     pub(crate) room: RoomId,
@@ -18,12 +18,12 @@ pub(crate) struct NamedRoom {
 /// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest room
 /// of the batch; older readings are not read. `None` if the device is in the room already.
 ///
-/// The registry is not written per reading, so it does not know how new its own room is: a late reading from another
-/// room could look newer. The readings tell. If no reading names a room, the device stays where it is, and the registry
-/// notes the time, so that the next late reading does not start the same search.
+/// The registry is not written for each reading, so it does not know how new the device's room is. A late reading from
+/// another room could look newer, therefore the readings are searched. If no reading names a room, the device stays
+/// where it is. The registry then notes the time, so that the next late reading does not repeat the search.
 ///
-/// The stream may lag by all of an import. Then no later batch says that the device has settled in the
-/// room, so the readings are searched for that too.
+/// The stream may lag by a whole import. No later batch then shows that the device has settled in the room, so the
+/// search also finds since when the device is there.
 pub(crate) async fn newest_room(
     session: Session<'_, impl FindRegistry + QueryReadings>,
     device: &Device,
@@ -44,7 +44,7 @@ pub(crate) async fn newest_room(
             match &mut found {
                 Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
-                // A room that no device could introduce is in readings only; no device moves there.
+                // A room that no device could introduce is not registered. No device moves there.
                 None if !current.has_room(room, session).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
                 None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),
@@ -60,7 +60,7 @@ pub(crate) async fn newest_room(
             (Some(_), Some(newest), Some(room)) if page.has_more => {
                 return Ok(Some(NamedRoom { room: room.clone(), since: newest }));
             }
-            // The readings are deleted, or the device is in no room: the batch alone tells its room.
+            // The readings are deleted, or the device has no room yet: only the batch has a room for the device.
             _ => return Ok(Some(named)),
         }
     }

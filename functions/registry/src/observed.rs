@@ -1,4 +1,4 @@
-//! What a batch says of each device, and which devices the table throttles. Asks nothing.
+//! The observations of devices in a batch, and devices whose readings the table throttles. Reads no table.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device whose own readings the table throttles. Its room is unknown, and whether it is deleted.
+/// A device whose own readings are throttled. It is unknown in which room the device is, or whether it is deleted.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

@@ -1,4 +1,4 @@
-//! Registers a device that is new, and the rooms that it introduces. Changes no description.
+//! Registers new devices, and the rooms that devices introduce. Changes no description.
 
 use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::{
@@ -8,10 +8,10 @@ use table::{
 
 use crate::current::Current;
 
-/// Registers the device of an observation if it is new, then the rooms that it introduces. Returns the device as it is
-/// now; `None` if it is being deleted.
+/// Registers the device of an observation if it is new, then the rooms that the device introduces. Returns the current
+/// device; `None` if the device is being deleted.
 ///
-/// Done twice, or by many at once, the first items stay.
+/// If several instances register the same items, the first items stay.
 pub(crate) async fn register(
     session: Session<'_, impl RegisterDevices + UpdateRegistry>,
     id: &DeviceId,
@@ -40,15 +40,15 @@ pub(crate) async fn register(
             continue;
         }
 
-        // The device notes a room before the room is registered, so that no two functions together register more than
-        // it may introduce.
+        // The device notes the room before the room is registered: otherwise two functions together could exceed the
+        // device's limit of rooms.
         match introduce(session, device, room).await? {
             Introduction::Noted(now) => device = now,
             Introduction::TooMany(now) => {
                 device = now;
                 continue;
             }
-            // Somebody has just deleted the device: its next reading registers it anew.
+            // The device was deleted just now. Its next reading registers it again.
             Introduction::Deleted(was) => return Ok(Some(was)),
         }
 
@@ -66,7 +66,7 @@ pub(crate) async fn register(
     Ok(Some(device))
 }
 
-/// Whether a device introduces a room, with the device as it is now.
+/// Whether a device introduces a room, with the current device.
 enum Introduction {
     Noted(Device),
     TooMany(Device),

@@ -1,13 +1,13 @@
-//! Who needs an access token. Checks none.
+//! The setting of who needs an access token. Checks no token.
 
-/// Who needs a token.
+/// Who needs an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Auth {
-    /// Everybody.
+    /// Everybody needs a token.
     #[default]
     On,
-    /// Whoever edits or deletes. Anybody may read, and store readings.
+    /// Only edits and deletions need a token. Anybody may read, and store readings.
     Off,
-    /// Nobody, because only the owner of this machine can reach the function.
+    /// Nobody needs a token, because only the owner of this machine can reach the function.
     Owner,
 }

@@ -1,4 +1,4 @@
-//! Authentication: looks up a request's token, caches it and checks the endpoint's access. Issues none.
+//! Authentication: looks up a request's token, caches it and checks the endpoint's access. Issues no token.
 
 use chrono::TimeDelta;
 
@@ -17,18 +17,19 @@ const MAX_CACHED_TOKENS: usize = 10_000;
 
 const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or delete without an admin token.";
 
-/// Addresses are kept in histories and in the logs of others.
+/// The refusal of an admin token in an address: addresses are kept in histories and in the logs of others.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
 
-/// A link that shows a home has its token behind `#`, which no browser sends and no log keeps.
+/// The refusal of a view token in an address. A link that shows a home has the token after `#`, which no browser sends
+/// and no log keeps.
 const VIEW_IN_ADDRESS: &str = "A view token is not taken in an address, which logs keep; send it in the header Authorization.";
 
-/// What a request asks for.
+/// The access that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// Whose token permits it.
+    /// The access of the endpoint, which says whose token permits the request.
     pub access: Access,
-    /// The room or home that it only looks at.
+    /// The room or home, if the request only looks at this place.
     pub place: Option<Place<'a>>,
 }
 
@@ -38,11 +39,11 @@ impl From<Access> for Asked<'_> {
     }
 }
 
-/// Checks the tokens of requests. One process has one; it is shared by reference.
+/// Checks the tokens of requests. A process shares one authenticator by reference.
 #[derive(Debug)]
 pub struct Authenticator {
     auth: Auth,
-    /// The tokens of the table; `None`: the table has no such token.
+    /// The looked-up tokens; `None`: the table has no such token.
     tokens: BoundedMemory<TokenHash, Option<Token>>,
 }
 
@@ -51,24 +52,22 @@ pub struct Authenticator {
 pub struct Grant {
     scope: Option<Scope>,
     token: Option<TokenHash>,
-    /// Whether it is of somebody without a token, who may read and store and no more.
+    /// Whether the request came without a token, so that it may only read and store.
     is_anybody: bool,
 }
 
 impl Authenticator {
-    /// An authenticator that asks those for tokens who need one.
+    /// An authenticator that demands tokens as `auth` says.
     pub fn new(auth: Auth) -> Self {
         Self { auth, tokens: BoundedMemory::new(MAX_CACHED_TOKENS, TOKEN_CACHE_AGE) }
     }
 
-    /// Refuses a request without a token, or with a text that has not the form of a token. Does not look the token
-    /// up; `authorize` does.
+    /// Refuses a request without a token, or with a malformed token. Does not look up the token; `authorize` does.
     pub fn check_form(&self, request: &Request) -> Result<(), Problem> {
         if self.auth == Auth::On { formed(request).map(drop) } else { Ok(()) }
     }
 
-    /// Authenticates a request unless the endpoint is public, and refuses one whose token does not
-    /// permit what the endpoint does.
+    /// Authenticates a request unless the endpoint is public. Refuses a token that does not permit the endpoint.
     pub async fn authorize(
         &self,
         request: &Request,
@@ -94,8 +93,8 @@ impl Authenticator {
         Ok(grant)
     }
 
-    /// Returns what the request's token permits. An unknown token and a revoked one are refused alike;
-    /// where a token cannot be looked up, the answer is the store's problem and its causes are logged.
+    /// Returns the permissions of the request's token. Unknown and revoked tokens are refused alike. If a token cannot
+    /// be looked up, the error is the store's problem, and its causes are logged.
     pub async fn authenticate(
         &self,
         request: &Request,
@@ -108,7 +107,7 @@ impl Authenticator {
         self.look_up(request, session, log).await
     }
 
-    /// The same, also where no request needs a token.
+    /// Looks up the request's token, even if `auth` demands none.
     async fn look_up(
         &self,
         request: &Request,
@@ -148,7 +147,7 @@ impl Authenticator {
     }
 }
 
-/// The request's token, if it can be one.
+/// The request's token, if it is well-formed.
 fn formed(request: &Request) -> Result<&Secret, Problem> {
     let secret = request.secret.as_ref().ok_or_else(|| {
         refused(
@@ -160,7 +159,7 @@ fn formed(request: &Request) -> Result<&Secret, Problem> {
     Ok(secret)
 }
 
-/// 401: no token, or none that is valid.
+/// 401: there is no valid token.
 fn refused(detail: &str) -> Problem {
     Problem::new(ProblemKind::Unauthorized, detail)
 }
@@ -171,12 +170,12 @@ impl Grant {
         Self { scope: None, token: None, is_anybody: false }
     }
 
-    /// What is permitted without a token where no request to read or store needs one.
+    /// The permissions without a token, if reading and storing need none.
     fn without_token(auth: Auth) -> Self {
         Self { is_anybody: auth == Auth::Off, ..Self::all() }
     }
 
-    /// Whether it also permits to edit, so that settings may be shown.
+    /// Whether edits are permitted, so that settings may be shown.
     pub const fn may_edit(&self) -> bool {
         match self.scope {
             None => !self.is_anybody,
@@ -185,17 +184,17 @@ impl Grant {
         }
     }
 
-    /// The token, where one is needed.
+    /// The token, if the request needs one.
     pub const fn token(&self) -> Option<&TokenHash> {
         self.token.as_ref()
     }
 
-    /// Refuses a token that does not permit such an endpoint.
+    /// Refuses a request that the permissions do not cover.
     pub fn check<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<(), Problem> {
         let Asked { access, place } = asked.into();
         match (access, &self.scope) {
             (Access::Public | Access::Formed, _) => Ok(()),
-            // The one rule of what a view token permits; no answer is filtered.
+            // The only place that says what a view token permits: no answer is filtered.
             (Access::Read, Some(Scope::View(view)))
                 if place.is_some_and(|place| shows(view, place)) =>
             {
@@ -220,7 +219,7 @@ impl Grant {
         }
     }
 
-    /// The limits of what may be stored; `None` means none.
+    /// The limits of a write token; `None`: no limits.
     pub const fn writing(&self) -> Option<&WriteScope> {
         match &self.scope {
             Some(Scope::Write(scope)) => Some(scope),
@@ -229,7 +228,7 @@ impl Grant {
     }
 }
 
-/// Whether a view has the room or home itself.
+/// Whether the scope of a view token lists the room or the home.
 fn shows(view: &ViewScope, place: Place<'_>) -> bool {
     match place {
         Place::Room(id) => id.parse().is_ok_and(|id: RoomId| view.rooms.contains(&id)),

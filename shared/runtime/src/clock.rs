@@ -1,4 +1,4 @@
-//! The only door to the time of day. [`Deadline`] tells how much time is left.
+//! The only place that reads the time of day. [`Deadline`] tells how much time is left.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ pub use table::Deadline;
 
 /// A source of the time of day.
 pub trait Clock: Clone + Send + Sync + 'static {
-    /// The timestamp at which this is called.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -23,15 +23,15 @@ impl Clock for SystemClock {
     }
 }
 
-/// The end of a Lambda invocation that its runtime gives in milliseconds since 1970, less half a second
-/// in which the answer is written.
+/// The deadline of a Lambda invocation whose end is given in milliseconds since 1970. Half a second is kept for writing
+/// the answer.
 pub fn end_of_invocation(ends_at_millis: u64, clock: &impl Clock) -> Deadline {
     let now = u64::try_from(clock.now().as_millis()).unwrap_or(0);
     let left = ends_at_millis.saturating_sub(now).saturating_sub(500);
     Deadline::after(Duration::from_millis(left))
 }
 
-/// A point from which the time that has passed is measured.
+/// Measures the time since its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(tokio::time::Instant);
 
@@ -60,12 +60,12 @@ impl TestClock {
         Self(std::sync::Arc::new(timestamp.as_millis().into()))
     }
 
-    /// Sets it, forward or back.
+    /// Sets the clock, forward or back.
     pub fn set(&self, timestamp: Timestamp) {
         self.0.store(timestamp.as_millis(), std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Moves it forward.
+    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         self.0.fetch_add(millis, std::sync::atomic::Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The only door to the environment: read once, at cold start. Has no defaults of other modules.
+//! The only place that reads the environment, once, at cold start. Has no defaults of other modules.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -13,7 +13,7 @@ use table::shards::Shards;
 
 use crate::auth::Auth;
 
-/// The command as it was called, such as `roomtide` or `target/debug/roomtide`, for a line that a person pastes.
+/// The command as it was called, such as `roomtide` or `target/debug/roomtide`, for command lines that a person pastes.
 pub fn called_as() -> Option<String> {
     std::env::args_os().next()?.into_string().ok()
 }
@@ -35,12 +35,12 @@ fn environment(name: &'static str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The largest numbers of units a second that a table may consume.
+/// The largest numbers of capacity units that a table may consume in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxUnits {
-    /// Of reads.
+    /// The read units.
     pub read: u32,
-    /// Of writes.
+    /// The write units.
     pub write: u32,
 }
 
@@ -50,80 +50,80 @@ pub struct Config {
     /// `TABLE_NAME`, `AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB` or `AWS_ENDPOINT_URL`, `AWS_CA_BUNDLE`
     /// and the credentials that Lambda sets.
     ///
-    /// Lambda replaces an environment before its credentials end, so they are read once.
+    /// Lambda replaces an instance before its credentials expire, so they are read only once.
     pub store: StoreConfig,
-    /// How the table is laid out: `ROOM_INDEX`, on without it; `ATTRIBUTE_INDEX` and `CONDITIONS_INDEX`, off
-    /// without them; `DEVICE_SHARDS`, 1 without it.
+    /// The layout of the table: `ROOM_INDEX`, on by default; `ATTRIBUTE_INDEX` and `CONDITIONS_INDEX`, off by default;
+    /// `DEVICE_SHARDS`, 1 by default.
     pub layout: Layout,
     /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; for stream consumers only.
     failures: Option<QueueConfig>,
-    /// `ROLLUP_QUEUE_URL`, with the same endpoints; the rollup function's alone.
+    /// `ROLLUP_QUEUE_URL`, with the same endpoints; for the rollup function only.
     work: Option<QueueConfig>,
-    /// `AUTH`: whether requests need an access token; `on` without it.
+    /// `AUTH`: whether requests need an access token; `on` by default.
     pub auth: Auth,
-    /// `STACK_NAME`: the stack whose metrics these are; `local` without it.
+    /// `STACK_NAME`: the stack to which metrics belong; `local` by default.
     pub stack: String,
-    /// `LOG_EVERY`: of so many successful invocations one is logged; 1 without it.
+    /// `LOG_EVERY`: every n-th successful invocation is logged; 1 by default.
     pub log_every: u32,
-    /// `INGEST_URL`: the origin at which readings are stored, where it is another one than the page's.
+    /// `INGEST_URL`: the origin at which readings are stored, if it differs from the page's origin.
     pub ingest_url: Option<String>,
-    /// `FRAME_ANCESTORS`: the origins whose pages may show the web page in a frame; none without it.
+    /// `FRAME_ANCESTORS`: the origins whose pages may show the web page in a frame; no origin by default.
     pub frame_ancestors: FrameAncestors,
-    /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
+    /// `REGISTRY_MAX_AGE_SECONDS`: the age at which the cached registry is read again; 60 by default.
     pub registry_max_age: Duration,
-    /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
+    /// `EARLIEST_TIMESTAMP`: readings with earlier timestamps are refused; [`EARLIEST_TIMESTAMP`] by default.
     pub earliest_timestamp: Timestamp,
-    /// `MAX_DEVICES_PER_TOKEN`: how many devices a write token introduces; 1,000 without it.
+    /// `MAX_DEVICES_PER_TOKEN`: the largest number of devices that a write token may introduce; 1,000 by default.
     pub max_devices_per_token: u32,
-    /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
+    /// `RETENTION_DAYS`: the number of days after which a reading is deleted; never by default or with 0.
     pub retention_days: Option<u32>,
-    /// `QUARTER_RETENTION_DAYS`: the same of the rollup of 15 minutes, which is kept at least as long.
+    /// `QUARTER_RETENTION_DAYS`: the same for rollups of 15 minutes, which are kept at least as long as readings.
     pub quarter_retention_days: Option<u32>,
-    /// `DAY_RETENTION_DAYS`: the same of the rollup of a day, which is kept at least as long as that.
+    /// `DAY_RETENTION_DAYS`: the same for rollups of a day, which are kept at least as long as rollups of 15 minutes.
     pub day_retention_days: Option<u32>,
-    /// `TIME_ZONE`: the zone of the days by which readings are rolled up; UTC without it.
+    /// `TIME_ZONE`: the time zone of the days of rollups; UTC by default.
     pub time_zone: Zone,
-    /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups follow; 60
-    /// without it.
+    /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups are updated; 60 by
+    /// default.
     pub rollup_window: Duration,
     /// `ALERT_TOPIC`: the topic of Amazon SNS to which e-mails of alerts are published.
     pub alert_topic: Option<String>,
     /// `PAGE_URL`: the address of the page, to which messages of alerts lead.
     pub page_url: Option<String>,
-    /// `HEARTBEAT_URL`: the address that is asked every five minutes, so that somebody notices when it is not.
+    /// `HEARTBEAT_URL`: the address that is called every five minutes, so that somebody notices when the calls stop.
     pub heartbeat_url: Option<String>,
-    /// `ALERTING_FUNCTION`: the function that sends messages, for whoever tells it that there are some.
+    /// `ALERTING_FUNCTION`: the function that sends messages, for functions that hint that messages wait.
     pub alerting_function: Option<String>,
-    /// `INGEST_FUNCTION`: the function that stores readings, for whoever asks sources.
+    /// `INGEST_FUNCTION`: the function that stores readings, for the function that fetches them.
     pub ingest_function: Option<String>,
-    /// `FETCHING_FUNCTION`: the function that asks sources, for whoever tries one.
+    /// `FETCHING_FUNCTION`: the function that fetches from sources, for tests of a source.
     pub fetching_function: Option<String>,
     /// Amazon SNS: the same region, credentials and certificates, with `AWS_ENDPOINT_URL_SNS` or `AWS_ENDPOINT_URL`.
     pub sns: ServiceConfig,
     /// Lambda: the same with `AWS_ENDPOINT_URL_LAMBDA`.
     pub lambda: ServiceConfig,
-    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second of the table, or of its index by
-    /// room where that has fewer; 500 without them.
+    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second, of the table or of its index by
+    /// room if that has fewer; 500 by default.
     pub max_units: MaxUnits,
 }
 
-/// The stack of a function that is in none.
+/// The stack name of a function that belongs to no stack.
 pub const LOCAL: &str = "local";
-/// Readings before it come from clocks that were never set, which begin at 1970.
+/// The default for the earliest timestamp: earlier readings come from clocks that were never set and began in 1970.
 pub const EARLIEST_TIMESTAMP: &str = "2000-01-01T00:00:00Z";
 
 /// An error in the environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A variable that has to be there is not.
+    /// A required variable is not set.
     #[error("the environment variable {0} is not set")]
     Missing(&'static str),
     /// A variable that cannot be read.
     #[error("the environment variable {name} is {value:?}; expected {expected}")]
     Unreadable {
-        /// Its name.
+        /// The variable's name.
         name: &'static str,
-        /// Its value.
+        /// The variable's value.
         value: String,
         /// The expected form.
         expected: &'static str,
@@ -135,11 +135,11 @@ pub enum ConfigError {
     Shorter {
         /// The variable of the retention that is too short.
         name: &'static str,
-        /// Its days.
+        /// The days of the retention that is too short.
         days: u32,
         /// The variable of the retention that it is compared with.
         finer: &'static str,
-        /// Its days.
+        /// The days of the retention that it is compared with.
         finer_days: u32,
     },
 }
@@ -155,7 +155,7 @@ impl Config {
         self.work.as_ref().ok_or(ConfigError::Missing("ROLLUP_QUEUE_URL"))
     }
 
-    /// The queue of what a consumer of the stream can never apply.
+    /// The queue for items that a consumer of the stream can never apply.
     pub fn failures(&self) -> Result<&QueueConfig, ConfigError> {
         self.failures.as_ref().ok_or(ConfigError::Missing("DEAD_LETTER_QUEUE_URL"))
     }
@@ -219,7 +219,7 @@ impl Config {
     }
 }
 
-/// The variables of an environment. An empty one counts as absent.
+/// The variables of an environment. An empty variable counts as absent.
 struct Variables<L>(L);
 
 impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
@@ -231,7 +231,7 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
         self.text(name).ok_or(ConfigError::Missing(name))
     }
 
-    /// The value of a variable as `parse` reads it; the default of an absent one.
+    /// The parsed value of a variable; the default if the variable is absent.
     fn parsed<T>(
         &self,
         name: &'static str,
@@ -298,14 +298,14 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
         })
     }
 
-    /// The root certificates of a file, if one is named.
+    /// The root certificates of the file in `AWS_CA_BUNDLE`, if it is set.
     fn ca_bundle(&self) -> Result<Option<CaBundle>, ConfigError> {
         self.parsed("AWS_CA_BUNDLE", "a file of PEM certificates", None, |path| {
             CaBundle::read(Path::new(path)).ok().map(Some)
         })
     }
 
-    /// A service of AWS at the address that a variable names.
+    /// The configuration of an AWS service whose address is in a variable.
     fn service(&self, endpoint: &'static str) -> Result<ServiceConfig, ConfigError> {
         Ok(ServiceConfig {
             region: self.required("AWS_REGION")?,
@@ -321,7 +321,7 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
         Ok(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout })
     }
 
-    /// The days of retentions; each is at least as long as the one before it. `None` is for ever.
+    /// The days of several retentions, each at least as long as the one before. `None` is for ever.
     fn retentions<const N: usize>(
         &self,
         names: [&'static str; N],
@@ -340,11 +340,11 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
     }
 }
 
-/// The form of `INGEST_URL`.
+/// The expected form of `INGEST_URL`.
 const HOST: &str = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
 
-/// The address of a host without a path; the slash at its end is taken away. It becomes a part of the page and of
-/// its policy, so nothing else is taken.
+/// Parses the address of a host without a path, and removes a slash at the end. The address becomes a part of the page
+/// and of the page's policy, so any other text is refused.
 fn origin(value: &str) -> Option<String> {
     let origin = value.trim_end_matches('/');
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"))?;

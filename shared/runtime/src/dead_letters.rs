@@ -1,4 +1,5 @@
-//! The dead-letter queue: the port by which a stream consumer sends what it can never apply. Reads no message.
+//! The dead-letter queue: the port by which a stream consumer gives up items that can never be applied. Reads no
+//! message.
 
 use serde::Serialize;
 use table::Invocation;
@@ -9,20 +10,20 @@ pub use crate::not_sent::NotSent;
 #[cfg(feature = "sqs")]
 pub use crate::sqs::SqsQueue;
 
-/// An item that can never be applied. It stays in the table.
+/// An item that can never be applied. The item stays in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadLetter {
-    /// Its partition key, cut short.
+    /// The item's partition key, cut short.
     pub pk: String,
-    /// Its sort key, cut short.
+    /// The item's sort key, cut short.
     pub sk: String,
-    /// Why it cannot be applied.
+    /// The reason why the item cannot be applied.
     pub reason: String,
 }
 
-/// The queue in which a person finds what was given up.
+/// The queue in which a person finds items that were given up.
 pub trait DeadLetterQueue: Send + Sync {
-    /// Sends all letters, or fails; then some may have been sent. May be done again.
+    /// Sends all letters. After an error some may have been sent, and all may be sent again.
     fn send(
         &self,
         letters: &[DeadLetter],

@@ -1,4 +1,4 @@
-//! The hint that messages wait. Sends none.
+//! The hint to the function `alerting` that messages wait. Sends no message.
 
 mod lambda;
 
@@ -6,14 +6,14 @@ use crate::clock::Deadline;
 
 pub use lambda::LambdaHint;
 
-/// Asks the function `alerting` to send what waits now. A hint that is lost costs a minute: its own schedule finds what
-/// waits.
+/// Asks the function `alerting` to send waiting messages now. A lost hint costs a minute: the function's schedule finds
+/// the messages.
 pub trait Hint: Send + Sync {
-    /// Asks, and does not wait for what is sent; the error says why nobody was asked.
+    /// Gives the hint without waiting for messages to be sent. The error says why no hint was given.
     fn ask(&self, deadline: Deadline) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// Asks nobody: what waits is sent by the schedule.
+/// Gives no hint: waiting messages are sent by the schedule.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHint;
 

@@ -1,4 +1,4 @@
-//! One HTTP invocation, from its event to its answer and its log line. Does not know the endpoints.
+//! One HTTP invocation, from the event to the answer and the log line. Does not know the endpoints.
 
 use api::endpoints::{self, Access, Endpoint, Function};
 use api::{Dialect, Params, Problem, Request, Response, gateway, page};
@@ -12,14 +12,14 @@ use crate::config::MaxUnits;
 use crate::telemetry::{Telemetry, WideEvent};
 use table::panic::catching;
 
-/// A request that is permitted and whose parameters are read.
+/// A permitted request with parsed parameters.
 #[derive(Debug)]
 pub struct Call<'a, S> {
     /// The endpoint.
     pub endpoint: &'static Endpoint,
-    /// The `{id}` of its path, decoded.
+    /// The `{id}` in the path, decoded.
     pub id: String,
-    /// The parameters of its query.
+    /// The parameters in the query.
     pub params: Params,
     /// The permissions of the token.
     pub grant: Grant,
@@ -27,7 +27,7 @@ pub struct Call<'a, S> {
     pub request: &'a Request,
     /// The table, the time that is left, and the time of day.
     pub session: Session<'a, S>,
-    /// The event of the invocation.
+    /// The log event of the invocation.
     pub log: &'a mut WideEvent,
 }
 
@@ -54,13 +54,14 @@ impl<C: Clock> HttpFunction<C> {
         Self { function, authenticator, clock, telemetry, max_units: None }
     }
 
-    /// The same on a table with bounded capacity. Answers tell it, so that bulk work leaves devices their share.
+    /// Adds the limits of the table's capacity. Answers contain the limits, so that bulk work leaves devices their
+    /// share.
     #[must_use]
     pub fn with_max_units(self, max_units: Option<MaxUnits>) -> Self {
         Self { max_units, ..self }
     }
 
-    /// Answers an event and logs the invocation. There is always an answer, also where the code panics.
+    /// Answers an event and logs the invocation. There is always an answer, even if the code panics.
     pub async fn handle<S: FindToken>(
         &self,
         event: ApiGatewayV2httpRequest,
@@ -70,7 +71,8 @@ impl<C: Clock> HttpFunction<C> {
     ) -> ApiGatewayV2httpResponse {
         let invocation = match self.function {
             Function::Ingest => Invocation::for_sender(deadline),
-            // A person would rather wait for a chart than see an error, so it is repeated until the deadline.
+            // A person would rather wait for a chart than see an error, so throttled requests are repeated until the
+            // deadline.
             Function::Query => Invocation::until(deadline),
         };
 
@@ -78,7 +80,7 @@ impl<C: Clock> HttpFunction<C> {
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                // A client may choose the id above; the gateway's own log has this one.
+                // A client may choose the id above; this id is in the gateway's own log.
                 if let Some(id) = &request.arrival {
                     log.set("http.gateway_request_id", id.as_str());
                 }
@@ -144,7 +146,7 @@ impl<C: Clock> HttpFunction<C> {
             return answer.await;
         }
 
-        // The query of this GET holds a reading: no cache may answer in our place.
+        // The query of this GET is a reading to be stored, so no cache may answer it.
         let response = answer.await.unwrap_or_else(|problem| {
             log.cause(&problem);
             problem.respond()

@@ -1,4 +1,4 @@
-//! Another function, invoked by its name: with its answer, or without waiting for it. Knows no event.
+//! Invokes another function by its name, and waits for the answer or not. Knows no event.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -11,16 +11,16 @@ use crate::clock::{Clock, Deadline};
 /// How long an invocation may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What becomes of an invocation.
+/// The future answer of an invoked function.
 pub type Invoking<'a> = Pin<Box<dyn Future<Output = Result<String, NotInvoked>> + Send + 'a>>;
 
 /// Invokes another function, and waits for its answer.
 pub trait InvokeFunction: Send + Sync {
-    /// Invokes it with an event of JSON. Returns its answer, which is JSON too.
+    /// Invokes the function with an event in JSON. Returns the answer, also in JSON.
     fn invoke(&self, event: String, deadline: Deadline) -> Invoking<'_>;
 }
 
-/// Why a function has not answered. It repeats nothing of its event.
+/// The reason why a function has not answered. Contains no part of the event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotInvoked(pub String);
@@ -28,7 +28,7 @@ pub struct NotInvoked(pub String);
 /// A function of the same stack, by its name.
 #[derive(Debug)]
 pub struct LambdaFunction<C> {
-    /// The service and the path of the function; `None` where there is no such function.
+    /// The service and the path of the function; `None` if there is no such function.
     target: Option<(Service, String)>,
     clock: C,
 }
@@ -39,7 +39,7 @@ impl<C: Clock> LambdaFunction<C> {
         Self::connect_within(TIMEOUT, config, name, clock)
     }
 
-    /// The same with another time for an invocation.
+    /// Like `connect`, with another time limit for an invocation.
     pub(crate) fn connect_within(
         timeout: Duration,
         config: &ServiceConfig,
@@ -53,12 +53,12 @@ impl<C: Clock> LambdaFunction<C> {
         Self { target, clock }
     }
 
-    /// Whether there is such a function.
+    /// Whether the function has a name, so that it can be invoked.
     pub(crate) const fn is_there(&self) -> bool {
         self.target.is_some()
     }
 
-    /// Invokes it in a way that the API names:
+    /// Invokes the function with an invocation type of the API:
     /// <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>.
     pub(crate) async fn call(
         &self,
@@ -83,7 +83,7 @@ impl<C: Clock> LambdaFunction<C> {
 }
 
 impl<C: Clock> InvokeFunction for LambdaFunction<C> {
-    /// An error of the function itself has the status 200 and a header.
+    /// Lambda reports an error of the invoked function with the status 200 and a header.
     fn invoke(&self, event: String, deadline: Deadline) -> Invoking<'_> {
         Box::pin(async move {
             let reply = self.call("RequestResponse", &event, deadline).await.map_err(NotInvoked)?;
@@ -101,7 +101,7 @@ impl<C: Clock> InvokeFunction for LambdaFunction<C> {
     }
 }
 
-/// No function: nobody can be asked.
+/// Stands for a missing function: each invocation fails.
 #[derive(Debug, Clone, Copy)]
 pub struct NoFunction;
 

@@ -1,7 +1,7 @@
-//! The base of every function: configuration, clock, log, invocations by HTTP, stream and queue,
-//! authentication, the registry, the queues that functions send to. Contains no rule of the domain and no handler.
+//! The base of every function: configuration, clock, log, invocations by HTTP, stream and queue, authentication, the
+//! registry, and the queues to which functions send. Contains no rule of the domain and no handler.
 //!
-//! [`clock`] and [`config`] are the only doors to the time of day and to the environment.
+//! Only [`clock`] reads the time of day, and only [`config`] reads the environment.
 
 pub mod auth;
 pub mod authentication;

@@ -9,14 +9,14 @@ use crate::dead_letters::{DeadLetter, DeadLetterQueue};
 use crate::not_sent::NotSent;
 use crate::work_queue::{FoldRequest, WorkQueue};
 
-/// A queue that keeps what it is given.
+/// A queue that keeps sent messages in memory.
 #[derive(Debug, Clone)]
 pub struct MemoryQueue<T> {
     sent: Arc<Mutex<Vec<T>>>,
     full: Arc<AtomicBool>,
 }
 
-// Derived, it would ask for messages that have a default.
+// A derived implementation would require messages with a default.
 impl<T> Default for MemoryQueue<T> {
     fn default() -> Self {
         Self { sent: Arc::default(), full: Arc::default() }
@@ -24,7 +24,7 @@ impl<T> Default for MemoryQueue<T> {
 }
 
 impl<T: Clone> MemoryQueue<T> {
-    /// What was sent and not taken, oldest first.
+    /// The messages that were sent and not taken, oldest first.
     pub fn messages(&self) -> Vec<T> {
         self.sent().clone()
     }
@@ -34,7 +34,7 @@ impl<T: Clone> MemoryQueue<T> {
         std::mem::take(&mut *self.sent())
     }
 
-    /// From now on takes nothing, or everything again.
+    /// Lets all sending fail from now on, or succeed again.
     pub fn fail(&self, fails: bool) {
         self.full.store(fails, Ordering::SeqCst);
     }

@@ -1,24 +1,24 @@
-//! Makes a new access token and its secret. Stores none.
+//! Makes a new access token and its secret. Stores no token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
 use domain::{Label, Scope, Timestamp, Token, TokenHash, token_of};
 
-/// What a new token is.
+/// The properties of a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// Its permissions.
+    /// The permissions.
     pub scope: Scope,
     /// The purpose, in a person's words.
     pub name: Option<Label>,
-    /// How long it is valid; for ever without.
+    /// How long the token is valid; `None`: for ever.
     pub lifetime: Option<TimeDelta>,
-    /// The admin token by which it is made.
+    /// The admin token that permits the new token.
     pub issued_by: Option<TokenHash>,
 }
 
-/// The operating system gives no random bits.
+/// The error that the operating system gives no random bits.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system has no randomness: {0}")]
 pub struct NoRandomness(getrandom::Error);

@@ -2,13 +2,13 @@
 
 use table::StoreError;
 
-/// Some messages could not be sent; others may have been.
+/// The error that some messages could not be sent. Other messages may have been sent.
 #[derive(Debug, thiserror::Error)]
 #[error("the queue does not take messages")]
 pub struct NotSent(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl NotSent {
-    /// The error for that cause.
+    /// The error with a cause.
     pub fn because(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(cause.into())
     }

@@ -11,7 +11,7 @@ use table::panic::catching;
 
 pub use event::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
-/// Why a message is not applied.
+/// The reason why a message is not applied.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A consumer of a queue's messages.
@@ -19,7 +19,7 @@ pub trait MessageConsumer: Send + Sync {
     /// A message's body, as JSON.
     type Message: DeserializeOwned + Send;
 
-    /// Applies one message. Done twice it must leave the same.
+    /// Applies one message. Applied twice, a message must have the same effect as once.
     fn apply(
         &self,
         message: Self::Message,
@@ -42,17 +42,17 @@ impl<C: Clock> QueueFunction<C> {
         Self { name, clock, telemetry }
     }
 
-    /// Applies the messages of a batch, one after the other. Returns those that should be delivered again.
+    /// Applies the messages of a batch, one after the other. Returns the messages that should be delivered again.
     ///
-    /// An error, a panic and a body that cannot be read fail their own message only. SQS delivers a failed
-    /// message again, and after the largest number of times moves it to the dead-letter queue.
+    /// An error, a panic or an unreadable body fails a single message. SQS delivers a failed message again, and moves
+    /// it to the dead-letter queue after the largest number of deliveries.
     pub async fn handle<K: MessageConsumer>(
         &self,
         event: SqsEvent,
         deadline: Deadline,
         consumer: &K,
     ) -> SqsBatchResponse {
-        // No sender waits: what is throttled is repeated to the end.
+        // No sender waits, so throttled requests are repeated until the deadline.
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         log.set("queue.messages", event.records.len());

@@ -1,5 +1,5 @@
-//! The registry as the functions share it: in memory, and from the table where memory lacks something. Registers what is
-//! new, and edits nothing.
+//! The registry that the functions share: cached in memory, and read from the table if memory lacks something.
+//! Registers new devices and rooms, and edits nothing.
 
 mod cache;
 mod devices;
@@ -19,6 +19,6 @@ pub use look_up::DeviceDetail;
 pub use shared_map::SharedMap;
 pub use snapshot::Snapshot;
 
-/// The longest age of what is remembered in a fleet, such as a device's room, in ages of a cached registry. Each look-up
-/// costs a read unit, and in a large fleet most devices never move.
+/// How many times longer than the registry a single fact is cached, such as the room of a device in a large fleet. Each
+/// look-up costs a read unit, and in a large fleet most devices never move.
 pub const PLACE_AGE_FACTOR: u32 = 60;

@@ -1,5 +1,5 @@
-//! Both queues on Amazon SQS, one JSON message for each letter or request: the only door to its SDK. Receives no message;
-//! Lambda does.
+//! The dead-letter queue and the work queue on Amazon SQS, with one JSON message for each letter or request. Only this
+//! file uses the SDK for SQS. Receives no message; Lambda does.
 
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
@@ -22,7 +22,7 @@ const COUNTS: [QueueAttributeName; 3] = [
     QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
 ];
 
-/// A client of one queue, which may also take the records that Lambda gave up.
+/// A client of one queue. The queue may also get records that Lambda itself gave up.
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     client: Client,
@@ -44,7 +44,7 @@ impl SqsQueue {
         Self { client: Client::new(&settings), url: config.url.clone() }
     }
 
-    /// Sends all messages, or fails; then some may have been sent.
+    /// Sends all messages. After an error some may have been sent.
     async fn send_all<T: Serialize>(
         &self,
         messages: &[T],

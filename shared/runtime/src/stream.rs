@@ -1,5 +1,5 @@
-//! One invocation by the table's stream: records to changes, the policy for failures, and the answer.
-//! A batch is decoded once; a consumer applies its changes. The policy for failures is written here, once.
+//! One invocation by the table's stream: decodes the records of a batch once, lets a consumer apply the changes, and
+//! answers. The policy for failures is written only here.
 
 mod record;
 
@@ -18,14 +18,14 @@ use table::panic::{Panic, catching};
 
 pub use record::{TouchedReading, touched_reading, written_reading};
 
-/// A consumer of the changes in a stream. Each consumer has a result of its own, so that several share one decoded batch:
-/// two functions at most may read a shard ([AWS][streams]: "no more than two processes at most should be reading from the same stream
-/// shard at the same time"), and both places are taken.
+/// A consumer of the changes in a stream. Each consumer returns its own result, so that several consumers can share one
+/// decoded batch. A third function cannot read the stream ([AWS][streams]: "no more than two processes at most should
+/// be reading from the same stream shard at the same time"): both places are taken.
 ///
 /// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing
 pub trait Consumer<T>: Send + Sync {
-    /// Applies the changes of a batch, in the stream's order. Done twice or in another order, it must
-    /// leave the same.
+    /// Applies the changes of a batch, in the stream's order. Applied twice or in another order, changes must have the
+    /// same effect.
     fn apply(
         &self,
         changes: &[Recorded<T>],
@@ -34,7 +34,7 @@ pub trait Consumer<T>: Send + Sync {
     ) -> impl Future<Output = BatchResult> + Send;
 }
 
-/// A change, and the record of the batch that says it.
+/// A change, with its record in the batch.
 #[derive(Debug)]
 pub struct Recorded<T> {
     /// The position of the record in the batch.
@@ -48,17 +48,17 @@ pub struct Recorded<T> {
 pub struct BatchResult {
     /// The first record that has to be delivered again.
     first_failure: Option<usize>,
-    /// Items that can never be written as the batch asks.
+    /// Items that can never be written as the records say.
     poison: Vec<Poison>,
 }
 
 impl BatchResult {
-    /// Notes that a record has to be delivered again, with all behind it.
+    /// Notes that a record has to be delivered again, with all later records.
     pub fn retry_from(&mut self, record: usize) {
         self.first_failure = Some(self.first_failure.map_or(record, |first| first.min(record)));
     }
 
-    /// Notes an item of the table that can never be applied, first asked for by `record`.
+    /// Notes an item of the table that can never be applied. `record` is the first record about the item.
     pub fn give_up(&mut self, record: usize, key: ItemKey, reason: String) {
         let ItemKey { pk, sk } = key;
         let letter = DeadLetter { pk, sk, reason };
@@ -71,7 +71,7 @@ impl BatchResult {
         other.first_failure.into_iter().for_each(|record| self.retry_from(record));
     }
 
-    /// Returns why not all of the batch is applied, if it is not.
+    /// Returns an error with the reason if the batch is not completely applied.
     pub fn ensure_whole(self) -> Result<(), String> {
         match (self.poison.first(), self.first_failure) {
             (Some(Poison { letter, .. }), _) => {
@@ -82,8 +82,8 @@ impl BatchResult {
         }
     }
 
-    /// Notes what became of writing one item. After a permanent error or a panic the item is given up;
-    /// after any other error, which is logged, the record is delivered again.
+    /// Notes the result of writing one item. After a permanent error or a panic, the item is given up. Any other error
+    /// is logged, and the record is delivered again.
     pub fn note(
         &mut self,
         record: usize,
@@ -103,16 +103,16 @@ impl BatchResult {
     }
 }
 
-/// An item that can never be applied, and the first record that asks for it.
+/// An item that can never be applied, with the first record about the item.
 #[derive(Debug)]
 struct Poison {
     letter: DeadLetter,
     first_record: usize,
 }
 
-/// The largest number of poison records that a log event names; all are counted.
+/// The largest number of items that can never be applied and are named in a log event; all are counted.
 const MAX_NAMED_POISON: usize = 10;
-/// The largest number of items that are remembered as reported.
+/// The largest number of items in `reported`.
 const MAX_REPORTED: usize = 1_000;
 
 /// The stream side of one function: everything around its consumer.
@@ -122,12 +122,12 @@ pub struct StreamFunction<Q, C> {
     dead_letters: Q,
     clock: C,
     telemetry: Telemetry,
-    /// The items that this process has given up while it applied a batch: every further record of such
-    /// an item would send the same letter.
+    /// The items that this process has given up while applying batches: each further record of such an item would send
+    /// the same letter.
     reported: Mutex<BTreeSet<(String, String)>>,
 }
 
-/// A batch whose records are read.
+/// A batch with decoded records.
 struct Batch<T> {
     changes: Vec<Recorded<T>>,
     poison: Vec<Poison>,
@@ -144,8 +144,8 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
     /// Applies a batch. Returns the first record that should be delivered again, if there is one.
     ///
     /// A record that can never be applied is counted, logged with its key, sent to the dead-letter queue and skipped,
-    /// so that later records are applied. `decode` returns `None` for a record that says nothing to the consumer; its
-    /// errors are permanent.
+    /// so that later records are applied. `decode` returns `None` for a record that does not concern the consumer.
+    /// Errors of `decode` are permanent.
     pub async fn handle<T>(
         &self,
         event: Event,
@@ -153,7 +153,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
         consumer: &impl Consumer<T>,
     ) -> DynamoDbEventResponse {
-        // No sender waits: what is throttled is repeated to the end.
+        // No sender waits, so throttled requests are repeated until the deadline.
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         let batch = decoded(event, decode).await;
@@ -175,7 +175,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
             log.set("stream.retried", batch.sequence_numbers.len() - record);
             let mut failure = DynamoDbBatchItemFailure::default();
-            // Without a number the whole batch is delivered again.
+            // Without a sequence number the whole batch is delivered again.
             failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
             response.batch_item_failures = vec![failure];
         }
@@ -184,8 +184,8 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         response
     }
 
-    /// Sends poison to the dead-letter queue: every record that cannot be read, and every item that
-    /// cannot be applied once. Returns the first record concerned if the queue does not take them.
+    /// Sends to the dead-letter queue: a letter for each unreadable record, and a single letter for each item that can
+    /// never be applied. Returns the first record concerned if the queue does not take the letters.
     async fn give_up(
         &self,
         unreadable: &[Poison],

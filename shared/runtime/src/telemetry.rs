@@ -14,18 +14,18 @@ use table::{Invocation, StoreError};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::{Config, LOCAL};
 
-/// An invocation that the table's throttling refused in the end; a metric of the stack, whichever the function.
+/// The metric for invocations that fail because the table throttles, counted for the stack and not for a function.
 const THROTTLED: &str = "requests.throttled";
 
-/// The most failures of a kind that an event names.
+/// The largest number of failures of a kind that an event names.
 const MAX_NAMED: usize = 10;
 
-/// Where the events go, and which of them.
+/// The destination of log events, and the choice of events that are written.
 #[derive(Clone)]
 pub struct Telemetry {
     sink: Arc<dyn Fn(&str) + Send + Sync>,
     stack: Arc<str>,
-    /// Of so many successful invocations one is logged.
+    /// Every n-th successful invocation is logged.
     every: u32,
     successes: Arc<AtomicU32>,
 }
@@ -37,34 +37,35 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Lines on standard output, as a deployed function is configured: on Lambda they are `CloudWatch` log events.
+    /// Writes lines to standard output, as a deployed function is configured. On Lambda these are `CloudWatch` log
+    /// events.
     pub fn deployed(config: &Config) -> Self {
         Self { stack: config.stack.as_str().into(), every: config.log_every, ..Self::stdout() }
     }
 
-    /// Lines on standard output.
+    /// Writes lines to standard output.
     pub fn stdout() -> Self {
-        // An invocation cannot reopen a closed standard output.
+        // Errors are ignored: an invocation cannot reopen a closed standard output.
         Self::to(Arc::new(|line| drop(writeln!(std::io::stdout().lock(), "{line}"))))
     }
 
-    /// Nowhere.
+    /// Writes no event.
     pub fn silent() -> Self {
         Self::to(Arc::new(|_| {}))
     }
 
-    /// Wherever `sink` takes them, all of them.
+    /// Writes all events to `sink`.
     pub fn to(sink: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self { sink, stack: LOCAL.into(), every: 1, successes: Arc::default() }
     }
 
-    /// The same, with one of so many successful invocations.
+    /// Logs only every n-th successful invocation.
     #[must_use]
     pub fn logging_every(self, every: u32) -> Self {
         Self { every, ..self }
     }
 
-    /// Whether it is the turn of a successful invocation to be logged; the first of an instance is.
+    /// Whether this successful invocation is logged. The first invocation of an instance always is.
     fn is_turn(&self) -> bool {
         self.successes.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every.max(1))
     }
@@ -87,7 +88,7 @@ pub struct WideEvent {
 struct Metric {
     name: &'static str,
     unit: &'static str,
-    /// Of the stack, or of one of its functions.
+    /// Whether the metric belongs to the stack, not to one function.
     is_of_stack: bool,
 }
 
@@ -118,17 +119,17 @@ impl WideEvent {
         self.fields.insert(field.to_owned(), value.into());
     }
 
-    /// Notes a field that is also counted as a metric, which AWS bills: for what an alarm or the dashboard reads.
+    /// Notes a field that is also a metric, for an alarm or the dashboard. AWS bills metrics.
     pub fn count(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", false);
     }
 
-    /// Notes a field that is counted as a metric of the stack, whichever the function.
+    /// Notes a field that is also a metric of the stack, whichever the function.
     pub fn count_of_stack(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", true);
     }
 
-    /// Notes an age that is also a metric, at zero too.
+    /// Notes an age that is also a metric, even if it is zero.
     pub fn seconds(&mut self, field: &'static str, value: i64) {
         self.measure(field, value, "Seconds", false);
     }
@@ -147,13 +148,14 @@ impl WideEvent {
         self.set(name, value);
     }
 
-    /// Notes something that went wrong and was mended.
+    /// Notes an error that did not make the invocation fail.
     pub fn warn(&mut self, what: &str, error: &dyn std::error::Error) {
         self.level = self.level.max(Level::Warn);
         self.set(what, chain(error));
     }
 
-    /// Notes what went wrong and was mended, if anything did: the first of it, in one text.
+    /// Notes the first of several errors that did not make the invocation fail, in one text. Notes nothing without
+    /// errors.
     pub fn warn_all(&mut self, what: &str, failures: impl IntoIterator<Item = String>) {
         let named: Vec<String> = failures.into_iter().take(MAX_NAMED).collect();
         if !named.is_empty() {
@@ -162,14 +164,14 @@ impl WideEvent {
         }
     }
 
-    /// Notes something that somebody must look at.
+    /// Notes an error that a person must look at.
     pub fn error(&mut self, what: &str, error: &(dyn std::error::Error + 'static)) {
         self.level = Level::Error;
         self.is_throttled |= matches!(error.downcast_ref(), Some(StoreError::Throttled(_)));
         self.set(what, chain(error));
     }
 
-    /// Notes the error of the table behind a problem.
+    /// Notes the table's error that caused a problem, if there is such an error.
     pub fn cause(&mut self, problem: &Problem) {
         if let Some(cause) = &problem.cause {
             self.error("table.error", &**cause);
@@ -187,14 +189,14 @@ impl WideEvent {
 
     /// Writes the event, with the capacity that the invocation consumed, as one line.
     ///
-    /// A failure is always written. One success in so many is logged as a whole. The others only write their counts, at
-    /// once, because counts in memory would be lost with the instance.
+    /// Failures are always written, successes only in the configured proportion. All other successes write only their
+    /// counts, and do so at once, because counts in memory would be lost with the instance.
     pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);
         }
 
-        // A count of zero is a field and no metric: AWS bills each metric that a month has values of.
+        // A count of zero is a field and no metric: AWS bills each metric that has values in a month.
         let Self { fields, metrics, .. } = &mut self;
         metrics
             .retain(|metric| metric.unit != "Count" || fields.get(metric.name) != Some(&json!(0)));
@@ -239,7 +241,7 @@ impl WideEvent {
         (telemetry.sink)(&Value::Object(self.fields).to_string());
     }
 
-    /// Forgets all but the metrics.
+    /// Removes all fields but the metrics and the function's name.
     fn keep_counts(&mut self) {
         let Self { fields, metrics, .. } = self;
         fields.retain(|name, _| {

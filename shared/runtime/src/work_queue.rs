@@ -1,4 +1,4 @@
-//! The work queue: the port by which a function leaves for later what it cannot do now. Does no work.
+//! The work queue: the port by which a function leaves work for later. Does no work.
 
 use domain::{DeviceId, IdError, QuarterHour, Timestamp, TimestampError};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ pub use crate::not_sent::NotSent;
 
 /// A message that asks for the readings of a device in a quarter of an hour to be folded again.
 ///
-/// It says where to look, not what was found, so it stays true however late and often it arrives. As JSON:
+/// The message contains no values, so it stays correct however late and often it arrives. As JSON:
 /// `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Body", into = "Body")]
@@ -21,7 +21,7 @@ pub struct FoldRequest {
 
 /// The queue of work that is left for later. A message is delivered at least once, in any order.
 pub trait WorkQueue: Send + Sync {
-    /// Sends all messages, or fails; then some may have been sent. May be done again.
+    /// Sends all messages. After an error some may have been sent, and all may be sent again.
     fn send(
         &self,
         messages: &[FoldRequest],
@@ -31,7 +31,7 @@ pub trait WorkQueue: Send + Sync {
     fn depth(&self, invocation: &Invocation) -> impl Future<Output = Result<u64, NotSent>> + Send;
 }
 
-/// The message as it is written.
+/// The JSON form of a message.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
@@ -39,7 +39,7 @@ struct Body {
     quarter: String,
 }
 
-/// A message that asks for nothing that there is.
+/// The reason why a message is invalid.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error("device: {0}")]

@@ -1,5 +1,4 @@
-//! ChirpStack's events about a device, version 4: its HTTP integration's and its MQTT's. Reads no join and no
-//! acknowledgement.
+//! Events of ChirpStack 4 about a device, by its HTTP integration or by MQTT. Reads no join and no acknowledgement.
 //!
 //! Source: <https://www.chirpstack.io/docs/chirpstack/integrations/events.html>
 
@@ -12,8 +11,8 @@ use super::payload::{Payload, Row, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
-/// What a device tells of itself when the network asks: an event of its own. Its margin is by how much it is heard
-/// better than is needed, so it is no ratio of signal to noise.
+/// The members of a status event, by which a device answers the network. `margin` is the reserve of the signal above
+/// the level that is needed, so it is no signal-to-noise ratio.
 const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "link_margin", SAME)];
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
@@ -25,7 +24,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     tables: &[STATUS],
 };
 
-/// Reads an event. Its time is that of the network, which is believed.
+/// Reads an event. The event's time comes from the network and is trusted.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let info = payload.get("deviceInfo");
     let device = info.and_then(|info| text(info, "devEui"));
@@ -50,8 +49,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     Some(vec![read])
 }
 
-/// The device that a topic names behind the format, if its messages have readings:
-/// `application/APPLICATION/device/DEV_EUI/event/up`.
+/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
+/// `application/APPLICATION/device/DEV_EUI/event/up` or `.../status`.
 fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("application/")?.split_once("/device/")?;
     let device = device.strip_suffix("/event/up").or_else(|| device.strip_suffix("/event/status"));

@@ -1,4 +1,5 @@
-//! A reading as its format says it, before the rules for senders and timestamps; and the refusal of one.
+//! Drafts: readings as a format parses them, before the rules for senders and timestamps apply. Also refusals of
+//! drafts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +16,12 @@ pub(crate) type Entry = Result<Draft, Refusal>;
 
 /// A reading as it was sent.
 ///
-/// The device stands apart, because whose it is decides before anything else about the entry does.
+/// The device is separate: it is checked against the sender's permission before anything else in the entry.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The device, if the entry names one.
     pub(crate) device: Option<DeviceId>,
-    /// The rest of the entry, or why it cannot be read.
+    /// The rest of the entry, or the reason why it cannot be read.
     pub(crate) content: Result<Content, Refusal>,
 }
 
@@ -30,11 +31,11 @@ pub(crate) struct Content {
     pub(crate) timestamp: Option<Timestamp>,
     pub(crate) room: Option<RoomId>,
     pub(crate) metrics: BTreeMap<MetricName, Decimal>,
-    /// What the entry says of its device beside the values.
+    /// Facts about the device and its metrics, such as names and units.
     pub(crate) about: About,
 }
 
-/// The reason for which an entry is refused.
+/// The reason why an entry is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("is missing")]
@@ -88,7 +89,7 @@ pub(crate) enum Fault {
 /// The refusal of an entry: the reason and the member at fault.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// None where the whole entry is at fault.
+    /// The member at fault; `None` if it is the whole entry.
     field: Option<String>,
     fault: Fault,
 }
@@ -104,12 +105,12 @@ impl Refusal {
         Self { field: Some(excerpt(field)), fault: fault.into() }
     }
 
-    /// Tells whether the sender tried to write for a device of another.
+    /// Whether the sender tried to write for another sender's device.
     pub(crate) const fn is_foreign(&self) -> bool {
         matches!(self.fault, Fault::Foreign(_))
     }
 
-    /// The refusal as clients see it, of the entry at that place of the request.
+    /// The refusal as clients see it, with the entry's index in the request.
     pub(crate) fn at(self, index: Option<usize>) -> FieldError {
         FieldError { index, message: self.fault.to_string(), field: self.field }
     }

@@ -14,13 +14,12 @@ use crate::formats::draft::{Content, Draft, Entry, Fault, Refusal};
 
 /// The largest number of members of a reading: the metrics, `device_id`, `timestamp` and `room`.
 const MAX_MEMBERS: usize = MAX_METRICS + 3;
-/// Some editors put it before UTF-8.
+/// The byte order mark, which some editors put before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The entries of a JSON document: an object, an array or `{"readings": [...]}`.
 ///
-/// A body that is no JSON document is NDJSON if its lines look like it: over MQTT there is no content
-/// type.
+/// A body that is no JSON document is read as NDJSON if its lines look like JSON objects: MQTT has no content type.
 pub(crate) fn document_or_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     let body = trimmed(body);
     let entries = match document(body) {
@@ -77,11 +76,11 @@ fn object(text: &str) -> Result<Vec<Entry>, Problem> {
     }
 }
 
-/// The elements of an array, each to be read by itself.
+/// The entries of a JSON array. Each element is parsed alone.
 fn array(text: &str) -> Result<Vec<Entry>, Problem> {
     struct Elements;
     impl<'de> Visitor<'de> for Elements {
-        /// As many as are allowed, and whether there are more.
+        /// At most `MAX_READINGS` elements, and whether the array has more.
         type Value = (Vec<&'de RawValue>, bool);
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,8 +121,8 @@ fn read_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
 }
 
-/// Tells whether a body has a JSON document in each line: the first line is a document, or at least half of the lines
-/// are. A damaged document that is spread over lines has few that are complete.
+/// Whether a body of several lines is NDJSON: the first line, or at least half of all lines, is a JSON object. A
+/// damaged document that spans several lines has few complete objects.
 fn looks_like_lines(body: &[u8]) -> bool {
     let is_object =
         |line: &[u8]| line.starts_with(b"{") && std::str::from_utf8(line).is_ok_and(is_json);
@@ -137,7 +136,7 @@ fn non_blank_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
 }
 
-/// The entry that one JSON object says.
+/// The entry of one JSON object.
 pub(crate) fn entry(text: &str) -> Entry {
     let members = Members::parse(text, MAX_MEMBERS).map_err(|error| {
         let is_other_value = is_json(text) && !text.trim_start().starts_with('{');

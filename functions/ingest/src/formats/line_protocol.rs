@@ -18,7 +18,7 @@ use number::decimal;
 /// The number sign, with which a comment begins.
 const COMMENT: u8 = 0x23;
 
-/// A line of a body, or why it cannot be read.
+/// A line of a body, parsed or with the reason why it cannot be.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered<'a> {
     /// The number of the line in the body, from 1 on.
@@ -30,8 +30,8 @@ pub(crate) struct Numbered<'a> {
 
 /// The lines of a body that are neither blank nor a comment.
 ///
-/// A line ends at a line feed outside of a string in quotes. After a damaged line the next line begins at the next line
-/// feed, be it in quotes, so that a quote too many spoils one line only.
+/// A line ends at the first line feed outside of quotes. A damaged line ends at its first line feed, even in quotes, so
+/// that a stray quote spoils one line only.
 pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
     let mut rest = body;
     let mut number = 1;

@@ -1,5 +1,5 @@
-//! What a decoder of LoRaWAN payloads tells, whichever network carried it, and how well it was heard. Knows no
-//! network's envelope.
+//! Decoded LoRaWAN payloads, whichever network carried them, and the quality of their reception. Knows no network's
+//! envelope.
 //!
 //! Sources: <https://github.com/TheThingsNetwork/lorawan-devices>, <https://docs.mydevices.com/docs/lorawan/cayenne-lpp>
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::payload::{Payload, Rest, Row, has_row};
 use super::scale::{MILLI, OPENING, SAME, SWITCH, Scale};
 
-/// A temperature, but not that of a probe that is not there.
+/// A temperature. The values that stand for a missing probe are left out.
 const DEGREES: Scale = Scale::Unless(&["327.67", "-327.68"]);
 
 /// Words for a leak, 1, and for no leak, 0.
@@ -24,7 +24,7 @@ const LEAK: Scale = Scale::Words(&[
     ("0", "0"),
 ]);
 
-/// Somebody there or not, as words.
+/// Words for presence, 1, and for absence, 0.
 const TRIGGER: Scale = Scale::Words(&[
     ("trigger", "1"),
     ("occupied", "1"),
@@ -35,7 +35,7 @@ const TRIGGER: Scale = Scale::Words(&[
     ("false", "0"),
 ]);
 
-/// What decoders of makers and of the Things Network's repository tell, in lower case.
+/// Members of payloads from the decoders of makers and of the Things Network's repository, in lower case.
 const DECODED: &[Row] = &[
     ("temperature", "temperature", DEGREES),
     ("temp", "temperature", DEGREES),
@@ -51,7 +51,7 @@ const DECODED: &[Row] = &[
     ("relativehumidity", "humidity", SAME),
     ("hum", "humidity", SAME),
     ("co2", "co2", SAME),
-    // In ppb, in µg/m³ or as an index: Milesight's decoders do not tell.
+    // In ppb, in µg/m³ or an index: Milesight's decoders do not say.
     ("tvoc", "voc", SAME),
     ("pm1_0", "pm1", SAME),
     ("pm2_5", "pm2_5", SAME),
@@ -76,7 +76,7 @@ const DECODED: &[Row] = &[
     ("presence", "presence", SWITCH),
     ("occupancy", "occupancy", TRIGGER),
     ("pir", "motion", TRIGGER),
-    // How often, as Elsys has it.
+    // The number of motions, as Elsys counts them.
     ("motion", "motion_count", Scale::IfNumber),
     ("door", "open", OPENING),
     ("door_status", "open", OPENING),
@@ -87,16 +87,16 @@ const DECODED: &[Row] = &[
     ("tamper", "tamper", SWITCH),
 ];
 
-/// What a decoder passes on and nobody has measured.
+/// Members of decoded payloads that are no measurements.
 const IGNORED: &str = "\
     Bat_status Ext Node_type Payload_ver Payver Port Systimestamp bytes data_time device_id firmware_version \
     hardware_version ipso_version payload_version port raw sn time timestamp tsl_version";
 
-/// How well the gateway that hears a device best does so.
+/// The signal of a device at the gateway that receives it best.
 const HEARD: &[Row] = &[("rssi", "signal_strength", SAME), ("snr", "snr", SAME)];
 
-/// Reads what a decoder tells. A name with a channel's number behind it is that of a part if there are several
-/// channels, and the device's own if there is one: `temperature_3`.
+/// Reads a decoded payload. A name such as `temperature_3` ends with the number of a channel. Several channels of a
+/// name are parts of the device; a single channel is the device's own.
 pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
     let mut channels: BTreeMap<&str, usize> = BTreeMap::new();
     for key in decoded.keys() {
@@ -123,7 +123,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
     read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, decoded);
 }
 
-/// The receptions of an uplink: that of the gateway that hears it best.
+/// Reads the reception of an uplink by the gateway with the strongest signal.
 pub(crate) fn heard(read: &mut Payload, receptions: Option<&Value>) {
     let receptions = receptions.and_then(Value::as_array).into_iter().flatten();
     let strength =
@@ -133,8 +133,8 @@ pub(crate) fn heard(read: &mut Payload, receptions: Option<&Value>) {
     }
 }
 
-/// The metric of a name, and the way to its unit. A battery is told in %, in V or in mV, and its number says
-/// in which.
+/// The metric of a name, and the conversion to its unit. A battery is in %, in V or in mV, depending on the size of the
+/// value.
 fn meaning(name: &str, value: &Value) -> Option<(&'static str, Scale)> {
     let name = name.to_ascii_lowercase();
     if matches!(&*name, "battery" | "bat" | "batt") {
@@ -149,7 +149,7 @@ fn meaning(name: &str, value: &Value) -> Option<(&'static str, Scale)> {
     Some((metric, *scale))
 }
 
-/// The name and the number of a channel, as Cayenne LPP has them.
+/// Splits a name such as `temperature_3` into the name and the channel's number, as in Cayenne LPP.
 fn channel(key: &str) -> Option<(&str, &str)> {
     let (name, number) = key.rsplit_once('_')?;
     let is_number = (1..=3).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());

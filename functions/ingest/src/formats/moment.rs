@@ -1,18 +1,18 @@
-//! The time at which a device says that it measured, and whether its clock can be believed. Reads no clock.
+//! The time of measurement in a device's payload, and whether the device's clock can be trusted. Reads no clock.
 
 use chrono::{NaiveDateTime, TimeDelta};
 use domain::{Timestamp, TimestampError, Zone};
 
-/// A clock that is farther off than this is not believed.
+/// A device's clock that is farther off than this is not trusted.
 const MAX_OFF: TimeDelta = TimeDelta::days(1);
 
-/// The forms of a local time.
+/// The accepted forms of a local time.
 const LOCAL: [&str; 3] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
 
-/// The time in a payload, as its format says it.
+/// The time of measurement, as a payload has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// The payload tells none: it is measured when it arrives.
+    /// The payload has no time, so the time of arrival counts.
     Arrival,
     /// A time that does not come from a device's clock.
     Known(Timestamp),
@@ -20,7 +20,7 @@ pub(crate) enum Moment {
     Shown(Timestamp),
     /// The time by a device's clock, in the home's time zone.
     Local(NaiveDateTime),
-    /// The device has a clock that shows no time.
+    /// The device has a clock, but it shows no valid time.
     Unset,
 }
 
@@ -39,10 +39,10 @@ impl Moment {
         }
     }
 
-    /// The timestamp, none where the reading is as old as its arrival; and whether the clock is wrong: never
-    /// set, or more than a day off.
+    /// The timestamp, `None` if the time of arrival counts. Also whether the clock is wrong: never set, or more than a
+    /// day off.
     ///
-    /// Of the two instants of an hour that happens twice it is the one nearest to the arrival.
+    /// A local time that occurs twice, as clocks are set back, is the instant that is nearer to the arrival.
     pub(crate) fn settle(self, arrived: Timestamp, zone: Zone) -> (Option<Timestamp>, bool) {
         let at = match self {
             Self::Arrival => return (None, false),

@@ -1,5 +1,4 @@
-//! A device's own payload, read by tables from its keys to metrics. Knows no format by name, no sender and no
-//! clock.
+//! Reads a device's own payload by tables that map keys to metrics. Knows no format by name, no sender and no clock.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,20 +17,20 @@ use crate::formats::moment::Moment;
 /// A format whose payloads are trees of JSON.
 #[derive(Debug)]
 pub(crate) struct TreeFormat {
-    /// The operation of its endpoint.
+    /// The operation of the format's endpoint.
     pub(crate) operation: Operation,
-    /// What each payload of the format has, for the refusal of another one.
+    /// The members that mark a payload of the format, named when another payload is refused.
     pub(crate) expected: &'static str,
-    /// Reads a body that arrived at a timestamp; `None` for a body of no such format.
+    /// Reads a body that arrived at the timestamp; `None` if the body is not of this format.
     pub(crate) read: fn(&Value, Timestamp) -> Option<Vec<Payload>>,
-    /// The device that a topic names behind the format; `None` for messages without readings.
+    /// The device in the rest of a topic, after the format's level; `None` if messages on this topic have no readings.
     pub(crate) device_of: fn(&str) -> Option<&str>,
-    /// The tables by which it reads.
+    /// The format's tables.
     #[cfg(test)]
     pub(crate) tables: &'static [&'static [Row]],
 }
 
-/// The numbers of one device at one moment.
+/// The values of one device at one time.
 #[derive(Debug)]
 pub(crate) struct Payload {
     /// The device, if the payload names it.
@@ -39,13 +38,13 @@ pub(crate) struct Payload {
     /// The name that people gave it.
     pub(crate) name: Option<String>,
     pub(crate) moment: Moment,
-    /// The values of each part that has some; the part without a name is the device itself.
+    /// The values by part, such as `switch:1`. The part without a name is the device itself.
     pub(crate) parts: BTreeMap<String, BTreeMap<MetricName, Measured>>,
-    /// The values that cannot be read.
+    /// The refusals of values that cannot be read.
     pub(crate) refused: Vec<Refusal>,
-    /// What is not stored, by its names in the payload.
+    /// The names of members that are not stored.
     pub(crate) ignored: BTreeSet<String>,
-    /// By part and metric, the key whose value it is, and whether the value is the key's as it is.
+    /// For each part and metric, the key of the value in the payload, and whether the value is unconverted.
     pub(super) keys: BTreeMap<(String, MetricName), (String, bool)>,
 }
 
@@ -53,34 +52,35 @@ pub(crate) struct Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Measured {
     pub(crate) value: Decimal,
-    /// The value at which a counter wraps to zero, where the payload tells it.
+    /// The value at which a counter wraps to zero, if the payload has it.
     pub(crate) modulus: Option<Decimal>,
-    /// Whether the metric has the sender's own name, which tells no unit.
+    /// Whether the metric keeps the sender's name, so that the unit is unknown.
     pub(crate) is_own: bool,
 }
 
-/// A line of a format's table: a key, with `/` between levels, its metric, and the way to the metric's unit.
+/// A row of a format's table: a key with `/` between levels, the metric, and the conversion to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
-/// The rest of an object: what no table has read of it.
+/// How to read the members of an object that no table has read.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
-    /// The part whose values they are.
+    /// The part of the device that gets the values.
     pub(crate) part: &'a str,
-    /// What stands before a name that is told, such as `SML/`.
+    /// The prefix for the names of members that are not stored, such as `SML/`.
     pub(crate) place: &'a str,
-    /// Whether a key, with `/` between levels, is read already.
+    /// Tells whether a key, with `/` between levels, was read already.
     pub(crate) is_read: &'a dyn Fn(&str) -> bool,
-    /// Texts of keys of any level that say something of the device itself; `*` at the end stands for any end.
+    /// Keys of any level, separated by spaces, that are skipped because they describe the device itself. `*` at the end
+    /// of a key stands for any end.
     pub(crate) ignored: &'a [&'a str],
 }
 
-/// The depth of a tree, as `serde_json` limits it.
+/// The largest depth of a tree, which is also the limit of `serde_json`.
 const MAX_DEPTH: usize = 128;
 
-/// The number of names of what is not stored that one device's payload tells.
+/// The largest number of names of members that are not stored, for one payload.
 const MAX_IGNORED: usize = 100;
-/// What stands in place of further names.
+/// Stands in place of further names of members that are not stored.
 const AND_MORE: &str = "... and more";
 
 impl Measured {
@@ -104,7 +104,7 @@ impl Payload {
         }
     }
 
-    /// Takes the values of an object's keys by a table. Returns whether the object has one of the keys.
+    /// Takes the values of an object's members by a table. Returns whether the object has a key of the table.
     pub(crate) fn take(&mut self, part: &str, object: &Value, rows: &[Row]) -> bool {
         let mut is_known = false;
         let (mut read, mut unread) = (Vec::new(), Vec::new());
@@ -120,8 +120,8 @@ impl Payload {
         is_known
     }
 
-    /// Takes a value, or names it where it cannot be read. An array is the values of phases; `null` is no value.
-    /// Returns `false` for a word that tells no state.
+    /// Adds a value, or a refusal if the value cannot be read. An array has the values of phases; `null` is no value.
+    /// Returns `false` for a word that stands for no state.
     pub(crate) fn put(
         &mut self,
         part: &str,
@@ -171,7 +171,8 @@ impl Payload {
         true
     }
 
-    /// Keeps what another key has said of a metric: under that key's own name, else it is named as not stored.
+    /// Frees a metric that already has a different value of another key. The earlier value gets its key's own name as
+    /// metric, or is listed as not stored.
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
         let known = self.parts.get(part).and_then(|values| values.get(metric));
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
@@ -191,8 +192,8 @@ impl Payload {
         self.parts.get(part).is_some_and(|values| values.len() >= MAX_METRICS)
     }
 
-    /// Takes the numbers of an object's members that no table has: by the unit in their names, or each under its
-    /// own name. Names what is no number.
+    /// Takes the numbers of members that no table has: by the unit in their names, else under their own names. Members
+    /// that are no numbers are listed as not stored.
     ///
     /// If two members map to one metric, a member with the metric's own name gets it, else the first in the order of
     /// names. The other member keeps its name.
@@ -280,7 +281,7 @@ impl Payload {
         known.is_some_and(|known| known.keys().any(|known| known.as_str() == metric))
     }
 
-    /// Names something that is not stored.
+    /// Lists a member as not stored.
     pub(crate) fn ignore(&mut self, name: &str) {
         let name = domain::excerpt(name);
         if self.ignored.len() < MAX_IGNORED {
@@ -290,8 +291,8 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component, except those of a metric that the part has from another. One that is
-    /// under its own name is then of a part of its own.
+    /// Adds the values of one component. If another component has already given the part a metric, the new value is
+    /// refused. A value under the sender's own name instead goes to a part named after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {
@@ -317,7 +318,7 @@ impl Payload {
         }
     }
 
-    /// Adds a value that is read.
+    /// Adds a value that is already in the metric's unit.
     pub(crate) fn insert(&mut self, part: &str, metric: &str, measured: Measured) {
         let metric = metric.parse().expect("tables and phases have names of metrics");
         self.keep(part, metric, measured);
@@ -335,7 +336,7 @@ pub(crate) fn has_row(rows: &[Row], key: &str) -> bool {
     rows.iter().any(|(known, ..)| *known == key)
 }
 
-/// The tree of a JSON text. Numbers beyond a double's range are texts in it, so that each is refused at its place and
+/// Parses a JSON text as a tree. Numbers beyond a double's range become texts, so that each is refused at its place and
 /// the others are read.
 pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
     branch(serde_json::from_slice(json).ok()?, MAX_DEPTH)
@@ -357,12 +358,13 @@ fn branch(raw: &RawValue, depth: usize) -> Option<Value> {
     }
 }
 
-/// A text of an object; none where it has no such key or another value.
+/// The text of an object's member; `None` if the member is absent, empty or no text.
 pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// The moment of a number of seconds since 1970, of a text, or of neither; 0 is a clock that is not set.
+/// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
+/// is a clock that was never set.
 pub(crate) fn moment(value: Option<&Value>) -> Moment {
     match value {
         Some(Value::Number(number)) => Moment::parse(&number.to_string()),

@@ -1,4 +1,4 @@
-//! Readings in the query of an address, for devices that can only call one. Decides nothing about who may.
+//! Readings in the query of an address, for devices that can only call an address. Checks no permission.
 
 use api::{Problem, ProblemKind};
 use serde_json::{Map, Value};
@@ -8,18 +8,18 @@ use super::scale::SAME;
 use super::{shelly, vocabulary};
 use crate::formats::moment::Moment;
 
-/// Parameters that are no metric.
+/// Parameters that are no metrics.
 const RESERVED: [&str; 3] = ["device", "room", "time"];
 
-/// `GET /readings/quick?device=boiler&temperature=55.5`: parameters by the names of metrics.
+/// `GET /readings/quick?device=boiler&temperature=55.5`: the parameters are names of metrics.
 pub(crate) fn quick(query: &[u8]) -> Result<Vec<Payload>, Problem> {
     let rows: Vec<Row> = vocabulary::METRICS.iter().map(|(name, _)| (*name, *name, SAME)).collect();
     let parameters = parameters(query);
     Ok(vec![take(&parameters, None, &rows, &[], true)?])
 }
 
-/// `GET /readings/shelly?device=ht&temp=21.5&hum=48`: parameters as a Shelly's action names them. Gen1 adds
-/// `id` to tell which device it is. An action may have further values: they are named, and the others stored.
+/// `GET /readings/shelly?device=ht&temp=21.5&hum=48`: the parameters are those of a Shelly's action. Gen1 adds `id`,
+/// which names the device. Unknown parameters beside known ones are listed as not stored.
 pub(crate) fn shelly(query: &[u8]) -> Result<Vec<Payload>, Problem> {
     let parameters = parameters(query);
     let device = parameters.get("id").and_then(Value::as_str);

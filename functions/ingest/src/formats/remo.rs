@@ -1,4 +1,4 @@
-//! Nature Remo's answers: devices with their newest events, appliances with a smart meter. Polls nothing.
+//! Answers of Nature Remo's API: devices with their newest events, appliances with a smart meter. Polls nothing.
 //!
 //! Sources: <https://developer.nature.global/>, ECHONET Lite's object 0x0288 (low-voltage smart meter).
 
@@ -14,22 +14,22 @@ use crate::formats::draft::{Fault, Refusal};
 use crate::formats::moment::Moment;
 use crate::intake::times::{MAX_AHEAD, check_lead};
 
-/// The sensors of a device; motion is an event of its own.
+/// The sensors of a device; motion is a separate event.
 const SENSORS: [(&str, &str); 3] =
     [("te", "temperature"), ("hu", "humidity"), ("il", "illuminance")];
 
 /// The properties of a meter that count energy.
 const COUNTERS: [(u64, &str); 2] = [(224, "cumulative_kwh_p"), (227, "cumulative_kwh_n")];
-/// The factor of all energies.
+/// The property with the factor of all energies.
 const COEFFICIENT: u64 = 211;
-/// The number of digits at which they roll over.
+/// The property with the number of digits after which the counters roll over.
 const DIGITS: u64 = 215;
-/// Their unit, by the table below.
+/// The property with the unit of the counters, a code of `UNITS`.
 const UNIT: u64 = 225;
-/// The power in W, negative while it is exported.
+/// The property with the power in W, which is negative during export.
 const POWER: u64 = 231;
 
-/// The unit of the energies in kWh.
+/// Codes of energy units, with their size in kWh.
 const UNITS: [(&str, &str); 9] = [
     ("0", "1"),
     ("1", "0.1"),
@@ -69,9 +69,9 @@ fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
     Some(payloads)
 }
 
-/// The time of a device is the time of its newest event, which proves that the device is alive. Each value's own time
-/// only says when the value last changed. Motion was at its own time only. A time that cannot be is refused with its
-/// event, and is not the newest.
+/// Reads a device. All values get the time of the newest event, which proves that the device is alive. The time of a
+/// value only says when the value last changed. Motion keeps its own time. An event with an impossible time is refused
+/// and does not count as the newest.
 fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item = Payload> {
     let time = |name: &str| -> Result<Option<Timestamp>, Fault> {
         let created = events.get(name).and_then(|event| text(event, "created_at"));
@@ -102,13 +102,13 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
     [measured].into_iter().chain(motion)
 }
 
-/// A meter's properties. Each has the time at which it was read; the values are texts.
+/// Reads a meter's properties. Each has the time at which it was read.
 fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let properties = properties.as_array().into_iter().flatten();
     let properties: BTreeMap<u64, &Value> = properties
         .filter_map(|property| Some((property.get("epc")?.as_u64()?, property)))
         .collect();
-    // Texts, as the API has them; an integration in between may have made numbers of them.
+    // The API sends texts; an integration in between may have made numbers of them.
     let values: BTreeMap<u64, String> = properties
         .iter()
         .filter_map(|(epc, property)| match property.get("val")? {
@@ -128,7 +128,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
         match energy(count, value(COEFFICIENT), value(UNIT), value(DIGITS)) {
             Ok(measured) => payload.insert("", metric, measured),
             Err((at_fault, fault)) => {
-                // Of a wrong count, the one that is read; the others are of all counters.
+                // A wrong count is the fault of its own counter; the other properties belong to all counters.
                 let epc = if at_fault == COUNTERS[0].0 { epc } else { at_fault };
                 payload.refused.push(Refusal::of(&format!("epc {epc}"), fault));
             }
@@ -143,7 +143,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     by_time.into_values().collect()
 }
 
-/// An energy in kWh and the value at which it rolls over; or the property at fault.
+/// The energy in kWh and the value at which the counter rolls over, or the number of the property at fault.
 fn energy(
     count: &str,
     coefficient: Option<&str>,

@@ -1,4 +1,5 @@
-//! The way from a payload's value to a metric's: numbers in another unit, words that are states. Knows no key.
+//! Converts values of payloads to values of metrics: numbers in another unit, words that stand for states. Knows no
+//! key.
 
 use api::json::{Kind, WrongKind};
 use domain::Decimal;
@@ -7,29 +8,30 @@ use serde_json::Value;
 use super::units::{Conversion, HUNDREDTH};
 use crate::formats::draft::Fault;
 
-/// The way from a payload's value to the metric's.
+/// The conversion of a payload's value to the metric's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scale {
-    /// A number in a unit.
+    /// A number, converted from its unit.
     Number(Conversion),
-    /// A share of one, also where it is told in %.
+    /// A share between 0 and 1. A value above 1 is read as a percentage.
     Share,
-    /// A number as it is; these numbers say that there is no sensor.
+    /// An unchanged number. The listed numbers mean that there is no sensor.
     Unless(&'static [&'static str]),
-    /// A number as it is; a word or a boolean is another metric's.
+    /// An unchanged number. A word or a boolean belongs to another metric.
     IfNumber,
-    /// Words, in any case, with the numbers that they are. A boolean is one of the words `true` and `false`.
+    /// Words with the numbers for which they stand, in upper or lower case. A boolean is read as the word `true` or
+    /// `false`.
     Words(&'static [(&'static str, &'static str)]),
 }
 
-/// A number in the metric's unit.
+/// A number that is already in the metric's unit.
 pub(crate) const SAME: Scale = Scale::Number(Conversion::Same);
 /// Wh to kWh, mA to A, mV to V.
 pub(crate) const MILLI: Scale = Scale::Number(super::units::MILLI);
 /// °F to °C.
 pub(crate) const FAHRENHEIT: Scale = Scale::Number(super::units::FAHRENHEIT);
 
-/// On and off, or true and false.
+/// Words for on or true, 1, and for off or false, 0.
 pub(crate) const SWITCH: Scale = Scale::Words(&[
     ("on", "1"),
     ("true", "1"),
@@ -41,10 +43,10 @@ pub(crate) const SWITCH: Scale = Scale::Words(&[
     ("0", "0"),
 ]);
 
-/// True and false, and no number, which is another metric's.
+/// True and false only: a number belongs to another metric.
 pub(crate) const TRUTH: Scale = Scale::Words(&[("true", "1"), ("false", "0")]);
 
-/// Open and closed.
+/// Words for open, 1, and for closed, 0.
 pub(crate) const OPENING: Scale = Scale::Words(&[
     ("open", "1"),
     ("opened", "1"),
@@ -53,7 +55,7 @@ pub(crate) const OPENING: Scale = Scale::Words(&[
     ("closed", "0"),
 ]);
 
-/// Locked and not locked.
+/// Words for locked, 1, and for not locked, 0.
 pub(crate) const LOCK: Scale = Scale::Words(&[
     ("lock", "1"),
     ("locked", "1"),
@@ -62,24 +64,24 @@ pub(crate) const LOCK: Scale = Scale::Words(&[
     ("not_fully_locked", "0"),
 ]);
 
-/// What a value is to a metric.
+/// The result of converting a payload's value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Scaled {
     /// A value.
     Value(Decimal),
-    /// No value: `null`, an empty text, a number that says that there is no sensor.
+    /// No value: `null`, an empty text, or a number that means that there is no sensor.
     Nothing,
-    /// A word that tells no state.
+    /// A word that stands for no state.
     UnknownWord,
 }
 
 impl Scale {
-    /// Whether a value stays as it is.
+    /// Whether values stay unchanged.
     pub(crate) const fn is_same(self) -> bool {
         matches!(self, Self::Number(Conversion::Same) | Self::Unless(_) | Self::IfNumber)
     }
 
-    /// The value in the metric's unit.
+    /// Converts a value to the metric's unit.
     pub(crate) fn apply(self, value: &Value) -> Result<Scaled, Fault> {
         let text = match value {
             Value::Null => return Ok(Scaled::Nothing),

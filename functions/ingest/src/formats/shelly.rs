@@ -1,5 +1,5 @@
-//! Shelly's status: Gen2 and later with or without the envelope of its messages, Gen1's `/status`, and the
-//! parameters of actions. Reads no system, cloud or Wi-Fi state.
+//! Payloads of Shelly devices: the status of Gen2 and later with or without a message's envelope, Gen1's `/status`, and
+//! the parameters of actions. Reads no system, cloud or Wi-Fi state.
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/>, <https://shelly-api-docs.shelly.cloud/gen1/>
 
@@ -12,7 +12,7 @@ use super::units::{Conversion, TENTH};
 use super::vocabulary;
 use crate::formats::moment::Moment;
 
-/// A component that switches, dims, moves or meters.
+/// Members of components that switch, dim, move or meter.
 const METERED: &[Row] = &[
     ("apower", "current_w", SAME),
     ("act_power", "current_w", SAME),
@@ -28,13 +28,13 @@ const METERED: &[Row] = &[
     ("temperature/tC", "device_temperature", SAME),
     ("output", "on", SWITCH),
     ("brightness", "brightness", SAME),
-    // 100 is open, of slats too: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
+    // For covers and for slats, 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
     ("current_pos", "position", SAME),
     ("slat_pos", "tilt_opening", SAME),
     ("state", "open", OPENING),
 ];
 
-/// The meter of three phases, and its energies.
+/// Members of a three-phase meter and of its energies.
 const PHASES: &[Row] = &[
     ("a_act_power", "current_w_a", SAME),
     ("b_act_power", "current_w_b", SAME),
@@ -68,10 +68,10 @@ const PHASES: &[Row] = &[
     ("total_act_ret", "cumulative_kwh_n", MILLI),
 ];
 
-/// The temperature of the board, which has a component of its own where nothing switches.
+/// The temperature of the device's board, which is a separate component in devices that switch nothing.
 const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
-/// A component that measures; a temperature has both units, and the first is taken.
+/// Members of components that measure. A temperature comes in °C and in °F; °C is preferred.
 const MEASURING: &[Row] = &[
     ("tC", "temperature", SAME),
     ("rh", "humidity", SAME),
@@ -81,20 +81,20 @@ const MEASURING: &[Row] = &[
     ("voltage", "voltage", SAME),
 ];
 
-/// What is `true` in an alarm, by its component.
+/// Members of components that raise an alarm: `true` is an alarm.
 const SMOKE: &[Row] = &[("alarm", "smoke", SWITCH)];
 const FLOOD: &[Row] = &[("alarm", "water_leak", SWITCH)];
 const GAS: &[Row] = &[("alarm", "gas", SWITCH), ("ppm", "gas_concentration", SAME)];
 const CARBON_MONOXIDE: &[Row] = &[("alarm", "carbon_monoxide", SWITCH)];
 
-/// A zone that somebody is in.
+/// Members of presence sensors and of their zones.
 const PRESENCE: &[Row] = &[("value", "presence", SWITCH), ("state", "presence", SWITCH)];
 
-/// An input: a switch, an analogue one, or one that counts pulses.
+/// Members of inputs: of a switch, of an analogue input, or of a counter of pulses.
 const INPUT: &[Row] =
     &[("state", "input", SWITCH), ("counts/total", "count", SAME), ("freq", "frequency", SAME)];
 
-/// A valve of a radiator, or a thermostat.
+/// Members of radiator valves and of thermostats.
 const THERMOSTAT: &[Row] = &[
     ("current_C", "temperature", SAME),
     ("target_C", "set_temperature", SAME),
@@ -106,10 +106,10 @@ const THERMOSTAT: &[Row] = &[
     ("rssi", "signal_strength", SAME),
 ];
 
-/// A Bluetooth device that a gateway hears; what it measures are components of their own.
+/// Members of a Bluetooth device that a gateway receives. The device's measurements are separate components.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
-/// What a script says of a Bluetooth device that it hears.
+/// Members of messages in which a script passes on a Bluetooth device's data.
 const HEARD: &[Row] = &[
     ("battery", "battery", SAME),
     ("rssi", "signal_strength", SAME),
@@ -124,7 +124,8 @@ const HEARD: &[Row] = &[
     ("distance", "distance", Scale::Number(TENTH)),
 ];
 
-/// What a Bluetooth sensor measures, by the number of its object in `BTHome`, which only `Shelly.GetComponents` tells.
+/// Metrics of Bluetooth sensors by their object's number in `BTHome`. Only answers to `Shelly.GetComponents` have the
+/// number.
 ///
 /// Source: <https://bthome.io/format/>
 const OBJECTS: &[(u64, &str, Scale)] = &[
@@ -154,7 +155,7 @@ const OBJECTS: &[(u64, &str, Scale)] = &[
     (95, "rain", SAME),
 ];
 
-/// The components that are read: what stands before `:`, the part's name, the table.
+/// The components that are read: the kind, which stands before `:`, the name of the part, and the table.
 const COMPONENTS: &[(&str, &str, &[Row])] = &[
     ("switch", "switch", METERED),
     ("light", "light", METERED),
@@ -187,29 +188,29 @@ const COMPONENTS: &[(&str, &str, &[Row])] = &[
     ("boolean", "boolean", &[]),
 ];
 
-/// The components that measure only.
+/// Kinds of components that only measure.
 const SENSORS: &str = "\
     thermostat temperature humidity illuminance devicepower voltmeter smoke flood gas co presence presencezone input \
     blutrv bthomedevice bthomesensor number boolean";
 
-/// Components that count as one of several, whatever their number: a thermostat stands beside the thermometer that it
-/// reads.
+/// Kinds of components that are parts of the device even with the number 0: a thermostat stands beside the thermometer
+/// that it reads.
 const PARTS: [&str; 6] =
     ["thermostat", "blutrv", "bthomedevice", "bthomesensor", "number", "boolean"];
 
-/// Components without measurements. Whoever sends one of them is a Shelly.
+/// Kinds of components without measurements. A payload with one of them comes from a Shelly.
 const SILENT: [&str; 21] = [
     "sys", "cloud", "wifi", "eth", "mqtt", "ws", "ble", "script", "bthome", "ui", "knx", "matter",
     "modbus", "plugs_ui", "ht_ui", "wd_ui", "blugw", "schedule", "zigbee", "button", "group",
 ];
 
-/// What stands beside components in a message.
+/// Members of a message that are no components.
 const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 
-/// The number of the object of a Bluetooth sensor, beside its status.
+/// The member for a Bluetooth sensor's object number, added to the sensor's status.
 const OBJECT: &str = "obj_id";
 
-/// What a component tells of itself and not of what it measures; the minutes of a meter fall by nature.
+/// Members that describe a component and measure nothing, and a meter's energies of minutes, which also fall.
 const IGNORED: &str = "\
     actions_stats aenergy by_minute calibrating cfg_changed_cnt charger color_temp_range connect_retries counters \
     errors external event event_cnt flags has_timer hwID BTHome_version addr address encryption pid id \
@@ -218,7 +219,7 @@ const IGNORED: &str = "\
     rpc rsv safety_switch schedule schedules slat source started_at stop_reason tC tF target_pos temperature \
     timer_* timestamp transition ts units user_calibrated_phase xcounts xfreq";
 
-/// The members of Gen1's `/status`; `temperature` is that of a relay, which has it as `tmp` again.
+/// Members of Gen1's `/status`. `temperature` is the heat of a relay, repeated in `tmp`.
 const GEN1: &[Row] = &[
     ("hum/value", "humidity", SENSED),
     ("bat/value", "battery", SENSED),
@@ -240,7 +241,7 @@ const GEN1: &[Row] = &[
     ("total_power", "current_w", SAME),
     ("emeter_n/current", "current_n", SAME),
 ];
-/// A relay, a light or a roller.
+/// Members of a relay, a light or a roller.
 const GEN1_OUTPUT: &[Row] = &[
     ("ison", "on", SWITCH),
     // 100 is open: <https://shelly-api-docs.shelly.cloud/gen1/#shelly2-5-roller-0>
@@ -248,10 +249,10 @@ const GEN1_OUTPUT: &[Row] = &[
     ("brightness", "brightness", SAME),
     ("power", "current_w", SAME),
 ];
-/// A meter of a relay or a light, which counts watt-minutes.
+/// Members of a relay's or a light's meter, which counts watt-minutes.
 const GEN1_METER: &[Row] =
     &[("power", "current_w", SAME), ("total", "cumulative_kwh_p", WATT_MINUTES)];
-/// A meter of its own, which counts Wh.
+/// Members of a separate energy meter, which counts Wh.
 const GEN1_ENERGY_METER: &[Row] = &[
     ("power", "current_w", SAME),
     ("voltage", "voltage", SAME),
@@ -261,12 +262,12 @@ const GEN1_ENERGY_METER: &[Row] = &[
     ("total", "cumulative_kwh_p", MILLI),
     ("total_returned", "cumulative_kwh_n", MILLI),
 ];
-/// A switch's input, and an analogue one.
+/// Members of a switch's input, and (`GEN1_ANALOGUE`) of an analogue input.
 const GEN1_INPUT: &[Row] = &[("input", "input", SWITCH)];
 const GEN1_ANALOGUE: &[Row] = &[("voltage", "voltage", SAME)];
-/// A valve of a gas pipe.
+/// Members of the valve of a gas pipe.
 const GEN1_VALVE: &[Row] = &[("state", "open", OPENING)];
-/// A valve of a radiator, whose degrees are by `tmp/units`.
+/// Members of a radiator valve. `tmp/units` has the unit of its temperatures.
 const GEN1_THERMOSTAT: &[Row] = &[
     ("tmp/value", "temperature", SENSED_DEGREES),
     ("target_t/value", "set_temperature", SENSED_DEGREES),
@@ -275,7 +276,7 @@ const GEN1_THERMOSTAT: &[Row] = &[
     ("window_open", "window_open", SWITCH),
 ];
 
-/// A list in Gen1's `/status`: its key, the part name of its elements, and their rows.
+/// A list in Gen1's `/status`: the list's key, the part name of its elements, and the elements' table.
 struct Gen1List {
     key: &'static str,
     part: &'static str,
@@ -294,7 +295,7 @@ const GEN1_LISTS: &[Gen1List] = &[
     Gen1List { key: "valves", part: "valve", rows: GEN1_VALVE },
 ];
 
-/// Members of Gen1's `/status` that say something of the device itself.
+/// Members of Gen1's `/status` that are skipped, mostly because they describe the device itself.
 const GEN1_IGNORED: &str = "\
     wifi_sta cloud mqtt time unixtime serial has_update mac update ram_* fs_* uptime temperature_status overload \
     max_power sensor is_valid tmp hum bat lux accel gas_sensor concentration act_reasons sensor_error getinfo \
@@ -302,7 +303,7 @@ const GEN1_IGNORED: &str = "\
     thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
     boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
-/// The parameters of actions: those that Gen1 appends, and the names of Gen2's values.
+/// The parameters of actions: those that Gen1 appends, and the names of values of Gen2.
 pub(crate) const PARAMETERS: &[Row] = &[
     ("temp", "temperature", SENSED_DEGREES),
     ("tC", "temperature", SAME),
@@ -341,14 +342,15 @@ pub(crate) const PARAMETERS: &[Row] = &[
     ("brightness", "brightness", SAME),
 ];
 
-/// Watt-minutes to kWh, to the milliwatt-hour.
+/// Watt-minutes to kWh, rounded to the milliwatt-hour.
 const WATT_MINUTES: Scale =
     Scale::Number(Conversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
 
 /// The alarm of a gas sensor.
 const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1"), ("test", "0")]);
 
-/// A value of Gen1, which says 999 or -1 where a sensor is not there; -1 can be a temperature.
+/// A value of Gen1. 999 and -1 mean that there is no sensor. For temperatures (`SENSED_DEGREES`) only 999 does, since
+/// -1 may be measured.
 const SENSED: Scale = Scale::Unless(&["999", "-1"]);
 const SENSED_DEGREES: Scale = Scale::Unless(&["999"]);
 
@@ -385,7 +387,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     ],
 };
 
-/// Reads a payload. A notification is partial: it has what changed.
+/// Reads a payload. A notification is partial: it has only the components that changed.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
     let components = told.get("components").and_then(Value::as_array).map(Vec::as_slice);
@@ -399,7 +401,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let time = status.get("ts").or_else(|| status.pointer("/sys/unixtime"));
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
     let mut read = Payload::new(text(payload, "src").or(mac), moment(time));
-    // Events of buttons and of scripts; an answer to a command that reports nothing.
+    // Two messages are a Shelly's even without components: events of buttons and scripts, and an answer to a command
+    // that reports nothing.
     let mut is_known = text(payload, "method").is_some_and(|method| method.starts_with("Notify"))
         || payload.get("src").is_some() && payload.get("result").is_some();
     is_known |= heard_by_scripts(&mut read, members.get("events"));
@@ -418,7 +421,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
             continue;
         };
         is_known = true;
-        // The white of a coloured light is `cct:0` or `light:0`; a notification need not contain it.
+        // `rgb:0` is a part: the device itself is its white, `cct:0` or `light:0`, which a notification need not
+        // contain.
         let all_or_nothing = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
         let part = if all_or_nothing { String::new() } else { format!("{name}:{number}") };
         let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);
@@ -434,8 +438,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     if is_known { Some(vec![read]) } else { None }
 }
 
-/// Reads what a script of a gateway hears by Bluetooth, such as Shelly's own example of a gateway: the device of an
-/// address is a part. Returns whether there is anything.
+/// Reads Bluetooth data that a script on a gateway passes on, such as Shelly's example script. The device of each
+/// address is a part. Returns whether there is such data.
 ///
 /// Source: <https://github.com/ALLTERCO/shelly-script-examples>
 fn heard_by_scripts(read: &mut Payload, events: Option<&Value>) -> bool {
@@ -451,7 +455,7 @@ fn heard_by_scripts(read: &mut Payload, events: Option<&Value>) -> bool {
     has_heard
 }
 
-/// The status of the components that an answer lists.
+/// Collects the status of each component that an answer lists, by the component's key.
 fn status_of(components: &[Value]) -> Value {
     let status = components.iter().filter_map(|component| {
         let mut status = component.get("status")?.clone();
@@ -464,7 +468,7 @@ fn status_of(components: &[Value]) -> Value {
     Value::Object(status.collect())
 }
 
-/// The values of a component: by its table, and what else it has.
+/// Reads a component: the members that its table has, then all others.
 fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Payload {
     let mut one = Payload::new(None, Moment::Arrival);
     let object = values.get(OBJECT).and_then(Value::as_u64);
@@ -491,13 +495,12 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     one
 }
 
-/// The number of the first temperature that an add-on measures by a probe.
+/// The lowest number of a component for an add-on's temperature probe.
 const FIRST_PROBE: u32 = 100;
 
-/// Whether a component `temperature:NUMBER` is the device's board: that of a device that meters or switches and
-/// has no humidity. A notification need not have the components that tell; then the model does, which is
-/// in the name of a Pro and of a meter (`shellypro3em-...`, `shelly3em63g3-...`). A wall display
-/// switches and measures its room.
+/// Whether the component `temperature:NUMBER` measures the device's board. This is so in devices that meter or switch
+/// and measure no humidity. A notification may lack the components that show this; then the model in the device's name
+/// decides (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
     let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();
@@ -515,10 +518,10 @@ fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -
         || members.keys().any(|component| works(component))
 }
 
-/// Members by which Gen1's `/status` is known.
+/// Members by which Gen1's `/status` is recognized.
 const GEN1_SIGNS: &str = "meters emeters relays lights rollers thermostats tmp hum bat wifi_sta";
 
-/// Whether a text of names has a name.
+/// Whether a name is in a list of names that are separated by spaces.
 fn has_name(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
@@ -534,7 +537,7 @@ fn read_gen1(status: &Value) -> Payload {
         && status.get("temperature").is_none()
         && is_valid(sensor)
     {
-        // A dimmer tells its own heat by the name by which a thermometer tells the room's.
+        // A dimmer sends its own heat under the name of a thermometer's room temperature.
         let works = ["relays", "lights", "rollers", "meters", "emeters"];
         let is_inside = works.iter().any(|list| status.get(*list).is_some());
         let metric = if is_inside { "device_temperature" } else { "temperature" };
@@ -555,7 +558,7 @@ fn read_gen1(status: &Value) -> Payload {
     read
 }
 
-/// Reads the valid elements of a list as parts of the device. Three meters of energy are the phases of one.
+/// Reads the valid elements of a list as parts of the device. Three energy meters are the phases of one meter.
 fn read_gen1_list(read: &mut Payload, status: &Value, list: &Gen1List) {
     let Gen1List { key, part, rows } = *list;
     let elements: &[Value] = status.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice);
@@ -587,7 +590,7 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &Gen1List) {
     }
 }
 
-/// Takes what no table has of a status or of one of its elements.
+/// Reads the members of a status, or of a list's element, that no table has.
 fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, rows: &[Row]) {
     let Value::Object(members) = object else { return };
     let is_read = |key: &str| has_row(rows, key);
@@ -599,14 +602,14 @@ fn is_valid(sensor: &Value) -> bool {
     sensor.get("is_valid") != Some(&Value::Bool(false))
 }
 
-/// The name of what the meters of a Gen1 device measure.
+/// The part name of the components that a Gen1 device's meters measure.
 fn metered(status: &Value) -> &'static str {
     let names = [("relays", "relay"), ("lights", "light"), ("rollers", "roller")];
     names.iter().find(|(list, _)| status.get(*list).is_some()).map_or("meter", |(_, name)| name)
 }
 
-/// The device that a topic names behind the format, if its messages have readings:
-/// `DEVICE/events/rpc`: the MQTT prefix is `roomtide/shelly/DEVICE`. `status/` would say the same again.
+/// The device in the rest of a topic, after the format's level: `DEVICE/events/rpc`, with the MQTT prefix
+/// `roomtide/shelly/DEVICE`. Messages on `status/` would repeat the same values.
 fn device_of(rest: &str) -> Option<&str> {
     rest.strip_suffix("/events/rpc")
 }

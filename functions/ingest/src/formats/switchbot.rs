@@ -1,4 +1,4 @@
-//! SwitchBot's webhook, and the answer of its status query. Reads no device that tells no numbers.
+//! Payloads of SwitchBot's webhook and of its status query. Devices without numbers are not read.
 //!
 //! Source: <https://github.com/OpenWonderLabs/SwitchBotAPI>
 
@@ -11,7 +11,7 @@ use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{CLOSED, TILT};
 use crate::formats::moment::Moment;
 
-/// What devices report; `weight` is the power of a plug that has no `power`.
+/// Members of reports and statuses. `weight` is the power of plugs without a member `power`.
 const REPORTED: &[Row] = &[
     ("humidity", "humidity", SAME),
     ("CO2", "co2", SAME),
@@ -43,7 +43,8 @@ const REPORTED: &[Row] = &[
 /// A garage door: 0 is open.
 const DOOR: Scale = Scale::Words(&[("0", "1"), ("1", "0")]);
 
-/// The keys that mean something else for some devices, by a word of their types; the first row of a key counts.
+/// Keys whose meaning depends on the device's type. Each row has a word from the type's name; the first matching row of
+/// a key is taken.
 pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("Water", ("detectionState", "water_leak", SWITCH)),
     ("Water", ("status", "water_leak", SWITCH)),
@@ -53,13 +54,13 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("(EU)", ("power", "current_w", SAME)),
     ("PlugEU", ("power", "current_w", SAME)),
     ("", ("power", "on", SWITCH)),
-    // The commands of a Blind Tilt have 100 for open; its status has 50.
+    // In the commands of a Blind Tilt 100 is open; in its status 50 is open.
     ("Blind", ("slidePosition", "opening", Scale::Number(TILT))),
     ("", ("slidePosition", "opening", Scale::Number(CLOSED))),
     ("", ("position", "opening", Scale::Number(CLOSED))),
 ];
 
-/// What a device says of itself, settings, and counts of a day, which fall by nature.
+/// Skipped members: descriptions of the device, settings, and counts of one day, which then fall to zero.
 const IGNORED: &str = "\
     calibrate childLock commandId deviceId deviceMac deviceMode deviceName deviceType direction electricityOfDay \
     eventName group hubDeviceId mode moving nightStatus online onlineStatus result scale switch1UsedElectricity \
@@ -74,7 +75,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     tables: &[REPORTED],
 };
 
-/// Reads a report. Its time is a number of milliseconds; a status has none.
+/// Reads a report or a status. A report's time is in milliseconds; a status has no time.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("context").or_else(|| payload.get("body"));
     let told =

@@ -1,5 +1,5 @@
-//! Tasmota's telemetry: `tele/TOPIC/SENSOR`, `tele/TOPIC/STATE` and the answer to `Status 8`. Reads no `Today`,
-//! `Yesterday` and `Period`, which fall by nature.
+//! Tasmota's telemetry: `tele/TOPIC/SENSOR`, `tele/TOPIC/STATE` and the answer to `Status 8`. Skips `Today`,
+//! `Yesterday` and `Period`, which fall and so are no counters.
 //!
 //! Sources: <https://tasmota.github.io/docs/MQTT/>, <https://tasmota.github.io/docs/Smart-Meter-Interface/>,
 //! <https://tasmota.github.io/docs/Supported-Peripherals/>
@@ -15,7 +15,7 @@ use super::units::{
 };
 use super::vocabulary;
 
-/// The energy of the device itself.
+/// Members of the device's own energy meter.
 const ENERGY: &[Row] = &[
     ("Total", "cumulative_kwh_p", SAME),
     ("ExportActive", "cumulative_kwh_n", SAME),
@@ -28,7 +28,7 @@ const ENERGY: &[Row] = &[
     ("Frequency", "frequency", SAME),
 ];
 
-/// A sensor, which is a part of its own. With a digit behind it, a key is that of one of several: `Temperature1`.
+/// Members of a sensor, which is a separate part. A digit at the end of a key numbers several values: `Temperature1`.
 const SENSOR: &[Row] = &[
     ("Temperature", "temperature", SAME),
     ("ProbeTemperature", "temperature", SAME),
@@ -66,13 +66,14 @@ const SENSOR: &[Row] = &[
     ("Position", "position", SAME),
     ("Tilt", "tilt", SAME),
     ("C", "count", SAME),
-    // By a meter's script; another sensor's `Energy` may be that of a flash.
+    // From a meter's script. Another sensor's `Energy` may be that of a lightning flash.
     ("energy", "cumulative_kwh_p", SAME),
     ("en_out", "cumulative_kwh_n", SAME),
     ("power", "current_w", SAME),
 ];
 
-/// A meter's reader, whose script names the values: the names of the documented scripts, in any case.
+/// Members of a meter's reader, whose script chooses the names. These are the names of the documented scripts, in upper
+/// or lower case.
 const METER: &[Row] = &[
     ("Total_in", "cumulative_kwh_p", SAME),
     ("E_in", "cumulative_kwh_p", SAME),
@@ -116,21 +117,21 @@ const METER: &[Row] = &[
     ("HZ", "frequency", SAME),
 ];
 
-/// A device that Tasmota's bridge of Zigbee has received.
+/// Members of a device that Tasmota's Zigbee bridge has received.
 const RECEIVED: &[Row] = &[
     ("Power", "on", SWITCH),
     ("Occupancy", "occupancy", SWITCH),
     ("ActivePower", "current_w", SAME),
     ("RMSVoltage", "voltage", SAME),
     ("RMSCurrent", "current", SAME),
-    // From 0 to 254; the light of a Tasmota itself is dimmed from 0 to 100.
+    // From 0 to 254; the `Dimmer` of a Tasmota's own light is from 0 to 100.
     ("Dimmer", "brightness_level", SAME),
     ("Illuminance", "illuminance_raw", SAME),
     // 1 is an alarm of the zone: the contact is open.
     ("Contact", "open", SWITCH),
 ];
 
-/// A sensor that is inside the device: it measures what the device itself warms, so the value is the device's.
+/// Members of a sensor inside the device, which measures the device's own heat.
 const INSIDE: &[Row] = &[("Temperature", "device_temperature", SAME)];
 
 /// Prefixes of sections that describe a chip of the device: the processor or the meter.
@@ -159,17 +160,17 @@ const STATE: &[Row] = &[
     ("Wifi/Signal", "signal_strength", SAME),
 ];
 
-/// What a device says of itself, and counts of a day or of a period, which fall by nature.
+/// Skipped members: descriptions of the device, and counts of one day or one period, which then fall.
 const IGNORED: &str = "\
     Address Berry Color Device Endpoint Epoch Fade HSBColor Heap Id IEEEAddr LedTable LoadAvg Manufacturer ModelId \
     MqttCount Name Period PressureUnit Scheme Sleep SleepMode Speed SpeedUnit TempUnit Time Today TotalStartTime \
     TotalToday TotalYesterday Uptime UptimeSec Wifi Yesterday";
 
-/// The sections that are no sensor.
+/// The sections that are no sensors.
 const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
 
-/// What sections that measure a distance begin with, with the metric and the way from their unit. Any other
-/// tells cm.
+/// Prefixes of sections that measure a distance, with the metric and the conversion from their unit. All other sections
+/// measure in cm.
 const DISTANCES: &[(&str, &str, Conversion)] = &[
     ("VL53", "distance", TENTH),
     ("TOF10120", "distance", TENTH),
@@ -188,7 +189,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     tables: &[ENERGY, SENSOR, METER, RECEIVED, INSIDE, STATE],
 };
 
-/// Reads a payload. The times are the device's, local unless they tell an offset.
+/// Reads a payload. The time is by the device's clock, and local unless it has an offset.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("StatusSNS").unwrap_or(payload);
     let members = told.as_object()?;
@@ -239,7 +240,8 @@ struct Section<'a> {
     values: &'a Map<String, Value>,
 }
 
-/// Reads a sensor's section. The rows of `taken` are read already. Returns whether it has a key that a table knows.
+/// Reads a sensor's section. The rows of `taken` are read already. Returns whether a table has one of the section's
+/// keys.
 fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: &[Row]) -> bool {
     let Section { name, part, values } = *section;
     let is_own = |key: &str| has_row(INSIDE, key) && is_inside(name, told);
@@ -269,7 +271,7 @@ fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: 
     is_known
 }
 
-/// The metric of a sensor's key: of one of several where a digit stands behind it.
+/// The metric of a sensor's key. A digit at the end of the key numbers several values of one metric.
 fn metric_of(key: &str) -> Option<String> {
     let find =
         |key: &str| SENSOR.iter().find(|(known, ..)| *known == key).map(|(_, metric, _)| *metric);
@@ -285,7 +287,7 @@ fn metric_of(key: &str) -> Option<String> {
     vocabulary::of_phase(find(whole)?, phase)
 }
 
-/// The metric of a section, and the way from the unit that the section or the payload has.
+/// The metric's name in a section, and the conversion from the unit of the section or of the payload.
 fn scaled(section: &str, metric: &str, told: &Value) -> (String, Scale) {
     let distance = DISTANCES.iter().find(|(known, ..)| section.starts_with(known));
     match (metric, distance) {
@@ -296,19 +298,19 @@ fn scaled(section: &str, metric: &str, told: &Value) -> (String, Scale) {
     }
 }
 
-/// Rows with the ways from the units that the payload names.
+/// Rows with conversions from the units that the payload names.
 fn in_unit(told: &Value, rows: &[Row]) -> Vec<Row> {
     rows.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect()
 }
 
-/// Whether a section is a sensor inside the device: a chip; or, beside a meter, the analogue input, by which plugs
-/// and relays such as Shelly's watch their own heat.
+/// Whether a section is a sensor inside the device: a chip, or the analogue input of a device with a meter. By this
+/// input plugs and relays such as Shelly's watch their own heat.
 fn is_inside(section: &str, told: &Value) -> bool {
     CHIPS.iter().any(|chip| section.starts_with(chip))
         || section == "ANALOG" && told.get("ENERGY").is_some()
 }
 
-/// The way from the unit that the payload names to the metric's.
+/// The conversion from the unit that the payload names to the metric's unit.
 fn scale(told: &Value, metric: &str) -> Scale {
     let whole = metric.rsplit_once('_').filter(|(_, phase)| phase.len() == 1);
     match whole.map_or(metric, |(whole, _)| whole) {
@@ -336,8 +338,8 @@ fn scale(told: &Value, metric: &str) -> Scale {
     }
 }
 
-/// The device that a topic names behind the format, if its messages have readings:
-/// `DEVICE/tele/SENSOR`: `FullTopic` is `roomtide/tasmota/%topic%/%prefix%/`.
+/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
+/// `DEVICE/tele/SENSOR`, with the `FullTopic` `roomtide/tasmota/%topic%/%prefix%/`.
 fn device_of(rest: &str) -> Option<&str> {
     let (device, message) = rest.split_once('/')?;
     matches!(message, "tele/SENSOR" | "tele/STATE" | "stat/STATUS8" | "stat/STATUS10")

@@ -1,5 +1,4 @@
-//! The Things Stack's messages about a device, version 3: its webhook's and its MQTT's. Reads no join and no
-//! downlink.
+//! Messages of The Things Stack 3 about a device, by its webhook or by MQTT. Reads no join and no downlink.
 //!
 //! Source: <https://www.thethingsindustries.com/docs/integrations/data-formats/>
 
@@ -21,7 +20,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     tables: &[],
 };
 
-/// Reads a message. Its times are those of the network, which are believed.
+/// Reads a message. The times in a message come from the network and are trusted.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let ids = payload.get("end_device_ids")?;
     let device = text(ids, "device_id").or_else(|| text(ids, "dev_eui"));
@@ -50,8 +49,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     Some(vec![read])
 }
 
-/// Reads what the network has normalized: groups such as `air` and `soil`, and the battery in V. Of several
-/// measurements the first is read.
+/// Reads values that the network has normalized: groups such as `air` and `soil`, and the battery in V. Only the first
+/// of several measurements is read.
 ///
 /// Source: <https://www.thethingsindustries.com/docs/integrations/payload-formatters/javascript/uplink/>
 fn normalized(read: &mut Payload, measurements: &[Value]) {
@@ -75,7 +74,7 @@ fn normalized(read: &mut Payload, measurements: &[Value]) {
     }
 }
 
-/// The device that a topic names behind the format, if its messages have readings:
+/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
 /// `v3/APPLICATION@TENANT/devices/DEVICE/up`.
 fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("v3/")?.split_once("/devices/")?;

@@ -1,6 +1,5 @@
-//! Units of senders with the way to the metric's, and names that say a quantity with its unit, such as
-//! `temperature_C`, or that are another's name of a metric. Knows no energies: an `energy_kWh` may be a meter's count, a
-//! day's or an interval's.
+//! Conversions of units, and senders' names that mean a metric: a quantity with a unit, such as `temperature_C`, or a
+//! synonym. Knows no energies: `energy_kWh` may be a meter's count, or the energy of a day or of an interval.
 //!
 //! Sources: <https://github.com/merbanan/rtl_433/blob/master/docs/DATA_FORMAT.md>,
 //! <https://github.com/airgradienthq/arduino/blob/master/docs/local-server.md>
@@ -9,14 +8,14 @@ use domain::{Decimal, DecimalError, Unit};
 
 use super::vocabulary;
 
-/// The way from a unit to another of the same quantity.
+/// The conversion of one unit to another unit of the same quantity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Conversion {
-    /// They are the same.
+    /// The units are the same.
     Same,
-    /// Times this number, exactly.
+    /// A multiplication by this number, exactly.
     Times(&'static str),
-    /// By a formula, rounded to so many decimals.
+    /// A formula, whose result is rounded to this number of decimals.
     By(fn(f64) -> f64, usize),
 }
 
@@ -48,21 +47,21 @@ pub(crate) const KILOMETRES_PER_HOUR: Conversion = Conversion::By(|speed| speed 
 pub(crate) const MILES_PER_HOUR: Conversion = Conversion::By(|speed| speed * 0.447_04, 3);
 /// Knots to m/s.
 pub(crate) const KNOTS: Conversion = Conversion::By(|speed| speed * 0.514_444, 3);
-/// How far a cover is closed, in %, to how far it is open.
+/// The closed share of a cover, in %, to the open share.
 pub(crate) const CLOSED: Conversion = Conversion::By(|closed| 100.0 - closed, 3);
-/// The tilt of slats that are level at 50 and closed at 0 and at 100, to how far they are open in %.
+/// The tilt of slats to how far they are open, in %. Slats are level at 50 and closed at 0 and at 100.
 pub(crate) const TILT: Conversion = Conversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
 /// Inches to mm.
 pub(crate) const INCHES: Conversion = Conversion::Times("25.4");
 
 impl Conversion {
-    /// The value in the metric's unit.
+    /// Converts a value to the metric's unit.
     pub(crate) fn apply(self, value: Decimal) -> Result<Decimal, DecimalError> {
         match self {
             Self::Same => Ok(value),
             Self::Times(factor) => value.checked_mul(&Decimal::parse(factor)?),
             Self::By(formula, decimals) => {
-                // A decimal's text is a number, and nothing of what a sensor measures is too large for it.
+                // The text of a decimal always is a number, and no sensor's value is too large for a double.
                 let value: f64 = value.as_str().parse().unwrap_or(f64::MAX);
                 Decimal::parse(&format!("{:.decimals$}", formula(value)))
             }
@@ -70,7 +69,7 @@ impl Conversion {
     }
 }
 
-/// The units of senders: how names end in them, without `_`, the metric's unit, and the way to it.
+/// Units of senders: the endings of names without `_`, the metric's unit, and the conversion to it.
 const UNITS: &[(&str, &str, Conversion)] = &[
     ("c degc celsius", "°C", Conversion::Same),
     ("f degf fahrenheit", "°C", FAHRENHEIT),
@@ -86,7 +85,7 @@ const UNITS: &[(&str, &str, Conversion)] = &[
     ("var", "var", Conversion::Same),
     ("kvar", "var", KILO),
     ("hz", "Hz", Conversion::Same),
-    // A tyre's pressure is no room's: it is in kPa or PSI.
+    // Without kPa and PSI, in which the pressure of tyres is sent.
     ("hpa mbar", "hPa", Conversion::Same),
     ("pa", "hPa", HUNDREDTH),
     ("inhg", "hPa", INCHES_OF_MERCURY),
@@ -110,7 +109,7 @@ const UNITS: &[(&str, &str, Conversion)] = &[
     ("dbm", "dBm", Conversion::Same),
 ];
 
-/// The names of quantities that have a unit behind them, with their metric.
+/// Names of quantities that are followed by a unit, with their metric.
 const QUANTITIES: &[(&str, &str)] = &[
     ("temperature temp", "temperature"),
     ("device_temperature cpu_temperature cpu_temp chip_temperature", "device_temperature"),
@@ -142,7 +141,7 @@ const QUANTITIES: &[(&str, &str)] = &[
     ("rssi signal", "signal_strength"),
 ];
 
-/// Names of metrics that say no unit and mean one all the same: AirGradient's, and the index of UV light.
+/// Names without a unit that still mean a metric: AirGradient's names, and the UV index.
 const SYNONYMS: &[(&str, &str)] = &[
     ("atmp", "temperature"),
     ("nox_index", "nox_index"),
@@ -154,11 +153,11 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("uvi", "uv_index"),
 ];
 
-/// The end of a name that a meter of three phases has, and no unit.
+/// The ending for the first phase in names of a three-phase meter. The ending is no unit.
 const PHASE: &str = "_a";
 
-/// The metric that a name means, and the way to its unit. The name is written as a metric's, `power_k_w`, and as its
-/// sender wrote it: `current_A` is in amperes, `current_a` is of the first of three phases.
+/// The metric that a name means, and the conversion to the metric's unit. `name` is in snake case, such as `power_k_w`.
+/// `written` is as the sender wrote it: `current_A` is in amperes, `current_a` is of the first of three phases.
 pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conversion)> {
     if written.ends_with(PHASE) {
         return None;
@@ -174,7 +173,7 @@ pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conver
     })
 }
 
-/// The way from a unit, as names end in it, to the unit that the vocabulary has of a metric.
+/// The conversion from a unit, as names end in it, to the vocabulary's unit of a metric.
 fn conversion(unit: &str, metric: &str) -> Option<Conversion> {
     let (_, of_metric) = vocabulary::meaning(metric)?;
     let of_metric = of_metric.as_ref().map(Unit::as_str);

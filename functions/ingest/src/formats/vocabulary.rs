@@ -1,17 +1,17 @@
-//! The metrics that devices' own payloads become: their names and units. Knows no payload.
+//! The vocabulary: names and units of the metrics to which devices' own payloads are mapped. Knows no payload.
 
 use domain::{MetricKind, MetricName, Unit};
 
-/// Every metric with its unit; a metric that tells a state or a ratio has none.
+/// Every metric with its unit. States and ratios have no unit.
 ///
-/// A counter is one by its name, see [`MetricName::well_known`], or one of [`COUNTERS`].
+/// A metric is a counter because of its name, see [`MetricName::well_known`], or because it is in [`COUNTERS`].
 pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("apparent_power", Some("VA")),
     ("battery", Some("%")),
     ("battery_low", None),
     ("battery_voltage", Some("V")),
     ("brightness", Some("%")),
-    // In steps of the device, of Zigbee's lights from 0 to 254.
+    // In the device's own steps; lights of Zigbee have 0 to 254.
     ("brightness_level", None),
     ("carbon_monoxide", None),
     ("co2", Some("ppm")),
@@ -36,7 +36,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("heating_demand", Some("%")),
     ("humidity", Some("%")),
     ("illuminance", Some("lx")),
-    // As Zigbee has it, by a logarithm; of some devices in lx.
+    // On Zigbee's logarithmic scale; some devices send lx.
     ("illuminance_raw", None),
     ("input", None),
     ("light_level", None),
@@ -50,7 +50,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("occupancy", None),
     ("on", None),
     ("open", None),
-    // How far a cover is open: 100 is open. `position` is the same of devices that tell it so themselves.
+    // How far a cover is open: 100 is open. `position` means the same for devices that send it without conversion.
     ("opening", Some("%")),
     ("pm1", Some("µg/m³")),
     ("pm10", Some("µg/m³")),
@@ -91,23 +91,23 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("window_open", None),
 ];
 
-/// The metrics that are totals, beside those that are so by their names.
+/// The metrics that are counters although their names do not say so.
 const COUNTERS: [&str; 4] = ["count", "rain", "water_consumed", "water_volume"];
 
-/// What stands behind the name of a metric of one phase; `_n` is the neutral conductor.
+/// The suffixes for metrics of one phase; `_n` is the neutral conductor.
 const PHASES: [&str; 9] = ["_a", "_b", "_c", "_d", "_e", "_f", "_g", "_h", "_n"];
 
-/// The metric of one of several phases or relays, from 0; none beyond the eighth.
+/// The metric of one phase or relay of several, which are numbered from 0; `None` beyond the eighth.
 pub(crate) fn of_phase(metric: &str, phase: usize) -> Option<String> {
     PHASES[..8].get(phase).map(|suffix| format!("{metric}{suffix}"))
 }
 
-/// Whether a metric is not already that of a phase, and so may have phases.
+/// Whether a metric is in the vocabulary without the suffix of a phase, so that it may have phases.
 pub(crate) fn all_or_nothing(metric: &str) -> bool {
     METRICS.binary_search_by_key(&metric, |(known, _)| known).is_ok()
 }
 
-/// The kind and the unit of a metric of the vocabulary, of a phase too.
+/// The kind and the unit of a metric of the vocabulary, with or without the suffix of a phase.
 pub(crate) fn meaning(metric: &str) -> Option<(MetricKind, Option<Unit>)> {
     let find = |name: &str| {
         let place = METRICS.binary_search_by_key(&name, |(known, _)| known).ok()?;

@@ -10,11 +10,11 @@ use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled, TRUTH};
 use super::units::HUNDREDFOLD;
 use super::vocabulary;
 
-/// Warming and not.
+/// The states of a thermostat: heating is 1, idle is 0.
 const RUNNING: Scale = Scale::Words(&[("heat", "1"), ("idle", "0")]);
 
-/// What a device exposes. Some measurements have an older name, too; of two keys of one metric the later row
-/// counts, and the other keeps its own name.
+/// Members that devices expose. Some measurements have an older name, too. If two keys map to one metric, the later row
+/// gets the metric, and the other value keeps its own name.
 const EXPOSED: &[Row] = &[
     ("temperature", "temperature", SAME),
     ("local_temperature", "temperature", SAME),
@@ -27,7 +27,7 @@ const EXPOSED: &[Row] = &[
     ("humidity", "humidity", SAME),
     ("soil_moisture", "soil_moisture", SAME),
     ("pressure", "pressure", SAME),
-    // Beside lux, the other is the raw value.
+    // If both are there, `illuminance` is the raw value.
     ("illuminance", "illuminance", SAME),
     ("illuminance_lux", "illuminance", SAME),
     ("co2", "co2", SAME),
@@ -65,7 +65,7 @@ const EXPOSED: &[Row] = &[
     ("brightness", "brightness_level", SAME),
     // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
     ("position", "position", SAME),
-    // Of slats as of the cover. Of a sensor that is moved it is a boolean.
+    // For slats 100 is open, as for the cover. A sensor that is moved sends a boolean.
     ("tilt", "tilt_opening", Scale::IfNumber),
     ("contact", "contact", SWITCH),
     ("occupancy", "occupancy", SWITCH),
@@ -90,8 +90,8 @@ const EXPOSED: &[Row] = &[
     ("linkquality", "link_quality", SAME),
 ];
 
-/// Members of devices with a load: a plug, a metered relay or a dimmer. Their `temperature` is that of the electronics,
-/// unless a member of `SENSING` is there too.
+/// Members of devices with a load: a plug, a metered relay or a dimmer. The `temperature` of these devices is that of
+/// the electronics, unless a member of `SENSING` is there, too.
 const LOAD: [&str; 5] = ["power", "energy", "consumption", "current", "brightness"];
 const SENSING: [&str; 5] = [
     "humidity",
@@ -101,19 +101,20 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// What a device says of itself, and events of buttons. Whoever sends one of the first five is Zigbee2MQTT.
+/// Skipped members: descriptions of the device, and events of buttons. The first five, `SILENT`, mark a message of
+/// Zigbee2MQTT.
 const IGNORED: &str = "\
     last_seen update update_available action click action_* device elapsed color color_mode power_on_behavior \
     power_outage_memory indicator_mode child_lock effect";
 const SILENT: [&str; 5] = ["last_seen", "update", "update_available", "action", "click"];
 
-/// Endpoints of a device with several: their values have the endpoint's name behind their own.
+/// The names of endpoints of one device. A value of an endpoint has the endpoint's name as suffix.
 const ENDPOINTS: [&str; 19] = [
     "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "left", "right", "center", "1", "2", "3", "4",
     "5", "6", "7", "8",
 ];
 
-/// What stands behind a value of one phase of a meter, or of one clamp of several.
+/// The suffixes for values of one phase of a meter, or of one clamp of several.
 const PHASES: [&str; 3] = ["a", "b", "c"];
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
@@ -160,7 +161,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     Some(vec![read])
 }
 
-/// The part and the metric of a voltage, or of a value with the name of a phase or of an endpoint behind its own.
+/// The part, metric and conversion of a voltage, or of a value whose name ends with a phase or an endpoint.
 fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, String, Scale)> {
     if name == "voltage" {
         return Some(("", name.to_owned(), voltage_scale(payload, value)));
@@ -186,15 +187,16 @@ fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, 
     ENDPOINTS.contains(&behind).then(|| (behind, metric.to_owned(), scale))
 }
 
-/// A device with a battery tells millivolts, a plug volts. Not every message has the battery.
+/// The conversion of a voltage, chosen by its size. Devices with a battery send millivolts, plugs send volts, and not
+/// every message has the battery.
 fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
     let least = if payload.get("battery").is_some() { 100.0 } else { 1_000.0 };
     let number = voltage.as_f64().or_else(|| voltage.as_str()?.trim().parse().ok());
     if number.is_some_and(|voltage| voltage >= least) { MILLI } else { SAME }
 }
 
-/// The device that a topic names behind the format, if its messages have readings:
-/// `FRIENDLY_NAME`, which may have several levels: `base_topic` is `roomtide/zigbee2mqtt`.
+/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
+/// `FRIENDLY_NAME`, which may have several levels. `base_topic` is `roomtide/zigbee2mqtt`.
 fn device_of(rest: &str) -> Option<&str> {
     let is_command = |level: &str| matches!(level, "set" | "get");
     let mut last = rest.rsplit('/');

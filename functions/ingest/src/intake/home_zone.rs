@@ -1,4 +1,4 @@
-//! The home's time zone: the one that the rollups keep. Changes none.
+//! The home's time zone, as the state of the rollups has it. Changes no zone.
 
 use chrono::TimeDelta;
 use domain::Zone;
@@ -7,19 +7,19 @@ use table::{ReadRollupState, Remembered, Session, StoreResult};
 
 use crate::settings::Settings;
 
-/// The zone, read from the table when it is first needed, and again when it has grown old.
+/// The home's time zone, read from the table on first use, and again when the remembered zone is too old.
 ///
-/// Only a payload with local times needs it, so most instances never read it.
+/// Only payloads with local times need the zone, so most instances never read it.
 #[derive(Debug)]
 pub(crate) struct HomeZone {
-    /// The zone by which a new table's rollups begin.
+    /// The configured zone, with which the rollups of a new table begin.
     first: Zone,
     max_age: TimeDelta,
     read: Remembered<Zone>,
 }
 
 impl HomeZone {
-    /// Knows no zone yet.
+    /// Remembers no zone yet.
     pub(crate) fn new(settings: Settings) -> Self {
         let max_age = settings.registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
         let max_age = TimeDelta::from_std(max_age).unwrap_or(TimeDelta::MAX);
@@ -35,7 +35,7 @@ impl HomeZone {
             return Ok(*zone);
         }
         let Some(state) = session.rollup_state().await? else { return Ok(self.first) };
-        // A name that a newer release of the zone database stored.
+        // The stored name may be unknown here: a newer release of the zone database may have stored it.
         let zone = state.zone.parse().unwrap_or(self.first);
         Ok(*self.read.keep(zone, session.now))
     }

@@ -1,4 +1,4 @@
-//! The sender of readings, and the one place that decides for which devices it may write.
+//! The sender of readings. Only this file decides for which devices a sender may write.
 
 use domain::{DeviceId, WritableDevices};
 use runtime::authentication::Grant;
@@ -8,24 +8,25 @@ use crate::formats::draft::{Fault, Refusal};
 /// The sender of a request or a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Sender<'a> {
-    /// One who may write for every device.
+    /// A sender who may write for every device.
     Anyone,
-    /// The device that an IoT rule took from the topic, and its parts.
+    /// A device that publishes by MQTT and is named by the topic. The device may write for itself and its parts.
     Topic(DeviceId),
-    /// The function fetching, which may write for every device. The device of a source has the readings without a name.
+    /// The function `fetching`, which may write for every device. Readings that name no device belong to the source's
+    /// device.
     Fetching(Option<&'a DeviceId>),
     /// The holder of a token for these devices and their parts.
     Holder(&'a WritableDevices),
 }
 
 impl<'a> Sender<'a> {
-    /// The sender of a request with that grant.
+    /// The sender of a request with the grant.
     pub(crate) fn of(grant: &'a Grant) -> Self {
         grant.writing().map_or(Self::Anyone, |scope| Self::Holder(&scope.devices))
     }
 
-    /// The device that the reading names, if the sender may write for it. Without a name it is the sender's only
-    /// device.
+    /// The device that the reading names; without a name, the sender's only device. A device of another sender is
+    /// refused.
     pub(crate) fn device(&self, named: Option<DeviceId>) -> Result<DeviceId, Refusal> {
         let (device, fault) = match named {
             Some(device) if self.may_write(&device) => return Ok(device),

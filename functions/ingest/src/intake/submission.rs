@@ -1,4 +1,4 @@
-//! Readings on their way in, unread: made of a request or of a message, by its sender, its size and its format.
+//! Submissions: the unparsed readings of a request or a message, with sender, size and format.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::formats::{Format, MAX_PAYLOAD, PayloadReader};
 use crate::intake::sender::Sender;
 use crate::intake::topic::{self, Topic};
 
-/// The largest body that is fetched: clouds answer of all devices of an account at once.
+/// The largest body that is fetched, in bytes: clouds send all devices of an account at once.
 pub(crate) const MAX_FETCHED: usize = 512 << 10;
 
-/// Readings on their way in, unread.
+/// The unparsed readings of a request or a message.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
     pub(crate) sender: Sender<'a>,
@@ -26,23 +26,23 @@ pub(crate) struct Submission<'a> {
     pub(crate) body: Cow<'a, [u8]>,
     /// The largest body in bytes, if it is a device's own payload.
     pub(crate) max_payload: usize,
-    /// When the gateway or the broker took it.
+    /// When the gateway or the broker took the request or the message.
     pub(crate) arrived: Timestamp,
-    /// Tells two arrivals of a device in one millisecond apart: the id that the gateway gives a request, or the digest of an
-    /// MQTT payload. A repeated event has the same one.
+    /// An id that tells apart two arrivals of a device in one millisecond, such as the gateway's id of a request or the
+    /// digest of an MQTT payload. A repeated event has the same id.
     pub(crate) arrival_id: String,
     pub(crate) options: StoreOptions,
-    /// What the address or the topic says beside the body.
+    /// The facts that the address or the topic adds to the body.
     pub(crate) hints: AddressHints,
-    /// What a source says beside the body.
+    /// The message of a source, if the readings were fetched.
     pub(crate) fetched: Option<&'a FetchedMessage>,
 }
 
-/// What the address or the topic of a device's own payload tells of it.
+/// Facts that the address or the topic adds to a device's own payload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressHints {
     pub(crate) device: Option<DeviceId>,
-    /// The device's name, where its id is not that.
+    /// The device's exact name, if the id differs from it.
     pub(crate) name: Option<Label>,
     pub(crate) room: Option<RoomId>,
     pub(crate) time: Option<Timestamp>,
@@ -51,17 +51,17 @@ pub(crate) struct AddressHints {
 /// How the readings of a request are written.
 #[derive(Debug, Clone, Copy, Default, Hash)]
 pub(crate) struct StoreOptions {
-    /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp, and does not
-    /// replace it.
+    /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp. Otherwise it
+    /// replaces the stored reading.
     pub(crate) merge: bool,
-    /// Whether rooms stay as they are sent: they are history that the registry does not know.
+    /// Whether readings keep the rooms that were sent, as history that the registry does not have.
     pub(crate) keeps_rooms: bool,
-    /// Whether nothing is stored where anything is refused.
+    /// Whether nothing is stored if any reading is refused.
     pub(crate) all_or_nothing: bool,
 }
 
 impl<'a> Submission<'a> {
-    /// The submission of an HTTP request; `now` is its arrival where the event does not say.
+    /// The submission of an HTTP request. `now` is the time of arrival if the event has no time.
     pub(crate) fn of_request(
         endpoint: &'static Endpoint,
         request: &'a Request,
@@ -89,7 +89,7 @@ impl<'a> Submission<'a> {
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
             options: StoreOptions {
-                // A payload tells what has changed, and another of the same second the rest.
+                // A payload may have only what changed, and the next payload of the same second the rest.
                 merge: payload.is_some() || params.flag("merge"),
                 keeps_rooms: params.get("rooms") == Some("given"),
                 all_or_nothing: false,
@@ -141,7 +141,7 @@ impl<'a> Submission<'a> {
         }))
     }
 
-    /// The submission of what was fetched.
+    /// The submission of a fetched body.
     pub(crate) fn of_fetched(message: &'a FetchedMessage) -> Result<Self, Problem> {
         let FetchedMessage { of, run, .. } = message;
         Ok(Self {
@@ -158,7 +158,7 @@ impl<'a> Submission<'a> {
     }
 }
 
-/// The device of an address, by its id or by a name. A name becomes an id as in a topic.
+/// The device that an address names, by id or by name. A name is turned into an id, as in a topic.
 fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
 }

@@ -8,15 +8,16 @@ use domain::{MetricName, Timestamp};
 use crate::formats::draft::{Fault, Refusal};
 use crate::settings::Settings;
 
-/// The largest lead of a reading over its arrival: clocks drift, but not by days.
+/// How far a reading's timestamp may be after its arrival: clocks drift, but not by days.
 pub(crate) const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
-/// The largest lead of a reading that has only prices: they are told up to two days before they hold.
+/// How far the timestamp of a reading with only prices may be after its arrival: prices are published up to two days
+/// before they apply.
 const MAX_PRICES_AHEAD: TimeDelta = TimeDelta::days(3);
 
 /// When readings arrived, and which timestamps they may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
-    /// When the gateway or the broker took them.
+    /// When the gateway or the broker took the readings.
     pub(crate) arrived: Timestamp,
     /// The earliest timestamp that is accepted: an earlier one comes from a clock that was never set.
     earliest: Timestamp,
@@ -41,7 +42,8 @@ impl Times {
         self.fault(at, max_ahead).map_err(|fault| Refusal::of("timestamp", fault))
     }
 
-    /// What is wrong with a timestamp that may lie so far ahead.
+    /// Refuses a timestamp that is more than `max_ahead` after the arrival, before the earliest, or beyond the
+    /// retention.
     pub(crate) fn fault(&self, at: Timestamp, max_ahead: TimeDelta) -> Result<(), Fault> {
         let Self { arrived, earliest, retention_days } = *self;
         let kept = |days: &u32| at >= arrived.saturating_add(-TimeDelta::days((*days).into()));
@@ -57,7 +59,7 @@ impl Times {
     }
 }
 
-/// Refuses a timestamp that lies farther ahead of its arrival.
+/// Refuses a timestamp that is more than `max_ahead` after the arrival.
 pub(crate) fn check_lead(
     at: Timestamp,
     arrived: Timestamp,

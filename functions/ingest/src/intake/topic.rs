@@ -1,4 +1,4 @@
-//! The topics on which devices publish their own payloads: the format, the device, and what has no readings.
+//! Parses the topics on which devices publish their own payloads: format, device, and whether there are readings.
 
 use api::Problem;
 use domain::text_id::id_of;
@@ -6,12 +6,12 @@ use domain::{DeviceId, Label};
 
 use crate::formats::{PayloadReader, unknown_format};
 
-/// What a topic tells of its messages.
+/// The format and the device of a topic's messages.
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) reader: PayloadReader,
     pub(crate) device: DeviceId,
-    /// The device's name in the topic, where the id is not that.
+    /// The device's name in the topic, if the id differs from it.
     pub(crate) name: Option<Label>,
 }
 

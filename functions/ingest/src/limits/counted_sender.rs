@@ -1,4 +1,4 @@
-//! A sender that may introduce only so many devices. Counts none.
+//! A sender with a limit of the devices that it introduces. Counts no device.
 
 use domain::{DeviceId, TokenHash};
 use runtime::authentication::Grant;
@@ -6,17 +6,17 @@ use runtime::authentication::Grant;
 use crate::intake::sender::Sender;
 use crate::settings::Settings;
 
-/// The most parts that one MQTT device may introduce. A part is a device of its own, such as `plug:SI7021`.
+/// The largest number of parts that one MQTT device may introduce. A part is a separate device, such as `plug:SI7021`.
 pub(crate) const MAX_PARTS: usize = 32;
-/// The prefix of the name of a sender by topic. A token's name is the beginning of its hash.
+/// The prefix in the name of an MQTT sender. The holder of a token is named by the beginning of the token's hash.
 const TOPIC: &str = "mqtt:";
 
-/// The client whose words a refusal uses.
+/// The API whose words a refusal uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ReplyDialect {
     #[default]
     Native,
-    /// A client of `InfluxDB` knows by these words that it need not send again.
+    /// The words by which clients of `InfluxDB` know that sending again is useless.
     InfluxDb,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum ReplyDialect {
 pub(crate) struct CountedSender {
     /// The beginning of a token's hash, or the device of a topic; see [`domain::Source::introduced_by`].
     pub(crate) name: String,
-    /// The device of the topic, which is the sender itself and counts as none.
+    /// The device of the topic, which is the sender itself and is not counted.
     own: Option<DeviceId>,
     pub(super) limit: usize,
     dialect: ReplyDialect,

@@ -1,5 +1,5 @@
-//! Limits the devices that a sender introduces: without a limit whoever may store readings could fill the registry,
-//! which everybody reads. Registers none.
+//! Limits the devices that a sender introduces: without a limit any sender could fill the registry, which everybody
+//! reads. Registers no device.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
 const MAX_REMEMBERED: usize = 10_000;
-/// The largest number of attempts at counting while others count the same sender's devices.
+/// The largest number of attempts at counting while other instances count devices of the same sender.
 const MAX_ATTEMPTS: usize = 5;
 
 /// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. No
@@ -37,7 +37,7 @@ impl IntroductionCounts {
         found: &FoundDevices,
     ) -> StoreResult<BTreeSet<DeviceId>> {
         let Some(sender) = request.counted_sender else { return Ok(BTreeSet::new()) };
-        // What is refused as a whole introduces nothing.
+        // A request that is refused as a whole introduces nothing.
         if request.options.all_or_nothing && request.has_refusals() {
             return Ok(BTreeSet::new());
         }
@@ -54,7 +54,7 @@ impl IntroductionCounts {
             None => count(session, sender, not_counted.len()).await?,
         };
 
-        // In the order of the request: those that come first are introduced.
+        // The first devices of the request are introduced, the others refused.
         let mut introduced = BTreeSet::new();
         request.refuse(|reading| {
             let id = &reading.device;
@@ -104,7 +104,7 @@ impl IntroductionCounts {
             match all_counted.get(id) {
                 None => new.not_counted.insert(id.clone()),
                 Some(name) if *name == sender.name => new.counted.insert(id.clone()),
-                // Another sender introduces it.
+                // Another sender introduces the device.
                 Some(_) => false,
             };
         }
@@ -131,8 +131,8 @@ impl IntroductionCounts {
 
 /// Counts new devices in the table, at most as many as the sender may introduce; returns their number.
 ///
-/// One write for each request that introduces a device into a registry that memory does not hold. A request
-/// that is repeated, or whose devices another instance counts too, may count them twice.
+/// This costs a write for each request with new devices, and is needed only if memory does not hold the registry.
+/// Devices may be counted twice: by a repeated request or by another instance.
 async fn count(
     session: Session<'_, impl CountIntroduced>,
     sender: &CountedSender,

@@ -1,5 +1,5 @@
-//! Limits how many metrics merging writes give a device, and how many rooms it introduces. Names of the last minutes count
-//! until the registry has noted them. Reads and writes no table.
+//! Limits how many metrics merging writes give a device, and how many rooms a device introduces. New names of the last
+//! minutes count until the registry has noted them. Reads and writes no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use table::BoundedMemory;
 
 use crate::store_request::{StoreRequest, refusal};
 
-/// New metrics of the last minutes' merging writes. They count towards the limit until the registry has them.
+/// New metrics of the last minutes' merging writes, which count towards the limit until the registry has them.
 #[derive(Debug, Default)]
 pub(crate) struct MetricLimit(NewNames<MetricName>);
 
@@ -40,7 +40,7 @@ impl MetricLimit {
     }
 }
 
-/// Rooms that devices introduced in the last minutes. They count towards the limit until the registry has noted them.
+/// Rooms that devices introduced in the last minutes, which count towards the limit until the registry has noted them.
 #[derive(Debug, Default)]
 pub(crate) struct RoomLimit(NewNames<RoomId>);
 
@@ -77,8 +77,8 @@ impl<N: Clone> Default for NewNames<N> {
 }
 
 impl<N: Ord + Clone> NewNames<N> {
-    /// Introduces names of a device, if there are then at most `free` beside those that the registry has noted. Else none is
-    /// introduced, and the first beyond the limit is returned.
+    /// Introduces names of a device if at most `free` of its names are then missing in the registry. Otherwise
+    /// introduces no name, and returns the first name beyond the limit.
     fn introduce<'a>(
         &self,
         id: &DeviceId,

@@ -1,4 +1,4 @@
-//! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
+//! Turns drafts into readings, one per device and timestamp, and names the bad drafts. Reads and writes no table.
 
 use std::collections::HashMap;
 
@@ -20,11 +20,11 @@ pub(crate) const MAX_OF_MESSAGE: usize = 500;
 
 /// Makes readings of the entries of a submission.
 ///
-/// Entries of the same device and timestamp become one reading, the later values winning. Entries
-/// without a timestamp become one reading per device too, but not by losing a value: a second one of the
-/// same metric is refused, because the request does not say which was measured when.
+/// Entries of the same device and timestamp become one reading; later values win. Entries without a timestamp become
+/// one reading per device, but a second value of a metric is refused: the request does not say which value was measured
+/// when.
 ///
-/// The local times of devices' own payloads are those of `zone`.
+/// Local times in devices' own payloads are in `zone`.
 pub(crate) fn assemble(
     submission: &Submission<'_>,
     settings: &Settings,
@@ -76,7 +76,8 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     all
 }
 
-/// Makes a reading of an entry, of the sender's device and within the times that are taken.
+/// Makes a reading of an entry, after checking that the sender may write for the device and that the timestamp is
+/// accepted.
 fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading, Refusal> {
     let draft = entry?;
     let device = sender.device(draft.device)?;
@@ -89,7 +90,7 @@ fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading
     Ok(EntryReading { reading, has_timestamp: timestamp.is_some() })
 }
 
-/// Reads a JSON object as `POST /readings` does at `now`.
+/// Parses a JSON object as `POST /readings` would at `now`.
 pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times::new(now, &Settings::default());
     let entry = read(json::entry(json), &Sender::Anyone, &times);

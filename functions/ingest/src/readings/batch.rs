@@ -1,4 +1,4 @@
-//! The readings of a request, each with the places in the request that it was made of. Makes none.
+//! The readings of a request, each with the indices of the entries from which it was made. Makes no reading.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry as Slot;
@@ -19,11 +19,11 @@ pub(crate) struct PlacedReadings {
 #[derive(Debug)]
 pub(crate) struct EntryReading {
     pub(crate) reading: Reading,
-    /// Whether the entry has a timestamp; else the reading has that of the arrival.
+    /// Whether the entry has a timestamp. Otherwise the reading has the time of arrival.
     pub(crate) has_timestamp: bool,
 }
 
-/// What the entries of a request became.
+/// The readings and the refusals that were made of a request's entries.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
     /// Readings with a timestamp and all points of line protocol, at most one of each device and timestamp.
@@ -36,14 +36,14 @@ pub(crate) struct Assembled {
     pub(crate) is_foreign: bool,
     /// The number of payloads whose clock was wrong, so that the time of arrival was taken.
     pub(crate) wrong_clocks: usize,
-    /// The names of what is not stored because it is no number.
+    /// The names of members that are not stored because they are no numbers.
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,
 }
 
 impl PlacedReadings {
-    /// Takes away the readings for which `refusal` says why. Returns a refusal for each of their entries.
+    /// Removes the readings for which `refusal` returns a reason. Returns a refusal for each entry of these readings.
     pub(crate) fn refuse(
         &mut self,
         mut refusal: impl FnMut(&Reading) -> Option<FieldError>,
@@ -65,7 +65,7 @@ impl PlacedReadings {
         refusals
     }
 
-    /// Takes readings away, and returns them.
+    /// Removes the readings that `is_taken` accepts, and returns them.
     pub(crate) fn split_off(&mut self, mut is_taken: impl FnMut(&Reading) -> bool) -> Self {
         let (mut kept, mut split) = (Self::default(), Self::default());
         let Self { readings, origins } = std::mem::take(self);
@@ -78,7 +78,7 @@ impl PlacedReadings {
         split
     }
 
-    /// Adds a reading, or merges it into the one in its slot.
+    /// Adds a reading, or merges it into the reading in the slot.
     pub(super) fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
@@ -99,7 +99,7 @@ impl PlacedReadings {
         Ok(())
     }
 
-    /// Adds or merges a reading that shares no metric with the one in its slot.
+    /// Adds or merges a reading, but refuses it if it shares a metric with the reading in the slot.
     pub(super) fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,

@@ -1,4 +1,4 @@
-//! Lines of line protocol become readings: points of one device and millisecond united, the bad ones named.
+//! Turns lines of line protocol into readings: unites points of one device and millisecond, and names the bad lines.
 //! Reads and writes no table.
 
 use std::borrow::Cow;
@@ -18,12 +18,12 @@ use crate::intake::sender::Sender;
 use crate::intake::times::Times;
 use crate::readings::Assembled;
 
-/// How far ahead of its arrival a point may lie: forecasts are written too.
+/// How far a point's timestamp may be after its arrival: forecasts are written, too.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(14);
-/// Nanoseconds of a millisecond.
+/// The nanoseconds of a millisecond.
 const MILLISECOND: i128 = 1_000_000;
 
-/// How a request's lines are read.
+/// Parses and maps the lines of a request.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) precision: Precision,
@@ -32,31 +32,31 @@ pub(crate) struct Reader<'a> {
     pub(crate) times: Times,
 }
 
-/// The lines of a request, read.
+/// The parsed lines of a request, as readings.
 #[derive(Debug, Default)]
 pub(crate) struct Points<'a> {
-    /// The readings; what is refused has the place of its line in [`lines`](Self::lines).
+    /// The readings and the refusals. A refusal has the index of its line in [`lines`](Self::lines).
     pub(crate) assembled: Assembled,
     /// The number and the text of each line.
     pub(crate) lines: Vec<(usize, &'a [u8])>,
-    /// The number of strings, which are not kept.
+    /// The number of string fields, which are not stored.
     pub(crate) strings: usize,
-    /// The number of points that were united with one of another instant of the same millisecond.
+    /// The number of points that were united with a point of another instant in the same millisecond.
     pub(crate) merged: usize,
     sources: HashMap<ReadingKey, (usize, Vec<FieldSource>)>,
 }
 
-/// Where a metric of a reading comes from.
+/// The origin of a reading's metric: its field, series and instant.
 #[derive(Debug)]
 struct FieldSource {
     metric: MetricName,
-    /// The name of the field, which may be another with the same metric: `usageIdle`, `usage_idle`.
+    /// The name of the field. Several fields may map to one metric: `usageIdle`, `usage_idle`.
     field: String,
     series: u64,
     nanos: i128,
 }
 
-/// The reasons for which a line, or a part of it, is refused.
+/// The reason why a line, or a part of a line, is refused.
 #[derive(Debug, thiserror::Error)]
 enum LineFault {
     #[error(transparent)]
@@ -173,14 +173,14 @@ impl Precision {
 impl Points<'_> {
     fn refuse(&mut self, place: usize, fault: &LineFault) {
         let message = fault.to_string();
-        // A line that is read and cannot be stored is not one that cannot be read.
+        // `field` is `None` only for lines that cannot be parsed, not for parsed lines that cannot be stored.
         let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
         self.assembled.rejected.push(FieldError { index: Some(place), field, message });
     }
 
-    /// Adds a point to the reading of its device and millisecond. Returns the place of the reading.
+    /// Adds a point to the reading of its device and millisecond. Returns the index of the reading.
     ///
-    /// The later instant of a field wins; at one instant, the later line.
+    /// If two points have the same field, the later instant wins; at the same instant, the later line.
     fn unite(&mut self, point: &LinePoint<'_>) -> Result<usize, LineFault> {
         let timed = &mut self.assembled.timed;
         let (place, sources) = match self.sources.entry(point.key()) {
@@ -231,11 +231,11 @@ struct LinePoint<'a> {
     fields: &'a [(MetricName, Decimal, Cow<'a, str>)],
     time: LineTime,
     series: u64,
-    /// The place of the line in the request.
+    /// The index of the line in the request.
     line: usize,
 }
 
-/// The instant of a line, and its millisecond.
+/// The instant of a line in nanoseconds, and the millisecond that contains it.
 #[derive(Debug, Clone, Copy)]
 struct LineTime {
     nanos: i128,
@@ -283,7 +283,7 @@ fn position_of(metric: &MetricName, sources: &[FieldSource]) -> Option<usize> {
     sources.iter().position(|source| source.metric == *metric)
 }
 
-/// What two lines of one series share, and two of different series almost surely do not.
+/// The hash of a line's measurement and tags, which tells its series apart from all others.
 fn series(line: &Line<'_>) -> u64 {
     let mut tags: Vec<_> =
         line.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped())).collect();

@@ -1,4 +1,4 @@
-//! Devices' own payloads become drafts: whose each is, and when it was measured. Reads no clock.
+//! Turns devices' own payloads into drafts, each with its device and its time of measurement. Reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ use crate::formats::vocabulary;
 use crate::intake::sender::Sender;
 use crate::intake::submission::AddressHints;
 
-/// What payloads become.
+/// The drafts that were made of payloads.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
     pub(crate) entries: Vec<Entry>,
-    /// How many payloads have a clock that is wrong.
+    /// The number of payloads of devices whose clock is wrong.
     pub(crate) wrong_clocks: usize,
-    /// The names of what is not stored because it is no number.
+    /// The names of members that are not stored because they are no numbers.
     pub(crate) ignored: BTreeSet<String>,
 }
 
 /// Makes drafts of payloads.
 ///
-/// The address names the device; without one the payload does; without both it is the sender's only device.
+/// The address names the device, else the payload. If neither does, the readings are of the sender's only device.
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
     address: &AddressHints,
@@ -82,7 +82,7 @@ pub(crate) fn drafts(
     Ok(drafts)
 }
 
-/// The values of a part of a device, with the meaning that the vocabulary gives to their names. It has no time and no room.
+/// The values of a device's part, with the vocabulary's meaning of their names, but without time and room.
 fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> Content {
     let mut about = About { name, ..About::default() };
     let mut metrics = BTreeMap::new();

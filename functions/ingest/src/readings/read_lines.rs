@@ -1,5 +1,5 @@
-//! Line protocol for programs that prepare a write: the texts of a line, and the readings that a write stores. Writes
-//! no table.
+//! Parses line protocol for programs that prepare a write: the texts of a line, and the readings that a write would
+//! store. Writes no table.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,20 @@ use crate::intake::times::Times;
 use crate::readings::line_points::{Points, Reader};
 use crate::settings::Settings;
 
-/// The texts of a line, escaped as they stand in it.
+/// The texts of a line, still escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineTexts<'a> {
     /// The measurement.
     pub measurement: &'a str,
     /// Keys and values of the tags, in the order of the line.
     pub tags: Vec<(&'a str, &'a str)>,
-    /// Keys and values of the fields; a number has no letter of an integer, a string has its quotes.
+    /// Keys and values of the fields. Integers come without their suffix, strings with their quotes.
     pub fields: Vec<(&'a str, Cow<'a, str>)>,
-    /// The timestamp, in whatever precision.
+    /// The timestamp, as a number whose precision the line does not tell.
     pub timestamp: Option<i64>,
 }
 
-/// The reason for which a line cannot be read.
+/// The reason why a line cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LineTextError(LineError);
@@ -38,7 +38,7 @@ impl LineTextError {
     }
 }
 
-/// The texts of the first line of a text; `None` if it has none but comments and blanks.
+/// Parses the first line of a text; `None` if the text has only comments and blanks.
 pub fn read_line(text: &[u8]) -> Option<Result<LineTexts<'_>, LineTextError>> {
     let Numbered { line, .. } = line_protocol::lines(text).next()?;
     Some(line.map_err(LineTextError).map(|line| LineTexts {
@@ -57,7 +57,7 @@ fn written(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
-/// The readings of a body of lines, with nanoseconds, that arrives at `now`.
+/// The readings of a body of line protocol, and the refused lines.
 #[derive(Debug, Default)]
 pub struct PointsRead {
     /// The readings.
@@ -66,7 +66,8 @@ pub struct PointsRead {
     pub refused: Vec<(usize, String)>,
 }
 
-/// What a write with these parameters, and a token without settings, stores of a body.
+/// Reads a body as a write at `now` would, with timestamps in nanoseconds, these parameters, and a token without
+/// settings.
 pub fn read_points(
     body: &[u8],
     now: Timestamp,

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::StoreReport;
 use crate::readings::line_points::Points;
 
-/// The number of refused lines that a reply tells in full.
+/// The largest number of refused lines that a reply describes.
 const MAX_NAMED: usize = 100;
-/// The largest length of a line in a reply: characters.
+/// The largest number of characters of a line in a reply.
 const MAX_LINE: usize = 200;
 
 /// The lines of a request, and what became of them.
@@ -20,8 +20,8 @@ pub(crate) struct Written<'a> {
     pub(crate) report: StoreReport,
 }
 
-/// 204 all stored, 400 some or all refused, 503 not all stored; that comes before any refusal, so that the client
-/// sends again.
+/// The reply to line protocol: 204 if all lines are stored, 400 if some are refused, 503 if some could not be stored.
+/// 503 comes before 400, so that the client sends the lines again.
 pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
     let Written { points, report } = written;
     let response = if let Some(cause) = &report.cause {
@@ -44,7 +44,7 @@ pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
         })
 }
 
-/// 400: nothing is stored, as the client asks where a line is refused.
+/// 400: nothing is stored, because a line is refused and the client wants all lines or none.
 pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldError) -> Response {
     match dialect {
         Dialect::V3 => {

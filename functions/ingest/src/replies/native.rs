@@ -62,7 +62,7 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     Problem { detail, not_stored, errors: rejected, ignored, ..problem }.respond()
 }
 
-/// 403: a request that names a device of another sender is refused whole.
+/// 403: a request that names a device of another sender is refused as a whole.
 pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
     let detail = "The token may not write for every device named here; nothing is stored.";
     Problem { errors: rejected, ..forbidden(detail) }
@@ -89,7 +89,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// A receipt for so many readings, and as many refusals in full as an answer holds.
+    /// A receipt with the counts, and with the messages of as many refusals as fit into an answer.
     pub fn new(
         accepted: usize,
         accepted_before: usize,

@@ -1,4 +1,4 @@
-//! The hint on Lambda: the function is invoked, and nobody waits for what it does. Knows no message.
+//! The hint on Lambda: invokes the function `alerting` without waiting for its end. Knows no message.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Hint;
 use crate::clock::{Clock, Deadline};
 use crate::invoke::LambdaFunction;
 
-/// How long the invocation may take to be accepted.
+/// How long Lambda may take to accept the invocation.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Invokes the function `alerting`.
@@ -16,14 +16,14 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub struct LambdaHint<C>(LambdaFunction<C>);
 
 impl<C: Clock> LambdaHint<C> {
-    /// A client that invokes a function by its name; nothing is sent yet. Without a name nobody is asked.
+    /// A client that invokes a function by its name; nothing is sent yet. Without a name no hint is given.
     pub fn connect(config: &ServiceConfig, function: Option<&str>, clock: C) -> Self {
         Self(LambdaFunction::connect_within(TIMEOUT, config, function, clock))
     }
 }
 
 impl<C: Clock> Hint for LambdaHint<C> {
-    /// The type `Event` is answered with 202 once the event is in Lambda's own queue.
+    /// Lambda answers an invocation of type `Event` with 202 once the event is in Lambda's own queue.
     async fn ask(&self, deadline: Deadline) -> Result<(), String> {
         if !self.0.is_there() {
             return Ok(());

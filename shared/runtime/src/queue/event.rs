@@ -1,11 +1,11 @@
-//! The event that Lambda makes of a queue's messages, and the answer to it. Has no member that nobody reads.
+//! The event that Lambda makes of a queue's messages, and the answer to the event. Has only members that are read.
 //!
-//! The crate of Lambda's events has them too, but its feature for SQS brings twenty further crates.
-//! Source: <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+//! The crate of Lambda's events has these types, too, but its feature for SQS adds twenty further crates. Source:
+//! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use serde::{Deserialize, Serialize};
 
-/// Some messages of a queue.
+/// An event with messages of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SqsEvent {
     /// The messages.
@@ -34,7 +34,7 @@ pub struct SqsBatchResponse {
 /// A message that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BatchItemFailure {
-    /// Its id.
+    /// The message's id.
     #[serde(rename = "itemIdentifier")]
     pub item_identifier: String,
 }

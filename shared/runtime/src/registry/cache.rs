@@ -18,61 +18,59 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
-/// The time limits for a refresh while there is a stale snapshot to answer with: the first, and the longest after
-/// refreshes that failed. A large registry may take longer than the first, and would never be read again.
+/// The time limits for refreshing a stale snapshot: the first limit, and (`MAX_REFRESH`) the longest after failed
+/// refreshes. A large registry may take longer than the first limit and would otherwise never be read again.
 const FIRST_REFRESH: Duration = Duration::from_secs(2);
 const MAX_REFRESH: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
-/// units.
+/// How long a list of devices or rooms counts as too long for memory: finding out again costs hundreds of read units.
 const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
-/// How old the registry of a list may be where a read costs at most [`MAX_LIST_HALVES`].
+/// The largest age of the registry for a list, if reading it again costs at most [`MAX_LIST_HALVES`].
 const MAX_LIST_AGE: Duration = Duration::from_secs(2);
-/// The half read units that a list may take to have the registry of this moment: four units.
+/// The largest cost of reading the registry again for a list, in half read units: four units.
 const MAX_LIST_HALVES: u64 = 8;
-/// The largest number of devices, or rooms, that a process keeps, with those that are new since the
-/// registry was read.
+/// The largest number of devices, or of rooms, that a process keeps, including new ones since the registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
-/// So many devices and rooms, some 4 read units, are read again at most once a second because one is missing. Twice as
-/// many at most every two seconds, and fewer at once.
+/// Limits how often the registry is read again because a device or room is missing. This number of devices and rooms,
+/// some 4 read units, is read at most once a second. Twice as many are read every two seconds, fewer at once.
 const ENTRIES_PER_SECOND: usize = 100;
-/// How long an invocation may still store readings after the registry that it uses has become too old.
+/// How long an invocation may go on storing readings with a registry that has become too old.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 
-/// The registry, cached. One process has one; it is shared by reference.
+/// The cached registry. A process shares one cache by reference.
 #[derive(Debug)]
 pub struct CachedRegistry<C> {
     state: Mutex<State>,
-    /// Held while the registry is read, so that it is read once however many ask for it.
+    /// Held while the registry is read, so that concurrent requests share one read.
     reading: tokio::sync::Mutex<()>,
-    /// The places of devices, where memory does not hold the registry.
+    /// The places of devices, used if memory does not hold the registry.
     pub(super) places: PlaceCache<C>,
     max_age: Duration,
     clock: C,
 }
 
-/// The state of the cache. It is locked for moments only, never while the table is asked.
+/// The state of the cache. Locked for moments only, never during a request to the table.
 #[derive(Debug, Default)]
 struct State {
     current: Option<Arc<Snapshot>>,
-    /// What this process has read or written itself since the registry was last asked for: an answer
-    /// that was under way must not put the old back.
+    /// Devices and rooms that this process has read or written itself since the last read of the registry began. The
+    /// result of that read must not replace them by older ones.
     kept: Kept,
-    /// How many reads have begun.
+    /// The number of reads that have begun.
     begun: u64,
-    /// Which of the reads, from 1, was the last to succeed. Whoever asked before it began uses its result.
+    /// The number of the last read that succeeded, from 1. Requests from before this read began use the result.
     succeeded: u64,
-    /// When there were found to be more devices and more rooms than memory holds.
+    /// When more devices, and below more rooms, were found than memory holds.
     too_many_devices: Option<Timestamp>,
     too_many_rooms: Option<Timestamp>,
-    /// The half read units that the last read took.
+    /// The cost of the last read, in half read units.
     last_read_halves: u64,
-    /// What keeps a table that does not answer from being asked by every request.
+    /// The pause in requests to a table that does not answer.
     back_off: Option<BackOff>,
 }
 
-/// Devices and rooms that were kept.
+/// Devices and rooms that this process has read, written or deleted itself.
 #[derive(Debug, Default)]
 struct Kept {
     devices: BTreeMap<DeviceId, Device>,
@@ -82,7 +80,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Changes a snapshot that was read meanwhile: what this process has written itself is newer.
+    /// Puts the kept devices and rooms into a snapshot that was read meanwhile, because the kept ones are newer.
     fn apply(&self, snapshot: &mut Snapshot) {
         for device in self.devices.values() {
             if snapshot.has_all_devices {
@@ -104,7 +102,7 @@ impl Kept {
     }
 }
 
-/// The table did not answer; an old snapshot serves meanwhile.
+/// A pause because the table did not answer. A stale snapshot serves meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct BackOff {
     pause: Duration,
@@ -112,7 +110,7 @@ struct BackOff {
 }
 
 impl<C: Clock> CachedRegistry<C> {
-    /// A registry that is read when it is first asked for, and again once it is older than `max_age`.
+    /// A registry that is read on first use, and again once the snapshot is older than `max_age`.
     pub fn new(max_age: Duration, clock: C) -> Self {
         let place_age = max_age.saturating_mul(PLACE_AGE_FACTOR);
         Self {
@@ -124,8 +122,8 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Reads the registry at cold start, and logs that as `event`. Where it fails, the first request
-    /// tries again.
+    /// Reads the registry at cold start, and logs the read as `event`. If the read fails, the first request tries
+    /// again.
     pub async fn load(&self, store: &impl ReadRegistry, event: &'static str, to: &Telemetry) {
         let mut log = WideEvent::begin(event);
         let invocation = Invocation::until(Deadline::after(COLD_START));
@@ -142,8 +140,8 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// The registry: from memory while it is fresh, else read from the table.
     ///
-    /// Where the table cannot be read, the stale snapshot is returned and the error logged, and for a while,
-    /// longer each time, the table is not asked.
+    /// If the table cannot be read, returns the stale snapshot and logs the error. The table is then not read for a
+    /// pause that grows with each failure.
     pub async fn snapshot(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -158,7 +156,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(with_unreadable_logged(current, log));
         }
 
-        // One reader reads for all; but while the table does not answer, no request waits for that.
+        // One request reads for all. While the table does not answer, the others do not wait for this read.
         let _reading = match self.reading.try_lock() {
             Ok(reading) => reading,
             Err(_) if self.state().back_off.is_some() => {
@@ -169,9 +167,9 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(current, will_do, session, log).await)
     }
 
-    /// The registry for a list, which has what was registered a moment ago: read anew if it is older than
-    /// `MAX_LIST_AGE`, where a read costs little. However many ask at once, it is read once. An empty one is read each
-    /// time: whoever has just sent a first reading looks for its device.
+    /// The registry for a list, which shows what was registered a moment ago. A registry older than `MAX_LIST_AGE` is
+    /// read again if a read costs little; concurrent requests share one read. An empty registry is read each time: a
+    /// person who has just sent a first reading looks for the device.
     ///
     /// If the table cannot be read, returns the stale snapshot.
     pub async fn snapshot_for_list(
@@ -196,8 +194,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(snapshot, is_new, session, log).await)
     }
 
-    /// The registry as it is now or later, whatever its age in memory: read anew, or by somebody else who began after
-    /// this call.
+    /// The registry as it is now or later, whatever its age in memory. Reads the table, or shares a read that began
+    /// after this call.
     pub async fn refresh(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -208,9 +206,9 @@ impl<C: Clock> CachedRegistry<C> {
         self.read_unless(|_| self.state().succeeded > asked, session, log).await
     }
 
-    /// The registry for a question about a device or room that memory lacks: read anew, unless it was read a moment ago.
-    /// The moment is a second for each hundred devices and rooms: in a smaller registry, a device of another instance
-    /// is found at once.
+    /// The registry for a request about a device or room that memory lacks. Reads the registry again, unless the last
+    /// read was a moment ago: a second for each hundred devices and rooms. In a smaller registry, a device that another
+    /// instance registered is found at once.
     pub async fn refresh_for_missing(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -230,8 +228,8 @@ impl<C: Clock> CachedRegistry<C> {
         self.read_unless(is_new, session, log).await
     }
 
-    /// Reads the registry again for a question about something that it lacks, and tells whether its devices have changed.
-    /// Where memory does not hold all devices, those that are asked about have been read from the table.
+    /// Reads the registry again for a request about something that memory lacks. Returns whether the devices have
+    /// changed; `false` if memory does not hold all devices, because the request has then read the table already.
     pub async fn has_news(
         &self,
         before: &Snapshot,
@@ -245,8 +243,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(!now.devices.values().eq(before.devices.values()))
     }
 
-    /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because it is too old:
-    /// then a question about a few of them is better asked of the table.
+    /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because the cached
+    /// ones are too old. Reading a few devices alone is then cheaper.
     pub fn would_read_many(&self) -> bool {
         self.current().is_some_and(|snapshot| {
             entries(&snapshot) > ENTRIES_PER_SECOND
@@ -255,10 +253,10 @@ impl<C: Clock> CachedRegistry<C> {
         })
     }
 
-    /// One device, from the cache or else from the table: it may be new. Then the cache has it too, with what
-    /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says. Where a large
-    /// registry would have to be read again only for it, it is read alone. An item that cannot be read is an error
-    /// either way, of questions about this device.
+    /// One device, from the cache, else from the table. After a new device, the cache is read again as
+    /// [`refresh_for_missing`](Self::refresh_for_missing) says, so that it also has the device's room. If a large
+    /// registry would be read for this device only, the device is read alone. An unreadable item of the device is
+    /// always an error.
     pub async fn device(
         &self,
         id: &DeviceId,
@@ -284,7 +282,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(found)
     }
 
-    /// A device as the table has it; where the table does not answer, as memory has it.
+    /// One device from the table; from memory if the table does not answer.
     async fn device_alone(
         &self,
         id: &DeviceId,
@@ -296,10 +294,11 @@ impl<C: Clock> CachedRegistry<C> {
                 found.iter().for_each(|device| self.keep_device(device.clone()));
                 Ok(found)
             }
-            // Memory would hide it for as long as nobody asks for the whole registry.
+            // A permanent error is returned, because the device in memory would hide it until the whole registry is
+            // read.
             Err(error) if error.is_permanent() => Err(error),
-            // What is in memory serves, as for any other question. The whole registry is not read in the place
-            // of one device: that would ask a busy table for the most of all.
+            // The device in memory serves, as it does for all other requests. Reading the whole registry in place of
+            // one device would burden a busy table the most.
             Err(error) => {
                 let remembered =
                     self.current().and_then(|snapshot| snapshot.devices.get(id).cloned());
@@ -309,7 +308,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// A room and a registry with its devices. A room that memory lacks is read by its key.
+    /// A room, and a registry with the room's devices. A room that memory lacks is read by its key.
     pub async fn room(
         &self,
         id: &RoomId,
@@ -324,12 +323,12 @@ impl<C: Clock> CachedRegistry<C> {
         if !snapshot.has_all_rooms {
             return Ok(Some((room, snapshot)));
         }
-        // It is not kept: while it is missing, the registry is asked for its devices again.
+        // The room is not kept: as long as memory lacks the room, the registry is read again for its devices.
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// The time without anything of a deleted device after which its deletion ends. An instance that stores readings may
-    /// remember the device for so long.
+    /// The quiet time after which the deletion of a device ends: nothing of the device was found for this long. An
+    /// instance that stores readings may remember the device until then.
     pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));
@@ -337,7 +336,7 @@ impl<C: Clock> CachedRegistry<C> {
         domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
     }
 
-    /// The registry in memory if it will do, else read. Whoever calls it holds `reading`.
+    /// The registry in memory if `will_do` accepts it, else read from the table. The caller holds `reading`.
     async fn read_unless(
         &self,
         will_do: impl Fn(&Snapshot) -> bool,
@@ -351,8 +350,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(with_unreadable_logged(snapshot, log))
     }
 
-    /// The registry in memory if it will do, else read. If the table does not answer in time, the error is logged and the
-    /// stale one serves. Whoever calls it holds `reading`.
+    /// Like `read_unless`, but logs the error and returns `stale` if the table does not answer in time. The caller
+    /// holds `reading`.
     async fn read_or_stale(
         &self,
         stale: Arc<Snapshot>,
@@ -360,7 +359,7 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> Arc<Snapshot> {
-        // The longer, the more refreshes have failed.
+        // The time limit grows with each failed refresh.
         let pause = self.state().back_off.map_or(Duration::ZERO, |back_off| back_off.pause);
         let limit = (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH);
         let read = tokio::time::timeout(limit, self.read_unless(will_do, session, log)).await;
@@ -374,7 +373,7 @@ impl<C: Clock> CachedRegistry<C> {
         })
     }
 
-    /// Reads the registry and puts it into the place of what is in memory. Whoever calls it holds `reading`.
+    /// Reads the registry and replaces the snapshot in memory. The caller holds `reading`.
     async fn read(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         let halves_before = read_halves(session.invocation);
@@ -388,8 +387,8 @@ impl<C: Clock> CachedRegistry<C> {
             (state.begun, recent(state.too_many_devices), recent(state.too_many_rooms))
         };
 
-        // One after the other, so that a cold start makes one connection, not two. On the heap, because
-        // every handler's future contains this one, and a debug build keeps each of them on the stack.
+        // The lists are read one after the other, so that a cold start makes a single connection. Boxed, because every
+        // handler's future contains these futures, and a debug build keeps each of them on the stack.
         let devices = match too_many_devices {
             Some(_) => None,
             None => bounded(Box::pin(session.devices()).await?),
@@ -399,7 +398,7 @@ impl<C: Clock> CachedRegistry<C> {
             None => bounded(Box::pin(session.rooms()).await?),
         };
 
-        // Locked until the snapshot is in its place, so that nothing is kept in the one that it replaces.
+        // Locked until the new snapshot is in place, so that nothing is kept in the old snapshot.
         let mut state = self.state();
         let found_now =
             |fits: bool, before: Option<Timestamp>| (!fits).then(|| before.unwrap_or(read_at));
@@ -438,7 +437,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Forgets a device whose deletion this process has just begun or met.
+    /// Forgets a device whose deletion this process has just begun, or found in the table.
     pub fn keep_deleted(&self, DeletedDevice { id, deletion }: DeletedDevice) {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
@@ -487,7 +486,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// The registry as far as this process knows it, however old.
+    /// The registry in memory, however old; `None` before the first read.
     pub fn current(&self) -> Option<Arc<Snapshot>> {
         self.state().current.clone()
     }
@@ -497,13 +496,13 @@ impl<C: Clock> CachedRegistry<C> {
         self.since(snapshot.read_at)
     }
 
-    /// The time since `then`; for ever where the clock has been set back behind it.
+    /// The time since `then`; the longest duration if the clock was set back to before `then`.
     fn since(&self, then: Timestamp) -> Duration {
         let millis = u64::try_from(self.clock.now().as_millis() - then.as_millis());
         millis.map_or(Duration::MAX, Duration::from_millis)
     }
 
-    /// Whether the table has not answered lately.
+    /// Whether the pause after a failed read is not over.
     fn must_wait(&self) -> bool {
         let back_off = self.state().back_off;
         back_off.is_some_and(|back_off| self.since(back_off.since) < back_off.pause)
@@ -514,7 +513,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 }
 
-/// The registry, whose items that could not be read are logged.
+/// Logs the items of a snapshot that could not be read, and returns the snapshot.
 fn with_unreadable_logged(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
     if !snapshot.unreadable.is_empty() {
         log.set("registry.unreadable", snapshot.unreadable.to_vec());
@@ -527,13 +526,14 @@ fn entries(snapshot: &Snapshot) -> usize {
     snapshot.devices.len() + snapshot.rooms.len()
 }
 
-/// The half read units of an invocation so far. What is read beside the registry at the same time counts as well.
+/// The half read units of an invocation so far. Concurrent reads that have nothing to do with the registry count as
+/// well.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "units are few")]
 fn read_halves(invocation: &Invocation) -> u64 {
     (invocation.read_units() * 2.0) as u64
 }
 
-/// A list, if memory holds it.
+/// The list, if it is not too long for memory.
 fn bounded<T>(listing: Listing<T>) -> Option<Listing<T>> {
     (listing.found.len() <= MAX_CACHED_ENTRIES).then_some(listing)
 }

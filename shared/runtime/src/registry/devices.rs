@@ -20,7 +20,7 @@ impl Devices {
         self.introduced.get(token).copied().unwrap_or_default()
     }
 
-    /// Puts a device, in place of the one of the same id.
+    /// Inserts a device, or replaces the device of the same id.
     pub fn insert(&mut self, device: Device) {
         self.remove(device.id());
         if let Some(token) = &device.source().introduced_by {
@@ -29,7 +29,7 @@ impl Devices {
         self.by_id.insert(device.id().clone(), device);
     }
 
-    /// Takes a device away.
+    /// Removes a device.
     pub fn remove(&mut self, id: &DeviceId) {
         let Some(device) = self.by_id.get(id) else { return };
         if let Some(token) = device.source().introduced_by.clone() {

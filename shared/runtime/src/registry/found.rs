@@ -1,4 +1,4 @@
-//! The devices and rooms that a question names: those in memory, and those that were read because memory lacked them.
+//! The devices and rooms of a request: from memory, or read from the table because memory lacked them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::Snapshot;
 use super::place_cache::CachedPlace;
 use crate::telemetry::{WideEvent, chain};
 
-/// The number of rooms whose devices are asked for at once.
+/// The number of rooms whose devices are read at once.
 const ROOM_CONCURRENCY: usize = 8;
-/// The most devices that are looked up one by one.
+/// The largest number of devices that are looked up one by one.
 const MAX_METERS: usize = 1_000;
 
-/// The remembered registry, and the devices and rooms that it lacked and the table has.
+/// The registry in memory, with further devices and rooms that were read from the table.
 #[derive(Debug)]
 pub struct FoundDevices {
     /// The registry in memory.
@@ -27,16 +27,16 @@ pub struct FoundDevices {
     pub(super) places: BTreeMap<DeviceId, CachedPlace>,
     /// The devices that the table says are being deleted.
     pub(super) deleted: BTreeSet<DeviceId>,
-    /// The devices that the table's capacity did not let be looked up.
+    /// The devices that were not looked up, because the table throttled.
     pub(super) not_looked_up: BTreeSet<DeviceId>,
 }
 
-/// The start of a page of devices, and the number that is read.
+/// The start and the size of a page of devices.
 #[derive(Debug, Clone, Copy)]
 pub struct PageStart<'a> {
     /// The last device of the page before.
     pub after: Option<&'a DeviceId>,
-    /// The most devices that are read of the table. Memory has all at once.
+    /// The largest number of devices that are read from the table. From memory all devices come at once.
     pub limit: usize,
 }
 
@@ -45,12 +45,12 @@ pub struct PageStart<'a> {
 pub struct RoomMembers {
     /// The devices.
     pub ids: Vec<DeviceId>,
-    /// Whether the table has more.
+    /// Whether the table has more devices.
     pub has_more: bool,
 }
 
 impl FoundDevices {
-    /// What memory has, before the table is asked.
+    /// The registry in memory only, before the table is read.
     pub fn of(snapshot: Arc<Snapshot>) -> Self {
         Self {
             snapshot,
@@ -77,7 +77,7 @@ impl FoundDevices {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
     }
 
-    /// Whether a room has no name, as far as is known: it is not registered, or is remembered without one.
+    /// Whether a room has no name, as far as is known: the room is not registered, or memory has no name for it.
     pub fn lacks_name(&self, id: &RoomId) -> bool {
         match self.snapshot.rooms.get(id) {
             Some(room) => room.name.is_none(),
@@ -114,8 +114,8 @@ impl FoundDevices {
         }
     }
 
-    /// The devices that are in rooms now: of memory, or by the index by room. `None` if memory does not hold the registry
-    /// and the table lacks that index.
+    /// The devices that are in the rooms now: from memory, else from the table's index by room. `None` if memory does
+    /// not hold the registry and the table has no such index.
     pub async fn find_in_rooms(
         &mut self,
         rooms: &BTreeSet<RoomId>,
@@ -133,7 +133,7 @@ impl FoundDevices {
         Ok(Some(RoomMembers { ids, has_more: false }))
     }
 
-    /// The devices that are in rooms now, by the index by room alone.
+    /// The devices that are in the rooms now, from the table's index by room. `None` if the table has no such index.
     pub async fn read_in_rooms(
         &mut self,
         rooms: &BTreeSet<RoomId>,
@@ -144,7 +144,7 @@ impl FoundDevices {
         let asked = rooms.iter().map(|room| session.room_device_page(room, after, limit));
         let pages = at_once(ROOM_CONCURRENCY, asked).await?;
 
-        // The index follows a move after a moment, so a device may have been found in both rooms.
+        // The index shows a move with a delay, so a device may have been found in both rooms.
         let (mut ids, mut has_more) = (BTreeSet::new(), false);
         let mut unreadable = Vec::new();
         for page in pages {
@@ -163,7 +163,7 @@ impl FoundDevices {
         Ok(Some(RoomMembers { ids: ids.into_iter().take(limit).collect(), has_more }))
     }
 
-    /// Reads those of the devices that are not found yet, unless memory holds all.
+    /// Reads the devices that were not found yet, unless memory holds all devices.
     pub async fn look_up<'a>(
         &mut self,
         ids: impl IntoIterator<Item = &'a DeviceId>,
@@ -180,7 +180,7 @@ impl FoundDevices {
         Ok(())
     }
 
-    /// Reads the meters of these devices, and the meters of those, unless memory holds all.
+    /// Reads the meters of the found devices, then the meters of the meters, unless memory holds all devices.
     pub async fn look_up_meters(
         &mut self,
         session: Session<'_, impl LookUpRegistry>,

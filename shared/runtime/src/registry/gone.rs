@@ -1,12 +1,12 @@
-//! Whether a device has readings, and a deleted one is gone, so that a late record of one of its readings says nothing.
-//! Deletes none.
+//! Checks whether a device has readings, and whether a deleted device is gone, so that late records of its readings are
+//! ignored. Deletes no device.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{NearestReading, QueryReadings, Session, StoreResult};
 
-/// Whether the device is gone. While it is being deleted it is, whatever of it is left. Afterwards it is as
-/// long as it has no readings: the stream may deliver a record of a reading a day after the reading was
-/// deleted, but a reading that is there was sent anew.
+/// Whether a deleted device is gone. During the deletion the device is gone, whatever is left of it. After the
+/// deletion, the device is gone as long as the table has no reading of it: such a reading was sent since. A record in
+/// the stream proves nothing, because it may come a day after the reading was deleted.
 pub async fn is_gone(
     session: Session<'_, impl QueryReadings>,
     device: &DeletedDevice,

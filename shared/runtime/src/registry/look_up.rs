@@ -13,21 +13,21 @@ use crate::telemetry::WideEvent;
 /// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
 
-/// What has to be known of the devices that readings name.
+/// How much has to be known about the devices of readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceDetail {
-    /// The places: where memory does not hold the registry, a remembered place is enough.
+    /// Only the places. If memory does not hold the registry, a cached place is enough.
     Places,
-    /// What they have, such as their metrics.
+    /// The full items, with metrics and all other facts.
     Items,
 }
 
 impl<C: Clock> CachedRegistry<C> {
-    /// Finds the devices and rooms that readings name. What memory lacks is asked of the table: another instance may
-    /// have registered it.
+    /// Finds the devices and rooms that readings name. If memory lacks some, the table is read: another instance may
+    /// have registered them.
     ///
-    /// Half of the patience is for looking up. Devices that are not found by then are kept apart, so that each attempt of
-    /// a request with many devices stores some readings.
+    /// Throttled look-ups are repeated for half of the patience. Devices that are not looked up by then are kept apart,
+    /// so that each attempt of a request with many devices stores some readings.
     pub async fn find<'a>(
         &self,
         readings: impl Iterator<Item = &'a Reading> + Clone,
@@ -68,7 +68,7 @@ impl<C: Clock> CachedRegistry<C> {
 
         let ids: Vec<RoomId> = wanted.into_iter().collect();
         let registered = match session.find_rooms(&ids).await {
-            // They count as new, and registering them changes no room that is there.
+            // The rooms then count as new. Registering them changes no existing room.
             Err(StoreError::Throttled(_)) => Vec::new(),
             listing => listing?.found,
         };
@@ -79,8 +79,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(())
     }
 
-    /// Reads the items of devices that memory lacks. If memory does not hold the registry, the place of a device is enough
-    /// unless it names another room than its own, or its item is needed.
+    /// Reads the items of devices that memory lacks. If memory does not hold the registry, a device's cached place is
+    /// enough. The item is still read if `need` says so, or if a reading names another room.
     async fn look_up_devices(
         &self,
         readings: impl Iterator<Item = &Reading>,
@@ -98,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // Taken out: this reading may need the item, though an earlier one did not.
+            // The place is taken out, because this reading may need the item even if an earlier reading did not.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)

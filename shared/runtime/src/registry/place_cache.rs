@@ -1,4 +1,4 @@
-//! The rooms of registered devices, in 16 bytes a device, for a registry that memory does not hold. Reads no
+//! Caches the rooms of registered devices, in 16 bytes a device, if the registry is too large for memory. Reads no
 //! table.
 
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use crate::clock::Clock;
 
 /// The largest number of slots: 32 MB.
 const MAX_SLOTS: usize = 1 << 21;
-/// The number of slots of the first devices.
+/// The number of slots with which the cache begins.
 const FIRST_SLOTS: usize = 1 << 10;
 /// The number of neighbouring slots that may hold one device.
 const WAYS: usize = 16;
 /// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
 const MAX_ROOMS: usize = 1 << 17;
 
-/// A device's place, without its start time.
+/// A device's place, without the time since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedPlace {
     pub(super) room: Option<RoomId>,
@@ -37,9 +37,9 @@ impl CachedPlace {
 
 /// The places of devices that this process has looked up or registered, each for a limited time.
 ///
-/// A device is known by 64 bits that are hashed with a key of this process. Two of a million devices have the
-/// same with a probability of 3 in 100 million; then ingest leaves the registration of the second to the
-/// registry function, and files its readings without a room in the room of the first.
+/// A device is identified by a hash of 64 bits with a key of this process. Among a million devices, two have the same
+/// hash with a probability of 3 in 100 million. Ingest then leaves the second device to the registry function to
+/// register. Its readings without a room get the room of the first device.
 #[derive(Debug)]
 pub(super) struct PlaceCache<C> {
     places: Mutex<Places>,
@@ -62,20 +62,20 @@ struct Places {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     hash: u64,
-    /// Twice the number of the room, from 1 on; 0 without a room. One more if a person chose the room.
+    /// Twice the number of the room, which counts from 1; 0 without a room. Plus one if a person chose the room.
     room: u32,
     /// When the device was looked up, in seconds; 0 if the slot is free.
     looked_up: u32,
 }
 
 impl<C: Clock> PlaceCache<C> {
-    /// Knows no device yet.
+    /// An empty cache.
     pub(super) fn new(max_age: Duration, clock: C) -> Self {
         let places = Mutex::new(Places::of_at_most(MAX_SLOTS));
         Self { places, hasher: RandomState::new(), max_age, clock }
     }
 
-    /// The place of a device, if it is known and not too old.
+    /// The place of a device, if it is cached and not too old.
     pub(super) fn get(&self, id: &DeviceId) -> Option<CachedPlace> {
         let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
         let places = self.places();
@@ -87,7 +87,7 @@ impl<C: Clock> PlaceCache<C> {
         Some(CachedPlace { room, is_chosen: slot.room % 2 == 1 })
     }
 
-    /// Notes the place of a device as it is now.
+    /// Caches the current place of a device.
     pub(super) fn keep(&self, device: &Device) {
         let CachedPlace { room, is_chosen } = CachedPlace::of(device);
         let mut places = self.places();
@@ -97,25 +97,25 @@ impl<C: Clock> PlaceCache<C> {
         places.put(Slot { hash, room, looked_up: self.now() });
     }
 
-    /// Whether a room is known to be registered, and not since too long ago: another instance may have removed it.
+    /// Whether a room is cached as registered and the entry is not too old: another instance may have removed the room.
     pub(super) fn has_room(&self, room: &RoomId) -> bool {
         let places = self.places();
         let number = places.numbers.get(room);
         number.is_some_and(|n| self.is_new(places.rooms[*n as usize].1, self.now()))
     }
 
-    /// Notes that a room is registered.
+    /// Caches that a room is registered now.
     pub(super) fn keep_room(&self, room: &RoomId) {
         self.places().number(room, self.now());
     }
 
-    /// Whether what was looked up then is not too old.
+    /// Whether an entry that was looked up in this second is not too old.
     fn is_new(&self, looked_up: u32, now: u32) -> bool {
         let age = now.checked_sub(looked_up);
         age.is_some_and(|age| Duration::from_secs(age.into()) < self.max_age)
     }
 
-    /// The second by the clock, from 1 on.
+    /// The clock's time in seconds, at least 1, because 0 marks a free slot.
     fn now(&self) -> u32 {
         let seconds = self.clock.now().as_millis() / 1_000;
         u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
@@ -137,7 +137,7 @@ impl Places {
         Self { max_slots, slots: Vec::new(), taken: 0, rooms: Vec::new(), numbers: HashMap::new() }
     }
 
-    /// Where the slots of a hash begin.
+    /// The index of the first slot for a hash.
     fn begin(&self, hash: u64) -> usize {
         let sets = self.slots.len() / WAYS;
         usize::try_from(hash % sets as u64).expect("less than the number of sets") * WAYS
@@ -151,8 +151,7 @@ impl Places {
         Some(&self.slots[begin..begin + WAYS])
     }
 
-    /// Stores a slot in the place of the same device, else in a free place, else in the place that was looked up longest
-    /// ago.
+    /// Replaces the slot of the same device, else a free slot, else the slot that was looked up longest ago.
     fn put(&mut self, new: Slot) {
         if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();
@@ -173,7 +172,7 @@ impl Places {
         before.into_iter().filter(|slot| slot.looked_up != 0).for_each(|slot| self.put(slot));
     }
 
-    /// The number of a room that is registered now, from 0 on.
+    /// The number of a room, from 0. The room is noted as registered now.
     fn number(&mut self, room: &RoomId, now: u32) -> u32 {
         if let Some(number) = self.numbers.get(room) {
             self.rooms[*number as usize].1 = now;

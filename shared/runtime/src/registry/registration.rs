@@ -1,5 +1,5 @@
-//! Registers the devices and rooms that stored readings name for the first time, and remembers what readings say of
-//! their devices. Changes no registered device in the table.
+//! Registers new devices and rooms of stored readings, and updates devices in memory by their readings. Changes no
+//! registered device in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ const CONCURRENCY: usize = 8;
 /// from the stream.
 const MAX_REGISTERED: usize = 500;
 
-/// What stored readings name for the first time.
+/// The new devices and rooms that stored readings name.
 struct FirstNames<'a> {
-    /// The readings of devices that are new, and those that introduce a room, by device.
+    /// The observations of new devices, and of devices that introduce a room.
     observations: BTreeMap<&'a DeviceId, DeviceObservation>,
     introduced_rooms: BTreeSet<&'a RoomId>,
 }
@@ -56,7 +56,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Registers the device of an observation, unless it is registered, and the rooms that it introduces.
+    /// Registers the device of an observation if it is new, and the rooms that the device introduces.
     async fn register(
         &self,
         session: Session<'_, impl RegisterDevices>,
@@ -66,7 +66,7 @@ impl<C: Clock> CachedRegistry<C> {
         found: &FoundDevices,
     ) -> StoreResult<()> {
         let device = match found.device(id) {
-            // The registry function notes in the device which rooms it introduced.
+            // Only in memory: the registry function notes the introduced rooms in the table.
             Some(device) => with_introduced_rooms(device, observation),
             None => {
                 let new = observation.new_device(id.clone(), is_known);
@@ -132,7 +132,7 @@ fn observations<'a>(
     observations
 }
 
-/// Whether a reading names another room than its device is in, a metric that the device has not, or another fact.
+/// Whether a reading has something new about its device: another room, a new metric or another fact.
 fn says_more(reading: &Reading, device: &Device) -> bool {
     let is_elsewhere = |room| device.place().room() != Some(room);
     reading.about.is_some()

@@ -1,5 +1,5 @@
-//! A sorted map whose versions share what they have in common: a copy costs nothing, and a change copies the
-//! path to one entry. Knows nothing of devices.
+//! A persistent sorted map, whose copies share their entries: a copy costs nothing, and a change copies only the path
+//! to one entry. Knows nothing of devices.
 
 use std::borrow::Borrow;
 
@@ -46,12 +46,12 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.0.is_empty()
     }
 
-    /// Puts an entry, in place of one of the same key.
+    /// Inserts an entry, or replaces the entry of the same key.
     pub fn insert(&mut self, key: K, value: V) {
         self.0.insert_mut(key, value);
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
@@ -60,7 +60,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     }
 }
 
-// Derived, it would ask for keys and values that can be copied, and copies none.
+// A derived implementation would require keys and values that can be cloned, although no entry is cloned.
 impl<K: Ord, V> Clone for SharedMap<K, V> {
     fn clone(&self) -> Self {
         Self(self.0.clone())

@@ -1,4 +1,4 @@
-//! A registry as it was read once: its devices and rooms. Reads no table.
+//! A snapshot of the registry: its devices and rooms at one time. Reads no table.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use table::Listing;
 use super::{Devices, SharedMap};
 use crate::telemetry::chain;
 
-/// The devices and rooms as they were when the registry was last read, plus what this process has
-/// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
+/// The devices and rooms as they were when the registry was last read, with this process's own changes since. A copy
+/// costs nothing, and is made for each new metric of a device and for each move.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Devices by id; empty if there are more than memory holds.
@@ -18,19 +18,19 @@ pub struct Snapshot {
     pub rooms: SharedMap<RoomId, Room>,
     /// The devices that are being deleted, or are deleted and not forgotten yet.
     pub deleted: SharedMap<DeviceId, Deletion>,
-    /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
-    /// device is asked of the table.
+    /// Whether `devices` has all devices: a function's memory is bounded, the registry is not. Otherwise each device is
+    /// read from the table.
     pub(super) has_all_devices: bool,
-    /// Whether these are all rooms of the table.
+    /// Whether `rooms` has all rooms of the table.
     pub has_all_rooms: bool,
-    /// The items that could not be read, each with its key and why.
+    /// The items that could not be read, each with its key and the reason.
     pub unreadable: Arc<[String]>,
-    /// When it was read.
+    /// When the registry was read.
     pub read_at: Timestamp,
 }
 
 impl Snapshot {
-    /// The registry as it was read. A list is `None` if memory does not hold it.
+    /// The registry as it was read. A list is `None` if it is too long for memory.
     pub fn of(
         devices: Option<Listing<Device>>,
         rooms: Option<Listing<Room>>,
@@ -54,7 +54,7 @@ impl Snapshot {
         }
     }
 
-    /// Tells whether nothing is registered yet.
+    /// Whether nothing is registered yet.
     pub fn is_empty(&self) -> bool {
         self.has_all_devices
             && self.has_all_rooms

@@ -1,4 +1,4 @@
-//! Parses one stream record into words of the domain. Reads and writes no table.
+//! Parses one stream record into types of the domain. Reads and writes no table.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{Reading, RoomId, Timestamp, excerpt};
@@ -16,10 +16,10 @@ pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
     (part(PK), part(SK))
 }
 
-/// The reading that a record says was written. `None` for an item of another kind and for a deletion,
-/// whoever made it; one by `DynamoDB`'s own expiry carries the `userIdentity` `dynamodb.amazonaws.com`.
+/// The reading that was written, according to a record. `None` for an item of another kind, and for any deletion, also
+/// by `DynamoDB`'s own expiry.
 ///
-/// An item under a reading's key that is no reading is an error, and would be one however often it came.
+/// An item under a reading's key that is no reading is a permanent error.
 pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError> {
     let sk = record.change.keys.get(SK).or_else(|| record.change.new_image.get(SK));
     let is_reading = matches!(sk, Some(AttributeValue::S(sk)) if sk.starts_with(READING_PREFIX));
@@ -30,21 +30,21 @@ pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError
     Reading::decode(image.map(|(name, value)| (name, from_event(value)))).map(Some)
 }
 
-/// A reading that a record says was written or deleted.
+/// A reading that was written or deleted, according to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedReading {
-    /// Its key.
+    /// The reading's key.
     pub key: ReadingKey,
-    /// The room that it names since.
+    /// The reading's room after the write.
     pub room: Option<RoomId>,
-    /// Whether it was deleted.
+    /// Whether the reading was deleted.
     pub is_deleted: bool,
-    /// When it was written or deleted, to the second; `None` where the record does not say.
+    /// When the reading was written or deleted, to the second; `None` if the record does not say.
     pub touched: Option<Timestamp>,
 }
 
-/// The reading that a record says was touched, by its key and its room. `None` for an item of another kind and for
-/// a deletion by `DynamoDB`'s own expiry, which changes nothing that is kept of a reading.
+/// The key and the room of the reading that was written or deleted, according to a record. `None` for an item of
+/// another kind, and for a deletion by `DynamoDB`'s own expiry, which changes nothing that is derived from a reading.
 pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, ItemError> {
     let part = |name| match record.change.keys.get(name) {
         Some(AttributeValue::S(text)) => Ok(text.as_str()),
@@ -73,7 +73,7 @@ pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, I
     Ok(Some(TouchedReading { key: ReadingKey { at, device }, room, is_deleted, touched }))
 }
 
-/// `DynamoDB` names itself in records of its own deletions only.
+/// Whether `DynamoDB`'s own expiry has deleted an item: only records of these deletions name `DynamoDB`.
 fn is_by_expiry(record: &EventRecord) -> bool {
     let by = record.user_identity.as_ref().map(|by| by.principal_id.as_str());
     by == Some("dynamodb.amazonaws.com")

@@ -1,5 +1,5 @@
-//! One line: measurement, tags, fields, timestamp, as slices of the body. Knows no precision and no number's
-//! value.
+//! Parses one line into measurement, tags, fields and timestamp, as slices of the body. Interprets no timestamp and no
+//! number.
 
 use std::borrow::Cow;
 
@@ -14,19 +14,19 @@ pub(crate) struct Line<'a> {
     pub(crate) measurement: Text<'a>,
     /// The tags, in the order of the line; no two of them have the same key.
     pub(crate) tags: Vec<(Text<'a>, Text<'a>)>,
-    /// The fields, at least one; of those with the same key the last counts.
+    /// The fields, at least one. If a key occurs twice, the last field counts.
     pub(crate) fields: Vec<(Text<'a>, Value<'a>)>,
-    /// In whatever precision the request says.
+    /// The timestamp, in the precision of the request.
     pub(crate) timestamp: Option<i64>,
 }
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value<'a> {
-    /// A number, without the letter of an integer.
+    /// A number, without the suffix `i` or `u` of an integer.
     Number(&'a str),
     Boolean(bool),
-    /// A string in quotes, which is not kept.
+    /// A string in quotes. Strings are not stored as metrics.
     String(Text<'a>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Value<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
     raw: &'a str,
-    /// The characters that a backslash escapes here.
+    /// The characters that a backslash escapes in this kind of text.
     escaped: &'static [char],
 }
 
@@ -106,13 +106,12 @@ pub(crate) enum LineError {
     NotUtf8,
 }
 
-/// The characters that end or separate something, each escaped by a backslash where it shall not.
+/// The characters that end a measurement, and below a key or a string, unless a backslash stands before them.
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_KEYS: &[char] = &[',', '=', ' '];
 const IN_STRINGS: &[char] = &['"', '\\'];
 
-/// Reads the line at the beginning of a text that begins with no blank. Returns also how long it is, its end
-/// not included.
+/// Parses the first line of a text that does not begin with a blank. Also returns the line's length without its end.
 pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
     let mut cursor = Cursor { text, at: 0 };
     let measurement = cursor.text(IN_MEASUREMENTS)?;
@@ -211,7 +210,7 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
-    /// Whether the line ends here. A carriage return belongs to the end.
+    /// Whether the line ends at the cursor. A carriage return belongs to the end of a line.
     fn is_at_end(&self) -> bool {
         matches!(self.text[self.at..], [] | [b'\r'] | [b'\n', ..] | [b'\r', b'\n', ..])
     }
@@ -220,7 +219,7 @@ impl<'a> Cursor<'a> {
         while self.take(b' ') {}
     }
 
-    /// The bytes from here on that belong to a word of such bytes, as far as the line goes.
+    /// Reads bytes of the line while `belongs` accepts them.
     fn word(&mut self, belongs: impl Fn(u8) -> bool) -> Result<&'a str, LineError> {
         let from = self.at;
         while !self.is_at_end() && self.peek().is_some_and(&belongs) {
@@ -229,7 +228,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(&self.text[from..self.at]).map_err(|_| LineError::NotUtf8)
     }
 
-    /// The text up to one of these characters that no backslash escapes.
+    /// Reads the text up to the first unescaped character of `ends`.
     fn text(&mut self, ends: &'static [char]) -> Result<Text<'a>, LineError> {
         let is_end = |byte: u8| ends.contains(&char::from(byte));
         let from = self.at;
@@ -268,7 +267,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A string in quotes, which may go on over several lines.
+    /// Reads a string in quotes, which may contain line feeds.
     fn string(&mut self) -> Result<Value<'a>, LineError> {
         let from = self.at + 1;
         self.at = from;
@@ -293,15 +292,15 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The number of an integer, of 64 bits as InfluxDB has it.
+/// The number of a 64-bit integer such as `5i` or `5u`, without its suffix.
 fn integer(value: &str) -> Option<&str> {
     let signed = value.strip_suffix('i').filter(|number| number.parse::<i64>().is_ok());
     let unsigned = || value.strip_suffix('u').filter(|number| number.parse::<u64>().is_ok());
-    // Rust takes a plus, too.
+    // Rust's parser would also accept a leading plus.
     signed.or_else(unsigned).filter(|number| !number.starts_with('+'))
 }
 
-/// Digits with at most one point, `.5` and `5.` among them, and perhaps an exponent.
+/// Whether a text consists of digits with at most one point and an optional exponent; `.5` and `5.` are valid.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {

@@ -1,5 +1,5 @@
-//! A line's devices and metrics. A pure function of the line and the sender's settings; see
-//! docs/connect/influxdb-clients.md for its rule in three sentences.
+//! Maps a line to devices and metrics, as a pure function of the line and the sender's settings.
+//! docs/connect/influxdb-clients.md has the rule in three sentences.
 
 mod home_assistant;
 mod metric_name;
@@ -20,13 +20,13 @@ use crate::formats::{units, vocabulary};
 use home_assistant::{Entity, string};
 pub(crate) use metric_name::metric_name;
 
-/// The tags that may begin the device's id; the first that a line has does.
+/// Tags whose value may begin a device's id. A line uses the first of these that it has.
 const HOST_TAGS: [&str; 6] = ["host", "hostname", "device_id", "device", "entity_id", "sensor_id"];
-/// The tags that name a room, the first that a line has.
+/// Tags that may name a room. A line uses the first of these that it has.
 const ROOM_TAGS: [&str; 3] = ["room", "area", "location"];
 
-/// The tags that describe or tell a state, and so are not part of an id, with the beginning of the measurements
-/// that they are of. An addition would change ids that are in use.
+/// Tags that describe a device or its state and are not part of its id, by measurement. An empty name stands for all
+/// measurements, `docker` for measurements with this prefix. An additional tag would change ids that are in use.
 const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("", &["friendly_name", "firmware", "firmware_version", "fw_version", "sw_version"]),
     ("disk", &["fstype", "mode"]),
@@ -50,24 +50,24 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
-/// Measurements of a computer's inside, whose temperatures are no room's: the units in their names are not read.
+/// Measurements from inside a computer, whose temperatures are not those of a room. Units in their names are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
-/// The sender's settings of the mapping.
+/// The sender's settings for the mapping.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
-    /// The device that stands in the place of the tag that begins an id.
+    /// The device whose id is used in place of the tag that would begin an id.
     pub(crate) device: Option<DeviceId>,
-    /// What stands before every id.
+    /// The prefix of every id.
     pub(crate) prefix: Option<DeviceId>,
-    /// The tags that identify a device, in this order; if empty, all do.
+    /// The tags that identify a device, in this order; if empty, all tags that do not describe.
     pub(crate) device_tags: Vec<String>,
     /// The tag that names a room.
     pub(crate) room_tag: Option<String>,
 }
 
-/// The reason for which a line has no device, or a field no metric.
+/// The reason why a line has no device, or a field no metric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MappingError {
     #[error("field {0:?}: {1}")]
@@ -78,16 +78,16 @@ pub(crate) enum MappingError {
     Device(IdError),
 }
 
-/// What a line says.
+/// A line, mapped to devices and metrics.
 #[derive(Debug)]
 pub(crate) struct Mapped<'a> {
-    /// Its devices, one or two, each with its metrics.
+    /// The devices of the line, at most two, each with its metrics.
     pub(crate) points: Vec<Point<'a>>,
-    /// The room, with its exact name where the id is not that.
+    /// The room, with its exact name if the id differs from it.
     pub(crate) room: Option<(RoomId, Option<Label>)>,
-    /// The number of strings, which are not kept.
+    /// The number of string fields, which are not stored.
     pub(crate) strings: usize,
-    /// The fields that are refused; the others are taken.
+    /// The refusals of single fields; the line's other fields are taken.
     pub(crate) refused: Vec<MappingError>,
     tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     measurement: Cow<'a, str>,
@@ -95,10 +95,11 @@ pub(crate) struct Mapped<'a> {
     entity: Option<Entity>,
 }
 
-/// Metrics, with the fields that they were.
+/// Metrics with their values and the fields that they come from.
 type Metrics<'a> = Vec<(MetricName, Decimal, Cow<'a, str>)>;
 
-/// What stands before the field of a metric that is another's in another unit. No sender's field begins so.
+/// The prefix in the field of a converted metric, which is added beside the sender's own metric. No sender's field
+/// begins with this character.
 const CONVERTED: char = '\u{0}';
 
 /// One device of a line.
@@ -119,7 +120,7 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     let (mut whole, mut of_measurement): (Metrics<'a>, Metrics<'a>) = Default::default();
     let (mut strings, mut refused) = (0, Vec::new());
     for (n, (key, value)) in line.fields.iter().enumerate() {
-        // Of fields with the same key the last counts.
+        // If a key occurs twice, the last field counts.
         if line.fields[n + 1..].iter().any(|(later, _)| later == key) {
             continue;
         }
@@ -166,9 +167,9 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     Ok(Mapped { points, room, strings, refused, tags, measurement, name, entity })
 }
 
-/// Gives the metrics whose names tell a unit the vocabulary's name. If the unit differs, the metric stays, for
-/// questions in its sender's words, and the converted metric is added. The vocabulary's own name comes first, then the
-/// first in the order of names; what comes too late keeps its own name.
+/// Renames metrics whose names contain a unit to the vocabulary's names. If the units differ, a converted metric is
+/// added, and the sender's metric stays for queries in the sender's words. Each name of the vocabulary is given once. A
+/// metric that already has the name keeps it; else the first metric in the order of names gets it.
 fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
     let mut order: Vec<usize> = (0..metrics.len()).collect();
     order.sort_by(|a, b| metrics[*a].0.cmp(&metrics[*b].0));
@@ -191,7 +192,7 @@ fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
 }
 
 impl Mapped<'_> {
-    /// What the line says of one of its devices.
+    /// The facts that the line states about one of its devices.
     pub(crate) fn about(&self, point: &Point<'_>) -> About {
         let metrics = point.metrics.iter().map(|(metric, _, field)| {
             let measurement = self.measurement.to_string();
@@ -218,7 +219,7 @@ impl Mapped<'_> {
     }
 }
 
-/// Kind and unit of a metric that was renamed to a word of the vocabulary; nothing of any other.
+/// Kind and unit of a metric that was renamed to a name of the vocabulary; empty for other metrics.
 fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> AboutMetric {
     let named = if field == "value" { measurement } else { field.trim_start_matches(CONVERTED) };
     if metric_name(named) == *metric {
@@ -229,16 +230,16 @@ fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> AboutMe
     AboutMetric { kind, unit, ..AboutMetric::default() }
 }
 
-/// What identifies a device: parts of the values of its tags.
+/// The values of tags that identify a device.
 #[derive(Debug)]
 struct Identity<'a> {
-    /// Ids of the sender's settings, which are taken as they are.
+    /// Ids from the sender's settings, used unchanged.
     given: Vec<&'a str>,
-    /// The exact values, in order.
+    /// The exact values of the identifying tags, in the order of the id.
     values: Vec<Cow<'a, str>>,
-    /// Whether values stand for the measurement because there is no tag.
+    /// Whether `values` is the measurement, because no tag identifies the device.
     is_measurement: bool,
-    /// Whether parts could be read in two ways.
+    /// Whether the same parts could come from different values.
     is_ambiguous: bool,
 }
 
@@ -281,7 +282,7 @@ impl<'a> Identity<'a> {
         Self { given, values, is_measurement, is_ambiguous }
     }
 
-    /// The parts of the id, those of the measurement in the second list.
+    /// The parts of the id: those of the values, then those of the measurement.
     fn parts<'b>(&'b self, measurement: Option<&'b str>) -> [Vec<Cow<'b, str>>; 2] {
         let measurement = measurement.filter(|_| !self.is_measurement).unwrap_or_default();
         [self.values.iter().flat_map(|value| parts(value)).collect(), parts(measurement).collect()]
@@ -291,7 +292,7 @@ impl<'a> Identity<'a> {
         !self.is_ambiguous && are_readable(parts.iter().flatten())
     }
 
-    /// The id of the device, or of its measurement's part.
+    /// The id of the device. With a measurement, the id of the device that has the measurement's fields.
     fn device(&self, measurement: Option<&str>) -> Result<DeviceId, MappingError> {
         let parts = self.parts(measurement);
         let [values, of_measurement] = parts.each_ref().map(|parts| parts.join(":"));
@@ -311,7 +312,7 @@ impl<'a> Identity<'a> {
         .map_err(MappingError::Device)
     }
 
-    /// The exact values, where the id cannot be read back.
+    /// The exact values as a name, if they cannot be read back from the id.
     fn exact_name(&self, measurement: &str) -> Option<Label> {
         let is_readable = |of: Option<&str>| self.is_readable(&self.parts(of));
         (!is_readable(None) || !is_readable(Some(measurement)))
@@ -339,7 +340,7 @@ fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId,
     id_of(text).ok()
 }
 
-/// The name that a line says: the tag or the field of Home Assistant.
+/// The device's name in a line: Home Assistant's tag `friendly_name` or field `friendly_name_str`.
 fn described_name(line: &Line<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Label> {
     let tag = tags.iter().find(|(key, _)| key == "friendly_name");
     let name = tag.map(|(_, value)| value.clone());

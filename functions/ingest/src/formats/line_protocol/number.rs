@@ -1,9 +1,9 @@
-//! Numbers of line protocol as the table keeps them. Reads no line.
+//! Converts numbers of line protocol to decimals that the table can hold. Reads no line.
 
 use domain::{Decimal, DecimalError};
 
-/// The number that a field says: exact where the table can hold it, else rounded as a double is. What is closer
-/// to zero than the table can hold is zero.
+/// Parses the number of a field: exact if the table can hold it, else rounded as a double is. A number too close to
+/// zero for the table becomes zero.
 pub(crate) fn decimal(text: &str) -> Result<Decimal, DecimalError> {
     Decimal::parse(text).or_else(|why| {
         let double: f64 = text.parse().map_err(|_| why.clone())?;

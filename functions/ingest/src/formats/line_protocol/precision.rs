@@ -1,9 +1,9 @@
-//! The precision of timestamps, by the names of every version of InfluxDB. Reads no line.
+//! The precision of timestamps, with its names in every version of InfluxDB. Reads no line.
 
 /// The unit of a request's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Each timestamp's size tells its unit.
+    /// The size of each timestamp tells its unit.
     Auto,
     Nanosecond,
     Microsecond,
@@ -14,7 +14,7 @@ pub(crate) enum Precision {
 }
 
 impl Precision {
-    /// Those that a timestamp may have been meant in, likely ones first.
+    /// The units in which a sender may mean a timestamp, likely ones first.
     pub(crate) const ALL: [Self; 6] = [
         Self::Second,
         Self::Millisecond,
@@ -38,7 +38,7 @@ impl Precision {
         })
     }
 
-    /// The name that every version but the newest takes.
+    /// The name that every version of InfluxDB but the newest accepts.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -53,7 +53,8 @@ impl Precision {
 
     /// The unit of one timestamp.
     ///
-    /// The rule of InfluxDB 3: seconds up to 5 · 10⁹, then a thousand times as many of each smaller unit.
+    /// `Auto` follows the rule of InfluxDB 3: a number below 5 · 10⁹ is in seconds. For each smaller unit the limit is
+    /// a thousand times as high.
     pub(crate) const fn of(self, timestamp: i64) -> Self {
         match (self, timestamp.unsigned_abs() / 1_000_000_000) {
             (Self::Auto, 0..5) => Self::Second,

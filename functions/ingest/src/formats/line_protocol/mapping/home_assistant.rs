@@ -9,7 +9,7 @@ use domain::{AboutMetric, MetricKind, MetricName, Role};
 
 use crate::formats::line_protocol::{Line, Text, Value};
 
-/// The tags that describe an entity, and its two names.
+/// The tags that describe an entity or are part of its id.
 const TAGS: [&str; 8] = [
     "domain",
     "entity_id",
@@ -49,7 +49,7 @@ const CLASSES: [(&str, &str); 24] = [
     ("water", "m³"),
 ];
 
-/// Units of one quantity only.
+/// Units that belong to a single device class, with this class.
 const QUANTITIES: [(&str, &str); 25] = [
     ("°C", "temperature"),
     ("°F", "temperature"),
@@ -78,10 +78,10 @@ const QUANTITIES: [(&str, &str); 25] = [
     ("GiB", "data_size"),
 ];
 
-/// Our names of classes that have another.
+/// Device classes whose metrics have another name here, with this name.
 const NAMES: [(&str, &str); 2] = [("carbon_dioxide", "co2"), ("atmospheric_pressure", "pressure")];
 
-/// The entity that a line is of.
+/// The entity that a line describes.
 #[derive(Debug, Clone)]
 pub(super) struct Entity {
     domain: String,
@@ -89,12 +89,12 @@ pub(super) struct Entity {
     class: Option<String>,
     unit: Option<String>,
     state_class: Option<String>,
-    /// Its id and friendly name, with a space between.
+    /// The id and the friendly name, with a space between.
     names: String,
 }
 
-/// The metric of the attribute `last_reset`, of whose text Home Assistant sends the digits as a number: when the
-/// cycle of a meter began.
+/// The metric of the attribute `last_reset`: when the cycle of a meter began. Home Assistant sends the digits of the
+/// date as a number.
 const LAST_RESET: &str = "attr_last_reset";
 
 impl Entity {
@@ -131,7 +131,7 @@ impl Entity {
         Some(Self { class, domain, id, unit, state_class: said("state_class"), names })
     }
 
-    /// Whether a tag describes an entity or is one of its names.
+    /// Whether a tag describes an entity or is part of its id.
     pub(super) fn has_tag(name: &str) -> bool {
         TAGS.contains(&name)
     }
@@ -141,12 +141,12 @@ impl Entity {
         format!("{}.{}", self.domain, self.id)
     }
 
-    /// Whether another entity has the same id.
+    /// Whether another entity may have the same id, because the domain contains `.`, the separator of ids.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.domain.contains('.')
     }
 
-    /// The text that names a field's metric.
+    /// The text from which the name of a field's metric is made.
     pub(super) fn metric(&self, field: &str) -> String {
         if field != "value" {
             return format!("attr_{field}");
@@ -161,14 +161,14 @@ impl Entity {
         }
     }
 
-    /// What is known of the value's metric.
+    /// The meaning of the metric of the field `value`.
     pub(super) fn about_value(&self) -> AboutMetric {
         let is_one_of =
             |known: &[&str]| self.unit.as_deref().is_some_and(|unit| known.contains(&unit));
         let is_class = |class: &str| self.class.as_deref() == Some(class);
         let is_energy = is_class("energy") && is_one_of(&["Wh", "kWh", "MWh"]);
         let is_power = is_class("power") && is_one_of(&["W", "kW", "MW"]);
-        // A total may fall: it is a net meter's, and only a new `last_reset` begins a cycle.
+        // The state class `total` may fall, as a net meter does. Only a new `last_reset` begins a cycle.
         let is_net = is_energy && self.state_class.as_deref() == Some("total");
         let is_counter = is_net || self.state_class.as_deref() == Some("total_increasing");
         let cycle = || LAST_RESET.parse::<MetricName>().expect("a name");
@@ -183,7 +183,8 @@ impl Entity {
     }
 }
 
-/// The suffix of a unit: its letters and digits. A large M is written out, since a small one is another unit.
+/// The suffix of a metric's name for its unit: the unit's letters and digits. `M` becomes `mega`, since a small `m` is
+/// another unit.
 fn suffix(unit: &str) -> String {
     let (mega, unit) = match unit.strip_prefix('M') {
         Some(rest) if !rest.is_empty() => ("mega", rest),

@@ -1,4 +1,4 @@
-//! The name of a metric that a field or a measurement becomes. Knows no line.
+//! Makes the name of a metric from a field or a measurement. Knows no line.
 
 use domain::text_id::short_digest;
 use domain::{MetricName, MetricNameError};
@@ -6,8 +6,8 @@ use domain::{MetricName, MetricNameError};
 /// The largest length of a metric's name.
 const MAX_LENGTH: usize = 64;
 
-/// The metric called like a text: in lower case with `_` at the borders of words and for other characters. What
-/// cannot be told apart so gets a digest.
+/// Converts a text to the name of a metric, in snake case. Other characters become `_`. Texts that are empty, too long,
+/// reserved or not ASCII get a digest that tells them apart.
 pub(crate) fn metric_name(text: &str) -> MetricName {
     if let Ok(name) = text.parse() {
         return name;
