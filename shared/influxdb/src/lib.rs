@@ -1,6 +1,8 @@
-//! What clients of InfluxDB ask before they write: a ping, the health, their bucket, their database. Reads no table.
+//! The requests that clients of InfluxDB send before they write: a ping, the health, their bucket, their database.
+//! Reads no table.
 //!
-//! Both functions answer these, in a stack whose functions have an address each: writers ask where they write.
+//! The functions `ingest` and `query` both answer these requests, because each may have an address of its own, and
+//! clients ask the address to which they write.
 
 mod probes;
 mod request;
