@@ -1,8 +1,8 @@
 //! The requests that clients of InfluxDB send before they write: a ping, the health, their bucket, their database.
 //! Reads no table.
 //!
-//! The functions `ingest` and `query` both answer these requests, because each may have an address of its own, and
-//! clients ask the address to which they write.
+//! Both `ingest` and `query` answer these requests. Where each function has an address of its own, a client asks the
+//! address to which it writes.
 
 mod probes;
 mod request;

@@ -1,8 +1,8 @@
 //! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from
 //! readings. Computes no value of a row.
 //!
-//! Readings are read for time that is not sealed, and for time before the first rollup. They also replace quarters that
-//! the edge of a row cuts, that have readings of several rooms, or that were folded with older settings.
+//! Readings are read for time that is not sealed, and for time before the first rollup. They also replace a quarter
+//! that is cut by the edge of a row, has readings of several rooms, or was folded with older settings.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering as MemoryOrder;
