@@ -47,8 +47,8 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// The update that marks a device as deleted, on the condition that it has the version that was read. A device that
-    /// is put behind it raises this version.
+    /// The update that marks a device as deleted, if the device has the version that was read. The version rises when
+    /// another device is put behind it.
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])

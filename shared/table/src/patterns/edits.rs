@@ -115,8 +115,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// The items that are written with a device whose meter changes, worked out from the meters as they are this
-    /// moment.
+    /// The writes that go with a device whose meter changes. They follow from the meters as the table has them now.
     pub(super) async fn meter_companions(
         self,
         mut change: MeterChange,
