@@ -35,7 +35,7 @@ struct Point {
 #[derive(Debug)]
 struct Points {
     kind: Kind,
-    /// Oldest first.
+    /// The points, oldest first.
     list: Vec<Point>,
 }
 
@@ -192,8 +192,8 @@ impl Window<'_> {
         let number = |number: f64| of(self.kind.value(number));
         let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
 
-        // Among equal values, the earliest point is selected. Among points of the same time, the point with the larger
-        // value is.
+        // Among equal values, the earliest point is selected; among points of the same time, the one with the larger
+        // value.
         let least =
             || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
         let most =

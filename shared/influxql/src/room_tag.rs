@@ -48,7 +48,7 @@ pub(crate) enum RoomTag<'a> {
     OfSeries,
     /// By the room's id.
     ById,
-    /// By a text of line protocol: the device's own text for the room, else the registry's.
+    /// By a text of line protocol: the device's own text for the room, else the text of the registered room.
     ByText { taught: Vec<TaughtRoom<'a>>, others: &'a RoomTexts<'a> },
 }
 

@@ -11,7 +11,7 @@ use crate::ast::Operator;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Float(f64),
-    /// A count, or a number of the query.
+    /// A count, or a whole number in the query.
     Integer(i64),
     Boolean(bool),
     Text(String),

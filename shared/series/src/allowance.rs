@@ -117,7 +117,7 @@ impl<'a> ReadAllowance<'a> {
 pub struct RowReader<'r, S> {
     /// The table.
     pub session: Session<'r, S>,
-    /// What the answer may cost.
+    /// The cost of the answer so far, and its limits.
     pub allowance: ReadAllowance<'r>,
 }
 

@@ -22,7 +22,7 @@ pub struct DeviceValues<'a> {
     pub device: &'a Device,
     /// The gathered pieces without their values: stored rollups, and rollups folded from readings.
     pub gathered: DeviceRollups,
-    /// The metrics that were asked for.
+    /// The requested metrics of the device.
     pub metrics: BTreeMap<MetricName, MetricValues>,
     /// The range, extended by the time in which neighbours were searched in rollups.
     pub reach: TimeRange,

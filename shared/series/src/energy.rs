@@ -7,7 +7,7 @@ use domain::{Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
 use super::device::DeviceValues;
 use super::values::RowValues;
 
-/// The W·ms of a kWh.
+/// The watt-milliseconds in one kWh.
 const WATT_MILLIS: u64 = 3_600_000_000;
 
 /// An amount of energy, exact until it is shown.

@@ -25,7 +25,7 @@ use crate::ports::Store;
 pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
-/// The largest number of rollups of one device that rows are made from.
+/// The largest number of rollups of one device from which rows are made.
 pub const MAX_ROLLUPS: usize = 45_000;
 /// The shortest length of one read, in quarters, so that years without readings take few queries. A request may
 /// therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
@@ -236,7 +236,7 @@ enum Use {
     Whole { is_in_other_room: bool },
     /// The readings are read instead: the settings have changed since.
     Refold,
-    /// The level below is read instead: the rollup has readings of the asked rooms and of others.
+    /// The next finer level is read instead, because the rollup has readings of requested rooms and of others.
     Split,
 }
 

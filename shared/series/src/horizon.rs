@@ -82,7 +82,7 @@ impl RollupStateCache {
         Self { state: Remembered::default(), following }
     }
 
-    /// The horizon by a state that is at most a minute old.
+    /// The horizon, made of a state that was read at most a minute ago.
     pub async fn horizon(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         match self.state.get(session.now, |_| MAX_AGE) {
             Some(state) => Ok(self.of(Some(state), session.now)),
@@ -90,7 +90,7 @@ impl RollupStateCache {
         }
     }
 
-    /// Reads the state now and returns its horizon.
+    /// The horizon, made of the state as it is read now.
     pub async fn read(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         let state = session.rollup_state().await?;
         Ok(self.of(state.map(|state| self.state.keep(state, session.now)), session.now))

@@ -1,5 +1,5 @@
-//! Devices and metrics that sums and means leave out, with the reasons, and meters that moved within the range. Reads
-//! nothing.
+//! Devices and metrics that are left out of sums and means, with the reasons, and meters that moved within the range.
+//! Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ const MOVED: &str = "moved";
 /// The number of devices that are read at once.
 pub const DEVICE_CONCURRENCY: usize = 4;
 
-/// A device or its metrics that a sum leaves out, with the reason.
+/// A device or some of its metrics that are left out of a sum, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut<'a> {
@@ -203,7 +203,7 @@ impl<'a> LeftOut<'a> {
     }
 }
 
-/// A device that a sum leaves out, or a metric of a device that means leave out.
+/// A device that is left out of a sum, or a metric of a device that is left out of means.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -214,7 +214,7 @@ pub enum NotCombined<'a> {
     NotOfRoom(OutOfMeans<'a>),
 }
 
-/// A metric of a device that means of rooms leave out.
+/// A metric of a device that is left out of the means of rooms.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoom"))]
 pub struct OutOfMeans<'a> {

@@ -32,7 +32,7 @@ pub(crate) struct RangeNeighbours {
     pub values: BTreeMap<MetricName, Neighbours>,
     /// The range, extended by the time in which rollups were searched.
     pub reach: TimeRange,
-    /// The first reading of the device in another room after the range, as far as it was searched.
+    /// The device's first reading in another room after the range, if the search has met such a reading.
     pub left: Option<Timestamp>,
 }
 
@@ -250,8 +250,8 @@ impl<S: Store> Search<'_, S> {
             Some(rolled) if !is_back && at < rolled.from() => {
                 let far = rolled.from().min(self.farther(at, MAX_READ));
                 self.read_all(at, far).await?;
-                // Of longer time only a page is read. If readings remain unread, they may be nearer than any rollup, so
-                // the search ends.
+                // Of the time beyond `far`, only one page is read. If readings remain unread there, they may be nearer
+                // than any rollup, so the search ends.
                 let unread = self.read(far, rolled.from(), FURTHER).await?;
                 Ok(unread.is_none().then_some(rolled.from()))
             }

@@ -90,7 +90,7 @@ fn add_stay(
     }
 }
 
-/// The rollup of the pieces in a part of a row.
+/// Joins the rollups of a metric in the pieces of a part of a row.
 fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
     let first = pieces.partition_point(|piece| piece.range.from() < part.from());
     let inside = pieces[first..].iter().take_while(|piece| piece.range.to() <= part.to());

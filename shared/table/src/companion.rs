@@ -35,7 +35,7 @@ pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
         return Vec::new();
     }
     let ended = old.open_stay().zip(new.stay()).and_then(|(open, newest)| {
-        // A new stay ends the open stay where it begins. If the open stay itself has changed, `new` has its end.
+        // A new stay ends the open stay at its own start. If only the end of the open stay is new, `new` has this end.
         (newest.since != open.since).then(|| open.ended(newest.since))
     });
     let stays = ended.into_iter().chain(new.stay().cloned());

@@ -36,14 +36,15 @@ impl ItemKey {
 }
 
 impl Belonging {
-    /// A stay: its item in the partition of the device, and its item in the partition of the room.
+    /// The two items of a stay, in the partitions of the device and of the room.
     pub fn of_stay(device: &DeviceId, room: &RoomId, since: Timestamp) -> Self {
         let in_room = Key::StayIn(room.clone(), since, device.clone());
         let of_device = Key::StayOf(device.clone(), since);
         Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
     }
 
-    /// The note that the device was seen in a room: its items in the partitions of the device and of the room.
+    /// The two items that note that the device was seen in a room, in the partitions of the device's rollups and of the
+    /// room.
     pub fn of_seen(device: &DeviceId, room: &RoomId) -> Self {
         let in_room = Key::SeenIn(room.clone(), device.clone());
         let of_device = Key::SeenOf(device.clone(), room.clone());

@@ -1,5 +1,5 @@
-//! The meters that an edit of a device's `behind` concerns: the meters to read, the conditions that they must meet when
-//! the device is written, and the meters that note the device. Reads and writes nothing itself.
+//! The meters that an edit of a device's `behind` concerns. Some of them are read, are checked again when the device is
+//! written, or note the device. Reads and writes nothing itself.
 //!
 //! The meters above the new meter are read from the table, one after the other. The transaction that writes the device
 //! checks that each of them is still behind the same meter. Transactions on the same items are serializable, among each

@@ -123,7 +123,7 @@ ports! {
 }
 
 ports! {
-    /// Look up several devices and rooms, as they are this moment. No id is asked for twice.
+    /// Look up several devices and rooms, as they are this moment. No id may be given twice.
     FindRegistry [(BatchGetItem, Devices), (BatchGetItem, Rooms), (Query, Devices)] {
         /// The registered devices with these ids, in any order.
         fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;

@@ -17,10 +17,11 @@ use crate::gather::DeviceQuestion;
 const PAGE: usize = 100;
 /// The largest number of read units of a full page.
 pub(crate) const PAGE_UNITS: f64 = 4.0;
-/// The number of queries at once.
+/// The number of queries that run at once.
 const CONCURRENCY: usize = 16;
 
-/// The box of some conditions in an index, and the ranges of addresses that cover it.
+/// Conditions as a box in the index, which has one dimension for each metric, and the ranges of addresses that cover
+/// the box.
 pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,

@@ -34,7 +34,7 @@ pub struct ToldMessage {
 pub struct ToldKey {
     /// When the message was judged.
     pub at: Timestamp,
-    /// The state that it is about.
+    /// The key of the state that the message is about.
     pub alert: AlertKey,
     /// The number of the message among those of its state.
     pub number: u64,
@@ -74,8 +74,8 @@ pub struct WaitingMessage {
     /// The end of the sender's lease. If the lease is over, its sender died or had no answer, and the message may have
     /// arrived.
     pub lease: Option<Timestamp>,
-    /// The number of devices in a storm: many devices have messages of the same rule, and one message gives their
-    /// number. Together with the lease, the number says what an attempt that may have arrived has sent.
+    /// The number of devices for which the message stands in a storm, when many devices have messages of the same rule.
+    /// If an attempt may have arrived, it has sent this number.
     pub storm: Option<usize>,
     /// The key of the link that acknowledges the episode. Only messages of firing alerts have a key.
     pub key: Option<LinkKey>,
@@ -86,7 +86,7 @@ pub struct WaitingMessage {
 pub struct WaitingKey {
     /// The channel.
     pub channel: ChannelId,
-    /// The state that it is about.
+    /// The key of the state that the message is about.
     pub alert: AlertKey,
     /// The number of the message among those of its state.
     pub number: u64,
@@ -141,8 +141,8 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the message is due and no sender has it. A message that was never postponed is due whatever the clock
-    /// shows, because it may have been judged by a clock that was ahead.
+    /// Whether the message is due and no sender has it. A message that was never postponed is always due, because a
+    /// clock that was ahead may have judged it.
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
         is_due && !self.is_leased(now)

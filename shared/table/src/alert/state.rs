@@ -38,7 +38,7 @@ pub struct StoredAlertState {
     pub key: AlertKey,
     /// The number of times that the state was put.
     pub version: u64,
-    /// What the rule has found on the subject so far.
+    /// The findings of the rule on the subject so far.
     pub state: AlertState,
     /// When the state expires; `None` for a state that must be judged again.
     pub expires: Option<Timestamp>,

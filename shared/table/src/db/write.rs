@@ -12,7 +12,7 @@ use crate::{Action, ItemKey};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Write {
-    /// The change of the item.
+    /// The change that the write makes.
     pub what: What,
     /// The conditions on the stored item.
     pub conditions: Vec<If>,
@@ -42,7 +42,7 @@ pub enum AttributeChange {
     SetIfAbsent(Path, Attribute),
     /// Removes the value, if there is one.
     Remove(Path),
-    /// Adds to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
+    /// Adds a number to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
     Add(Path, Attribute),
     /// Takes elements from a set of texts. A set without elements is removed.
     Take(Path, Attribute),
@@ -173,7 +173,7 @@ pub fn take(path: impl Into<Path>, elements: Attribute) -> AttributeChange {
 }
 
 impl AttributeChange {
-    /// The place of the value.
+    /// The path of the value in the item.
     pub const fn path(&self) -> &Path {
         match self {
             Self::Set(path, _)

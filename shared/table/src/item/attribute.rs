@@ -174,6 +174,6 @@ pub const STORM: &str = "storm";
 pub const LINK_KEY: &str = "link_key";
 /// A random number that distinguishes a recheck from later ones of the same device or rule.
 pub const TOUCH: &str = "touch";
-/// When the system last ran, and when it did not.
+/// When the system last ran, and the pauses in which it did not run.
 pub const AT: &str = "at";
 pub const PAUSES: &str = "pauses";

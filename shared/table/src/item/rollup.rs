@@ -1,7 +1,7 @@
 //! The items of rollups and of their state, and the decoding of readings with their expiry. Folds nothing.
 //!
-//! A metric's rollup is a list, not a map: named members and full timestamps nearly double what a year costs
-//! to read.
+//! A metric's rollup is a list, not a map, because named members and full timestamps nearly double the cost of reading
+//! a year.
 
 use chrono::TimeDelta;
 

@@ -1,4 +1,4 @@
-//! Makes one page of a query: the items that it visits, the items that it sends, and the start of the next page.
+//! Makes one page of a query: visits items, sends those that pass the filter, and finds the start of the next page.
 
 use std::cmp::Ordering;
 use std::iter;
@@ -161,7 +161,7 @@ fn place(item: &Item, index: Option<&Index>) -> Item {
     keys.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
 
-/// The names of the attributes of the key after which a page begins.
+/// The attributes that make up the key after which a page begins.
 pub(super) fn place_keys(index: Option<&Index>) -> impl Iterator<Item = &'static str> {
     let of_index = index.map(|index| [index.partition_key, index.sort_key]);
     [PK, SK].into_iter().chain(of_index.into_iter().flatten())

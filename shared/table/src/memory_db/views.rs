@@ -45,7 +45,7 @@ impl MemoryDb {
         self.state().troubles.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
     }
 
-    /// Makes every query that `hits` matches take this time for each item that it visits.
+    /// Slows down each query that `hits` matches, by this time for each visited item.
     pub fn slow_down(&self, hits: impl Fn(Permission) -> bool + Send + 'static, time: Duration) {
         self.state().troubles.slow.push(Slow { hits: Box::new(hits), time });
     }

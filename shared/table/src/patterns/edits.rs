@@ -115,7 +115,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// The writes that go with a device whose meter changes. They follow from the meters as the table has them now.
+    /// The companions of an edit that changes a device's meter, worked out from the meters as the table has them now.
     pub(super) async fn meter_companions(
         self,
         mut change: MeterChange,

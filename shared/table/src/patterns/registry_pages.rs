@@ -16,7 +16,7 @@ use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are read at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// The number of items that are read from each partition beyond its share of a page, so that most pages take one round.
+/// Each partition is read for this number of items beyond its share of a page, so that most pages take one round.
 const MARGIN: usize = 8;
 
 /// A cursor in one partition, which is merged into a page.
