@@ -98,7 +98,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     }
 }
 
-/// The value that a call shows before its own first sample, in rows that come from other calls.
+/// The value of a call before its own first sample, in rows that other calls make.
 fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, Call::PointAggregate(call) if call.aggregate.is_count());

@@ -25,11 +25,11 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The estimated read units of a range of one device, for each kind of items that may be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// The read units of its readings.
+    /// The read units to read the device's readings.
     pub readings: f64,
-    /// The read units of its rollups of quarters of an hour.
+    /// The read units to read rollups of quarters of an hour.
     pub quarters: f64,
-    /// The read units of its daily rollups.
+    /// The read units to read daily rollups.
     pub days: f64,
 }
 

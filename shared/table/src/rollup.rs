@@ -145,7 +145,7 @@ pub enum Indexing {
     Off,
     /// There is no schema yet.
     Unset,
-    /// Values by this schema.
+    /// The values that this schema defines.
     By(Arc<ConditionsSchema>),
 }
 

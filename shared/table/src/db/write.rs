@@ -25,7 +25,7 @@ pub enum What {
     Put(Item),
     /// Changes attributes; an item that does not exist is made, even without changes.
     Update(ItemKey, Vec<AttributeChange>),
-    /// Deletes the item. Without a condition, an item that is not there is no error.
+    /// Deletes the item. Without a condition, an absent item is no error.
     Delete(ItemKey),
     /// Changes nothing. Its conditions must hold for the other writes of a transaction.
     Check(ItemKey),

@@ -14,7 +14,7 @@ use crate::{
     ConditionsQuery, Expected, IndexedQuarter, Indexing, Page, Patterns, StoreResult, StoredSchema,
 };
 
-/// Whether the table has the index by conditions: its layout says so.
+/// Whether the table has the index by conditions, by its layout.
 pub fn has_conditions_index(db: &impl Db) -> bool {
     db.layout().conditions_index
 }

@@ -164,7 +164,7 @@ fn is_still_in(place: &Place) -> impl Iterator<Item = If> + use<> {
     place.attributes().into_iter().map(|(name, value)| still(name, value))
 }
 
-/// Adds to an update a first reading, on the condition that it is earlier than the stored one.
+/// Adds an earlier first reading to an update, on the condition that the stored first reading is later.
 fn earlier(update: Write, first_seen: Timestamp) -> Write {
     let first_seen = Attribute::text(&first_seen);
     update.when([above(FIRST_SEEN, first_seen.clone())]).with([set(FIRST_SEEN, first_seen)])

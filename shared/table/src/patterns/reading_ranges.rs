@@ -12,7 +12,7 @@ use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
 use crate::{Page, Patterns, RangeQuery, ReadingKey, StoreResult};
 
-/// Whether the table has the index by room: its layout says so.
+/// Whether the table has the index by room, by its layout.
 pub fn has_room_index(db: &impl Db) -> bool {
     db.layout().room_index
 }

@@ -16,7 +16,7 @@ use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are read at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// Each partition is read for this number of items beyond its share of a page, so that most pages take one round.
+/// The number of items beyond its share of a page that are read from each partition. So most pages take one round.
 const MARGIN: usize = 8;
 
 /// A cursor in one partition, which is merged into a page.
@@ -143,7 +143,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Some(page_of(listing, limit)))
     }
 
-    /// The next items of a lane, at most `share`.
+    /// Reads at most `share` further items of a partition.
     async fn next_of<T: Decode + Send>(
         self,
         lane: &mut Lane,

@@ -93,8 +93,8 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(advanced).await
     }
 
-    /// Moves back the watermarks of groups that are ahead, one by one, because each has its own condition. This happens
-    /// only after a wrong clock.
+    /// Moves back the watermarks of groups that are ahead, one by one, because the conditions differ. This happens only
+    /// after a wrong clock.
     pub async fn set_back_sealed(
         self,
         groups: &BTreeSet<usize>,
