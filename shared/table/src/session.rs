@@ -4,8 +4,8 @@ use domain::Timestamp;
 
 use crate::Invocation;
 
-/// The table, the time that is left, and the timestamp that counts as now. `S` is a function's own store: a port that the
-/// store does not name cannot be called.
+/// The table, the time that is left, and the timestamp that counts as now. `S` is the function's own store: a port that
+/// this store does not name cannot be called.
 #[derive(Debug)]
 #[must_use]
 pub struct Session<'a, S> {
