@@ -1,6 +1,8 @@
-//! What clients of InfluxDB ask before they write: a ping, the health, their bucket, their database. Reads no table.
+//! The requests that clients of InfluxDB send before they write: a ping, the health, their bucket, their database.
+//! Reads no table.
 //!
-//! Both functions answer these, in a stack whose functions have an address each: writers ask where they write.
+//! Both `ingest` and `query` answer these requests. Where each function has an address of its own, a client asks the
+//! address to which it writes.
 
 mod probes;
 mod request;

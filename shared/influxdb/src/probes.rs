@@ -1,16 +1,16 @@
-//! A ping, the health, the bucket and the organisation, and the refusal of Flux. Reads no table.
+//! Answers a ping and requests for the health, the bucket and the organisation, and refuses Flux. Reads no table.
 
 use api::dialect::VERSION;
 use api::{Dialect, Request, Response};
 use domain::Timestamp;
 use serde_json::{Value, json};
 
-/// An id of InfluxDB's: there is one bucket and one organisation.
+/// The id of the only bucket and of the only organisation.
 const ID: &str = "0000000000000001";
-/// The name of the bucket that is shown where a request names none.
+/// The bucket's name in an answer to a request that names no bucket.
 const BUCKET: &str = "home";
 
-/// `GET /ping`: 204, since clients want exactly that; 200 where `verbose` asks for the version.
+/// `GET /ping`: 204, which clients expect; 200 with the version if `verbose` is set.
 pub fn ping(request: &Request) -> Response {
     let response = match value(request, "verbose").as_deref() {
         None | Some("" | "0" | "false") => {
@@ -26,7 +26,7 @@ pub fn health() -> Response {
     Dialect::V2.dressed(Response::json(200, &health_members()))
 }
 
-/// The members of the health that clients of InfluxDB want, and `pass`.
+/// The health in the members that clients of InfluxDB expect, with the status `pass`.
 pub fn health_members() -> Value {
     json!({
         "name": "influxdb",
@@ -38,13 +38,14 @@ pub fn health_members() -> Value {
     })
 }
 
-/// `GET /ready`. By its `up`, which no InfluxDB tells, the command `roomtide` recognizes Roomtide before it sends a token.
+/// `GET /ready`. No InfluxDB answers with this value of `up`, so the command `roomtide` recognizes Roomtide before it
+/// sends a token.
 pub fn ready(now: Timestamp) -> Response {
     Dialect::V2
         .dressed(Response::json(200, &json!({"status": "ready", "started": now, "up": "0s"})))
 }
 
-/// `GET /api/v2/buckets`: the bucket that is asked for, since every name is the same one.
+/// `GET /api/v2/buckets`: a bucket of the requested name, since all names mean the same bucket.
 pub fn buckets(request: &Request) -> Response {
     let name = value(request, "name").unwrap_or_else(|| BUCKET.to_owned());
     let bucket = json!({
@@ -57,7 +58,7 @@ pub fn buckets(request: &Request) -> Response {
     list("buckets", &bucket)
 }
 
-/// `GET /api/v2/orgs`: one organization. A client finds each name that it asks for.
+/// `GET /api/v2/orgs`: an organisation of the requested name, since all names mean the same organisation.
 pub fn orgs(request: &Request) -> Response {
     let name = value(request, "org").unwrap_or_else(|| BUCKET.to_owned());
     list("orgs", &json!({"id": ID, "name": name}))

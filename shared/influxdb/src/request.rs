@@ -1,20 +1,21 @@
-//! The parameters of `/query`, in the address and in a form. Parses no query.
+//! The parameters of `/query`, from the address and from a form. Parses no query.
 
 use std::collections::BTreeMap;
 
 use api::{Problem, Request};
 use influxql::{Epoch, Form, Parameters, QueryError};
 
-/// What a request asks.
+/// The parameters of a request to `/query`.
 #[derive(Debug)]
 pub struct QueryRequest {
     given: BTreeMap<String, String>,
-    /// Whether it is a `POST`, which may create.
+    /// Whether the request is a `POST`; only a `POST` may create.
     pub is_post: bool,
 }
 
 impl QueryRequest {
-    /// Reads the form of a `POST`, and the address. Of a parameter that is given several times, the first counts.
+    /// Reads the form of a `POST`, and the address. If a parameter is given several times, the first counts, and the
+    /// form comes first.
     pub fn of(request: &Request) -> Result<Self, Problem> {
         let mut given = BTreeMap::new();
         let is_post = request.method == "POST";
@@ -39,13 +40,13 @@ impl QueryRequest {
         self.get("q").ok_or_else(|| QueryError::new("missing required parameter \"q\""))
     }
 
-    /// The database that it names.
+    /// The database that the request names.
     pub fn database(&self) -> Option<&str> {
         self.get("db")
     }
 
-    /// The form of the answer. `chunked` and `chunk_size` change nothing: who asks for several documents reads until the
-    /// end, and Lambda sends the answer whole.
+    /// The form of the answer. `chunked` and `chunk_size` change nothing: a client that asks for several documents
+    /// reads until the end, and Lambda sends the answer whole.
     pub fn form(&self) -> Form {
         let epoch = Epoch::parse(self.get("epoch").unwrap_or_default());
         Form { epoch, is_pretty: self.get("pretty") == Some("true") }

@@ -1,4 +1,4 @@
-//! The statements that tell nothing that is stored, and the form of any answer to a query. Reads no table.
+//! Runs the statements that read nothing stored, and makes the response of any query. Reads no table.
 
 use api::dialect::VERSION;
 use api::{Problem, Request, Response};
@@ -6,10 +6,10 @@ use influxql::{Form, Outcome, QueryError, Statement};
 
 use crate::request::QueryRequest;
 
-/// The database that is listed where a request names none.
+/// The database that is listed if a request names no database.
 const DATABASE: &str = "home";
 
-/// The statements of a request.
+/// Parses the statements of a request.
 pub fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
     let text = request.query()?;
     let parameters = request.parameters()?;
@@ -17,12 +17,12 @@ pub fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
         .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
 }
 
-/// Whether a statement tells nothing that is stored, and any token may run it.
+/// Whether any token may run a statement, because it reads nothing stored.
 pub const fn is_open(statement: &Statement) -> bool {
     matches!(statement, Statement::ShowDatabases | Statement::Create)
 }
 
-/// Runs a statement that tells nothing that is stored. Returns `None` for any other.
+/// Runs a statement that reads nothing stored. Returns `None` for other statements.
 pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
     match statement {
         Statement::ShowDatabases => {
@@ -40,7 +40,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
     }
 }
 
-/// Answers a query that tells nothing that is stored. Returns `None` for any other.
+/// Answers a query whose statements all read nothing stored. Returns `None` for other queries.
 pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
     let request = QueryRequest::of(request)?;
     let form = request.form();
@@ -53,7 +53,7 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
     Ok(outcomes.map(|outcomes| respond(200, form.write(&outcomes))))
 }
 
-/// 400: the query cannot be read.
+/// 400: the query cannot be parsed.
 pub fn refused(form: Form, error: &QueryError) -> Response {
     respond(400, form.error(error.to_string())).with(
         "x-influxdb-error",

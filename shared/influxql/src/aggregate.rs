@@ -1,4 +1,4 @@
-//! Values of windows: of points, or of rollups where these tell them. Fills no window.
+//! Computes the values of windows, from points, or from rollups where rollups suffice. Fills no window.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,14 @@ use crate::group::Group;
 use crate::value::{Value, float as float_of};
 use crate::windows::{InstantRange, Interval};
 
-/// A value of a series of values.
+/// A value at a time; the result of a call is a list of samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     /// Nanoseconds since 1970.
     pub(crate) at: i64,
-    /// `None` where there are points but no value, as of the deviation of one point.
+    /// `None` if there are points but no value, such as for the standard deviation of one point.
     pub(crate) value: Option<Value>,
-    /// The point that was selected, by its place in the group.
+    /// The index of the selected point in the group.
     pub(crate) row: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Sample {
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: i64,
-    /// The value; of texts its place among all of them.
+    /// The number; for a text, its index among the sorted texts.
     value: f64,
     row: usize,
 }
@@ -35,7 +35,7 @@ struct Point {
 #[derive(Debug)]
 struct Points {
     kind: Kind,
-    /// Oldest first.
+    /// The points, oldest first.
     list: Vec<Point>,
 }
 
@@ -43,9 +43,9 @@ struct Points {
 #[derive(Debug)]
 enum Kind {
     Float,
-    /// Whole numbers: counts of another statement.
+    /// Whole numbers, such as the counts of a subquery.
     Whole,
-    /// Texts, in order: tags of another statement.
+    /// Texts, sorted, such as the tags of a subquery.
     Text(Vec<String>),
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: InstantRange) ->
     list.iter().map(sample).collect()
 }
 
-/// The values of each window that has points, at the window's start; without windows at the time of the point that is
-/// selected, or at 0. They come in the order of the answer.
+/// Computes the values of each window that has points, in the order of the answer. A value has the time of the window's
+/// start, except for `top` and `bottom`. Without windows it has the time of the selected point, or 0.
 pub(crate) fn of_points(
     group: &Group<'_>,
     call: &AggregateCall,
@@ -156,7 +156,7 @@ pub(crate) fn of_points(
     samples
 }
 
-/// What an aggregate makes of the points of a window.
+/// An aggregate, applied to the points of a window.
 #[derive(Clone, Copy)]
 struct Window<'w> {
     group: &'w Group<'w>,
@@ -166,7 +166,7 @@ struct Window<'w> {
 }
 
 impl Window<'_> {
-    /// The values of some points, at least one.
+    /// The values of one window; `points` is not empty.
     fn values(self, points: &[Point]) -> Vec<Sample> {
         match self.call.aggregate {
             PointAggregate::Distinct => distinct(points, self.is_descending)
@@ -192,7 +192,8 @@ impl Window<'_> {
         let number = |number: f64| of(self.kind.value(number));
         let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
 
-        // Of equal values the earliest point counts; of points of one time the one with the larger value.
+        // Among equal values, the earliest point is selected; among points of the same time, the one with the larger
+        // value.
         let least =
             || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
         let most =
@@ -240,7 +241,8 @@ impl Window<'_> {
         }
     }
 
-    /// So many points that come first by their values, one of each set of tags that the call names, in the order of time.
+    /// Selects up to `number` points by their values, in the order of time. If the call names tags or fields, there is
+    /// one point for each set of their values.
     fn best(self, points: &[Point], number: usize, order: fn(f64, f64) -> Ordering) -> Vec<Sample> {
         let mut points = points.to_vec();
         points.sort_by(|a, b| order(a.value, b.value).then(a.at.cmp(&b.at)));
@@ -262,7 +264,7 @@ impl Window<'_> {
     }
 }
 
-/// The first point of each value in the order of the answer, sorted by time, then by value.
+/// For each distinct value, the point that comes first in the answer; sorted by time, then by value.
 fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     let mut sorted: Vec<&Point> = points.iter().collect();
     sorted.sort_by(|a, b| {
@@ -275,7 +277,7 @@ fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     sorted
 }
 
-/// The value in the middle, or the mean of the two.
+/// The middle value, or the mean of the two middle values.
 fn median(points: &[Point]) -> f64 {
     let values = sorted(points);
     let middle = values.len() / 2;
@@ -283,8 +285,8 @@ fn median(points: &[Point]) -> f64 {
     f64::midpoint(values[low].value, values[middle].value)
 }
 
-/// The most frequent value. Of equally frequent values InfluxDB takes the one that began before the other ended; if
-/// each value is there once, the smallest.
+/// The most frequent value. Among equally frequent values, InfluxDB takes a larger value if it began before the smaller
+/// value ended. If each value occurs once, the smallest is taken.
 fn mode(points: &[Point]) -> Option<f64> {
     let sorted = sorted(points);
     let mut best: Option<(usize, i64, f64)> = None;
@@ -306,8 +308,8 @@ fn sorted(points: &[Point]) -> Vec<Point> {
     sorted
 }
 
-/// The area under the line through the points, which come in the order of the answer: against time it is negative. A
-/// window whose only point is at its edge has none.
+/// The area under the line through the points. Points come in the order of the answer, so in descending order the area
+/// is negative. A window whose only point is at its edge has no area.
 fn integral(
     points: &[Point],
     unit: i64,
@@ -358,12 +360,12 @@ fn integral(
     samples
 }
 
-/// A number of things as a float.
+/// A count as a float.
 fn whole_as_float(number: usize) -> f64 {
     float_of(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Joins the rollup of other values of the same time into a sum.
+/// Adds a rollup to a rollup of the same window.
 fn join(sum: &mut MetricRollup, other: &MetricRollup) {
     sum.count += other.count;
     sum.sum += &other.sum;
@@ -385,7 +387,7 @@ fn join(sum: &mut MetricRollup, other: &MetricRollup) {
     }
 }
 
-/// The value of a joined rollup, at the time of the value that is selected.
+/// The value of an aggregate in a joined rollup, at the time of the selected value.
 fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<Sample> {
     let value = |of: Aggregate| Some(exact(&of.of_rollup(rollup)?.shown()));
     let value = match aggregate.in_rollups()? {
@@ -406,7 +408,7 @@ fn exact(number: &Exact) -> f64 {
     number.to_string().parse().expect("a number's text is a number")
 }
 
-/// The same as [`of_points`], of rollups that each lie in one window.
+/// Like [`of_points`], but from rollups. Each rollup lies in one window.
 pub(crate) fn of_rollups(
     group: &Group<'_>,
     call: &AggregateCall,

@@ -1,4 +1,4 @@
-//! The answer to a query: results, their series, and the JSON that InfluxDB makes of them. Decides no result.
+//! The answer to a query: results with their series, written as InfluxDB's JSON. Decides no result.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub enum Outcome {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         messages: Vec<Message>,
     },
-    /// There is no result.
+    /// The statement failed.
     Failed {
         /// The reason.
         error: String,
@@ -79,7 +79,7 @@ pub enum Epoch {
 }
 
 impl Epoch {
-    /// Reads the parameter `epoch`; a unit that is not known is nanoseconds.
+    /// Reads the parameter `epoch`; an unknown unit means nanoseconds.
     pub fn parse(text: &str) -> Self {
         match text {
             "" => Self::Text,
@@ -92,7 +92,7 @@ impl Epoch {
         }
     }
 
-    /// A time as a value of the answer, in the zone of the query where it is a text.
+    /// A time as a value of the answer: a text in the zone of the query, or an integer.
     pub(crate) fn value(self, at: i64, zone: Option<Zone>) -> Value {
         let Self::Units(unit) = self else { return Value::Text(time_text(at, zone)) };
         Value::Integer(at / unit)
@@ -128,7 +128,7 @@ struct Document<'a> {
     results: Vec<NumberedResult<'a>>,
 }
 
-/// A result, with the place of its statement in the query.
+/// A result, with the index of its statement in the query.
 #[derive(Serialize)]
 struct NumberedResult<'a> {
     statement_id: usize,

@@ -11,25 +11,25 @@ use crate::pattern::Pattern;
 pub enum Statement {
     /// `SELECT`
     Select(Box<Select>),
-    /// A `SHOW` whose list is made of the devices that there are.
+    /// A `SHOW` that lists names of the registered devices.
     Show(Show),
     /// `SHOW DATABASES`
     ShowDatabases,
     /// `SHOW RETENTION POLICIES`
     ShowRetentionPolicies,
-    /// `CREATE DATABASE` or `CREATE RETENTION POLICY`: there is nothing to create.
+    /// `CREATE DATABASE` or `CREATE RETENTION POLICY`. Neither creates anything.
     Create,
-    /// A statement that Roomtide has not, by its name.
+    /// A statement that Roomtide does not support, by its name.
     Unsupported(String),
 }
 
-/// What a `SHOW` lists.
+/// The kind of entries that a `SHOW` lists.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Listed {
     Measurements,
     FieldKeys,
     TagKeys,
-    /// The values of the keys that are named.
+    /// The values of the tags with these keys.
     TagValues(Vec<Name>),
     Series,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Listed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
     pub(crate) listed: Listed,
-    /// The measurements; none are all.
+    /// The measurements; empty for all.
     pub(crate) sources: Vec<Name>,
     pub(crate) condition: Option<Expression>,
     pub(crate) page: Page,
@@ -52,17 +52,17 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The number of entries up to the end of the part that is asked for.
+    /// The number of entries up to the end of the page.
     pub(crate) const fn end(self) -> usize {
         if self.limit == 0 { usize::MAX } else { self.limit.saturating_add(self.offset) }
     }
 
-    /// The part of a list that is asked for.
+    /// The entries of a list that are on the page.
     pub(crate) fn of<T>(self, list: Vec<T>) -> Vec<T> {
         list.into_iter().take(self.end()).skip(self.offset).collect()
     }
 
-    /// The part of groups that is asked for. As InfluxDB has it, an offset without a limit leaves nothing.
+    /// The groups that are on the page. As in InfluxDB, an offset without a limit leaves no group.
     pub(crate) fn of_groups<K: Ord, G>(self, groups: BTreeMap<K, G>) -> Vec<(K, G)> {
         let has_groups = self.limit > 0 || self.offset == 0;
         self.of(groups.into_iter().filter(|_| has_groups).collect())
@@ -77,30 +77,30 @@ pub struct Select {
     pub(crate) condition: Option<Expression>,
     pub(crate) dimensions: Vec<Expression>,
     pub(crate) fill: Fill,
-    /// Whether the newest come first; `None` where the statement does not say.
+    /// Whether the newest rows come first; `None` if the statement does not say.
     pub(crate) is_descending: Option<bool>,
-    /// Of the rows of a series.
+    /// The page of the rows of each series.
     pub(crate) rows: Page,
     pub(crate) series: Page,
     pub(crate) zone: Option<Zone>,
 }
 
-/// What a `FROM` names.
+/// The sources that a `FROM` names.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Sources {
-    /// Measurements of whatever retention policy: there is one.
+    /// Measurements. A retention policy before the name is ignored, since there is only one policy.
     Measurements(Vec<Name>),
     Subqueries(Vec<Select>),
 }
 
-/// An expression of a `SELECT`, and the name that is given to it.
+/// A column of a `SELECT`: an expression and its alias.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub(crate) expression: Expression,
     pub(crate) alias: Option<String>,
 }
 
-/// A name, or an expression that names match.
+/// A condition on a name: equal or not equal to a text, or matching or not matching a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Name {
     Is(String),
@@ -110,7 +110,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Tells whether a name is meant.
+    /// Whether a name meets the condition.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         match self {
             Self::Is(wanted) => wanted == name,
@@ -121,7 +121,7 @@ impl Name {
     }
 }
 
-/// What a window without values shows.
+/// The way in which a window without values is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
     Null,
@@ -132,7 +132,7 @@ pub(crate) enum Fill {
     Linear,
 }
 
-/// The kind that `::` demands of a name.
+/// The type after `::`, which restricts a name to fields or tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cast {
     /// `field`, or a type of numbers.
@@ -142,7 +142,7 @@ pub(crate) enum Cast {
     Other,
 }
 
-/// An expression. None is nested deeper than the parser allows, so a walk over it may recurse.
+/// An expression. The parser limits its depth, so functions on expressions may recurse.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Reference {
@@ -153,7 +153,7 @@ pub(crate) enum Expression {
     Integer(i64),
     Text(String),
     Boolean(bool),
-    /// In nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     Pattern(Pattern),
     /// `*`, `*::field`, `*::tag`
@@ -166,20 +166,20 @@ pub(crate) enum Expression {
         operator: Operator,
         sides: Box<[Expression; 2]>,
     },
-    /// All of them hold; there are at least two.
+    /// At least two expressions, joined by `AND`.
     All(Vec<Expression>),
-    /// Any of them holds; there are at least two.
+    /// At least two expressions, joined by `OR`.
     Any(Vec<Expression>),
     Group(Box<Expression>),
 }
 
 impl Expression {
-    /// Tells whether it is the name of the time.
+    /// Whether the expression is the name `time`.
     pub(crate) fn is_time(&self) -> bool {
         matches!(self, Self::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
     }
 
-    /// Its kind as InfluxDB's messages name it.
+    /// The kind of the expression, as InfluxDB's messages name it.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Reference { .. } => "*influxql.VarRef",
@@ -246,7 +246,7 @@ impl Operator {
         }
     }
 
-    /// Tells whether it makes a number of two numbers.
+    /// Whether the operator computes a number from two numbers.
     pub(crate) const fn is_arithmetic(self) -> bool {
         matches!(self, Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Modulo)
     }

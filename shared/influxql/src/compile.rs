@@ -1,4 +1,5 @@
-//! Checks a `SELECT` against the fields and tags that there are, and makes what is evaluated of it. Reads nothing.
+//! Compiles a `SELECT`: checks it against the existing fields and tags, and makes a query that can be evaluated. Reads
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,27 +16,27 @@ use crate::series::Schema;
 use crate::value::Value;
 use crate::windows::{InstantRange, Interval};
 
-/// The number of columns of an answer.
+/// The largest number of columns of an answer.
 const MAX_COLUMNS: usize = 50;
 
 /// The longest interval of `GROUP BY time`: 36500d.
 const MAX_INTERVAL: i64 = 36_500 * 86_400 * SECOND;
 
-/// A `SELECT` that is checked.
+/// A checked `SELECT`.
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// The name of the column of the times.
+    /// The name of the time column.
     pub(crate) time: String,
     pub(crate) columns: Vec<OutColumn>,
-    /// The calls that columns are made of; without any, the answer has the points themselves.
+    /// The calls from which columns are made; without calls, the answer has the points themselves.
     pub(crate) calls: Vec<Call>,
     /// The tags by which points are grouped, in order.
     pub(crate) dimensions: Vec<String>,
     pub(crate) interval: Option<Interval>,
     pub(crate) range: Range,
-    /// What is demanded of points beside their time.
+    /// The condition on points, without its bounds on time.
     pub(crate) condition: Option<Expression>,
-    /// The fields that are read for it, each once.
+    /// The fields that are read for the query, each once.
     pub(crate) fields: Vec<String>,
     /// Whether the condition is about fields.
     pub(crate) has_field_condition: bool,
@@ -46,20 +47,20 @@ pub(crate) struct Query {
     pub(crate) zone: Option<Zone>,
 }
 
-/// What a statement takes from the one around it.
+/// The parts of a statement that its subqueries inherit.
 #[derive(Debug, Clone)]
 pub(crate) struct Around {
-    /// A range that its own is cut to.
+    /// The range to which the subquery's own range is cut.
     pub(crate) range: Range,
-    /// Tags by which it groups as well.
+    /// Tags by which the subquery groups as well.
     pub(crate) dimensions: Vec<String>,
-    /// The windows of the inner statement unless it names its own.
+    /// The windows of the subquery, unless the subquery names its own.
     pub(crate) interval: Option<Interval>,
     pub(crate) is_descending: bool,
 }
 
 impl Around {
-    /// What the statements in a `FROM` take from theirs.
+    /// The parts of a query that the subqueries in its `FROM` inherit.
     pub(crate) fn of(query: &Query) -> Self {
         let Query { range, dimensions, interval, is_descending, .. } = query;
         let (interval, dimensions) = (*interval, dimensions.clone());
@@ -74,22 +75,22 @@ pub(crate) struct OutColumn {
     pub(crate) cell: Shown,
 }
 
-/// What a column shows.
+/// The content of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shown {
     Field(String),
     Tag(String),
-    /// A call, by its place.
+    /// A call, by its index.
     Call(usize),
     Constant(Value),
     Computed(Operator, Box<[Shown; 2]>),
     Math(Math, Vec<Shown>),
-    /// A name that nothing has.
+    /// A name that is no field and no tag; the column is empty.
     Nothing,
 }
 
 impl Shown {
-    /// Tells whether a part of it is of this kind.
+    /// Whether any part of the content is of a kind.
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
@@ -100,7 +101,8 @@ impl Shown {
 }
 
 impl Query {
-    /// Whether the one call selects a point, whose time and other values the answer has.
+    /// Whether the query has a single call that selects a point. The answer then has the time and other values of this
+    /// point.
     pub(crate) fn is_selector(&self) -> bool {
         matches!(&self.calls[..], [Call::PointAggregate(call)] if call.aggregate.is_selector())
     }
@@ -111,7 +113,7 @@ impl Query {
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
-    /// A range, with the windows before it that calls need: in the order of the answer.
+    /// Widens a range by the windows that calls need before it, in the order of the answer.
     pub(crate) fn widened(&self, range: InstantRange) -> InstantRange {
         let windows = self.calls.iter().map(Call::looks_back).max().unwrap_or(0);
         self.interval.map_or(range, |interval| interval.widened(range, windows, self.is_descending))
@@ -131,7 +133,7 @@ impl Query {
     }
 }
 
-/// Checks a `SELECT`, which another may be around.
+/// Compiles a `SELECT`. A subquery is compiled with `around`, the parts that it inherits.
 pub(crate) fn compile(
     select: &Select,
     schema: &Schema,
@@ -176,7 +178,8 @@ pub(crate) fn compile(
         condition,
         fields,
         has_field_condition,
-        // Windows without values are no points of the statement around.
+        // In a subquery, windows without values are left out, so that they do not become points of the statement
+        // around.
         fill: if around.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
         is_descending,
         rows: select.rows,
@@ -235,7 +238,7 @@ struct Compiler<'a> {
     /// Whether the windows are those of the statement around.
     is_inherited: bool,
     now: Timestamp,
-    /// The number of calls, those that are made once for several columns counted each time.
+    /// The number of calls. Equal calls of several columns are made once, and count each time.
     count: usize,
     fields: Vec<String>,
 }
@@ -260,7 +263,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Notes the fields of a condition; tells whether there are any.
+    /// Notes the fields of a condition. Returns whether there are any.
     fn read_condition(&mut self, condition: Option<&Expression>) -> bool {
         let mut has_fields = false;
         for (name, cast) in condition.map(condition::names).unwrap_or_default() {
@@ -342,7 +345,7 @@ impl<'a> Compiler<'a> {
         Ok(Some(Interval { length: *length, offset, zone }))
     }
 
-    /// The name of the column of the times, and the other columns.
+    /// The name of the time column, and the other columns.
     fn columns(
         &mut self,
         select: &Select,
@@ -442,7 +445,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The tags and fields behind the first argument of `top` or `bottom`, which are columns too.
+    /// The tags and fields after the first argument of `top` or `bottom`, which are columns too.
     fn by(&mut self, of: &Expression) -> Vec<String> {
         match of {
             Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {
@@ -639,7 +642,7 @@ fn replace_field(arguments: &mut [Expression], field: &str) {
     }
 }
 
-/// The name of a column that is given none: the names in it, joined.
+/// The default name of a column without an alias: the names in its expression, joined.
 fn name_of(of: &Expression) -> String {
     match of {
         Expression::Reference { name, .. } | Expression::Call { name, .. } => name.clone(),
@@ -653,7 +656,7 @@ fn name_of(of: &Expression) -> String {
     }
 }
 
-/// Gives each column a name of its own: given names stay, others get a number where they meet.
+/// Names the columns. Aliases stay as they are; a default name that is taken gets a number.
 fn with_names(columns: Vec<(Option<String>, String, Shown)>) -> Vec<OutColumn> {
     let mut taken: BTreeMap<String, usize> =
         columns.iter().filter_map(|(alias, ..)| Some((alias.clone()?, 1))).collect();

@@ -1,4 +1,4 @@
-//! The condition of a query: its range of time, and what it demands of tags and fields. Reads nothing.
+//! The condition of a query: its bounds on time, and its comparisons of tags and fields. Reads nothing.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,11 +11,11 @@ use crate::duration::{MILLISECOND, SECOND};
 use crate::error::{QueryError, refuse};
 use crate::value::{Value, float};
 
-/// Bounds are held between 1938 and 2198, so that the difference of two is a number of nanoseconds.
+/// Bounds are limited to the years 1938 to 2198, so that the difference of two bounds fits into 64 bits of nanoseconds.
 const EARLIEST: i64 = -1_000_000_000_000_000_000;
 const LATEST: i64 = 7_200_000_000_000_000_000;
 
-/// The range of time of a query, in nanoseconds since 1970, both ends inside; `None` is no bound.
+/// The time range of a query, in nanoseconds since 1970, both ends inclusive; `None`: no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Range {
     pub(crate) from: Option<i64>,
@@ -23,7 +23,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Cuts the range to another one.
+    /// Cuts the range to other bounds.
     pub(crate) fn narrow(&mut self, from: Option<i64>, to: Option<i64>) {
         self.from = self.from.max(from);
         self.to = match (self.to, to) {
@@ -33,9 +33,9 @@ impl Range {
     }
 }
 
-/// Takes the comparisons with `time` out of a condition; the rest is what demands something of points.
+/// Splits a condition into the range of its comparisons with `time`, and the rest.
 ///
-/// As InfluxDB has it, the bounds hold together even where `OR` stands between them.
+/// As in InfluxDB, all bounds hold together, even if `OR` stands between them.
 pub(crate) fn split(
     condition: Option<&Expression>,
     zone: Option<Zone>,
@@ -95,7 +95,7 @@ impl Splitting<'_> {
         }
     }
 
-    /// A comparison with a time. Bounds are cut to milliseconds, as the times of points are.
+    /// Narrows the range by a comparison with `time`. Bounds are cut to milliseconds, as the times of points are.
     fn bound(&mut self, operator: Operator, with: &Expression) -> Result<(), QueryError> {
         let at = match self.constant(with)? {
             Constant::Time(at) => self.literal(at).ok_or_else(|| incompatible(with))??,
@@ -119,7 +119,7 @@ impl Splitting<'_> {
         Ok(())
     }
 
-    /// Refuses a time that InfluxDB's numbers of nanoseconds do not reach; `None` for one of no calendar.
+    /// Refuses a time beyond InfluxDB's range of nanoseconds; `None` if the calendar does not reach so far.
     fn literal(&self, at: i128) -> Option<Result<i128, QueryError>> {
         let way = if at >= i64::MAX.into() {
             "overflows"
@@ -160,7 +160,7 @@ impl Splitting<'_> {
     }
 }
 
-/// What an operator makes of two constants.
+/// The result of an operator on two constants.
 fn sum(operator: Operator, left: &Constant, right: &Constant) -> Option<Constant> {
     let (a, b) = (left.nanoseconds()?, right.nanoseconds()?);
     let number = match operator {
@@ -174,7 +174,7 @@ fn sum(operator: Operator, left: &Constant, right: &Constant) -> Option<Constant
     Some(if has_time { Constant::Time(number) } else { Constant::Duration(number) })
 }
 
-/// A value that a time is compared with, in nanoseconds: dates reach further than their 64 bits.
+/// A value to which a time is compared, in nanoseconds. It has 128 bits, because dates reach beyond 64 bits.
 enum Constant {
     Time(i128),
     Duration(i128),
@@ -202,7 +202,7 @@ pub(crate) const fn nanoseconds(at: Timestamp) -> i64 {
     at.as_millis().saturating_mul(MILLISECOND)
 }
 
-/// Whether a text begins as a date does: `2026-01-11`.
+/// Whether a text begins with a date such as `2026-01-11`.
 fn has_date(text: &str) -> bool {
     let is_of_date = |(n, byte): (usize, u8)| match n {
         4 | 7 => byte == b'-',
@@ -211,7 +211,7 @@ fn has_date(text: &str) -> bool {
     text.len() >= 10 && text.bytes().take(10).enumerate().all(is_of_date)
 }
 
-/// Reads a time, in nanoseconds since 1970; without an offset it is one of the zone's clock.
+/// Reads a time, in nanoseconds since 1970. A text without an offset means the zone's clock.
 fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
     let whole = |second: i64| i128::from(second) * i128::from(SECOND);
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
@@ -224,17 +224,17 @@ fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
     let utc = chrono::Utc.from_utc_datetime(&time.or_else(date)?);
     let shown = utc.timestamp();
     let ahead = |second: i64| zone.map_or(0, |zone| zone.offset(second));
-    // The offset that held a little earlier tells on which side of a change the text lies.
+    // The offset at the guessed time tells on which side of a clock change the text lies.
     let guess = shown - ahead(shown);
     Some(whole(shown - ahead(guess)) + i128::from(utc.timestamp_subsec_nanos()))
 }
 
-/// What a condition says about points.
+/// Whether a condition holds for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Yes,
     No,
-    /// It depends on what is not known yet.
+    /// The condition depends on a value that is not known yet.
     Unknown,
 }
 
@@ -305,8 +305,8 @@ pub(crate) fn holds<'a>(
     }
 }
 
-/// Adds the texts with which a condition compares a tag, and maybe some of others. Returns whether all texts that are not
-/// among them are alike to the condition.
+/// Adds the texts to which a condition compares a tag; texts of other comparisons may be among them. Returns whether
+/// the condition treats all texts that were not added alike.
 pub(crate) fn add_compared(
     condition: &Expression,
     tag: &str,

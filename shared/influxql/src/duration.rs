@@ -4,7 +4,7 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 /// Nanoseconds of a millisecond.
 pub(crate) const MILLISECOND: i64 = 1_000_000;
 
-/// Reads a duration such as `90s` or `1h30m`; `None` for anything else, and where it is too long.
+/// Reads a duration such as `90s` or `1h30m`; `None` for other texts and for durations that are too long.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let mut total: i64 = 0;
     let mut rest = text;

@@ -1,6 +1,7 @@
-//! Why a query is refused or a statement fails, in the words of InfluxDB 1.x. Decides no status.
+//! The error of a refused query or a failed statement, in the words of InfluxDB 1.x, and the limits of an answer.
+//! Decides no status.
 
-/// Ends a function with a refusal in these words.
+/// Returns an error with this message.
 macro_rules! refuse {
     ($($words:tt)+) => {
         return Err($crate::error::QueryError::new(format_args!($($words)+).to_string()))
@@ -14,27 +15,27 @@ pub(crate) use refuse;
 pub struct QueryError(String);
 
 impl QueryError {
-    /// A failure that is told in these words.
+    /// A failure with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
-    /// A function, a clause or a statement that InfluxDB has and Roomtide has not.
+    /// The failure of a function, a clause or a statement that InfluxDB has and Roomtide does not support.
     pub fn unsupported(what: impl std::fmt::Display) -> Self {
         Self(format!("{what} is not supported by Roomtide"))
     }
 }
 
-/// The series of an answer.
+/// The largest number of series of an answer.
 pub(crate) const MAX_SERIES: usize = 500;
-/// The values of an answer, and of the rows of a subquery.
+/// The largest number of values of an answer, and of the rows of a subquery.
 pub(crate) const MAX_VALUES: usize = 100_000;
-/// The number of windows of one series.
+/// The largest number of windows of one series.
 const MAX_WINDOWS: i64 = 11_000;
-/// The number of windows of one series of a subquery.
+/// The largest number of windows of one series of a subquery.
 const MAX_INNER_WINDOWS: i64 = 100_000;
 
-/// The number of windows that a series may have.
+/// The largest number of windows of a series.
 pub(crate) const fn most_windows(is_subquery: bool) -> i64 {
     if is_subquery { MAX_INNER_WINDOWS } else { MAX_WINDOWS }
 }

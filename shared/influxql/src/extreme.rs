@@ -1,4 +1,5 @@
-//! The rollups that have the one smallest or largest value of a group. Its instant is for readings to tell.
+//! Finds the rollups with the smallest or largest value of a group. Only readings can tell the exact time of this
+//! value.
 
 use domain::{Decimal, Device, MetricName, TimeRange};
 
@@ -7,12 +8,12 @@ use crate::function::{AggregateCall, Call, PointAggregate};
 use crate::group::{Group, RolledUp};
 use crate::series::Field;
 
-/// A smallest or largest value, as a rollup has it.
+/// The smallest or largest value in a rollup.
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme<'a> {
     /// The time of the readings of the rollup.
     pub range: TimeRange,
-    /// The device whose rollup it is.
+    /// The device of the rollup.
     pub device: &'a Device,
     /// The metric that has the value.
     pub metric: &'a MetricName,

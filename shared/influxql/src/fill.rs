@@ -6,8 +6,8 @@ use crate::compile::Query;
 use crate::value::{Value, float};
 use crate::windows::Interval;
 
-/// The samples of all windows of a call; samples and windows are in the order of the answer. A sample that is before its
-/// window, as where the clock changes, keeps its own time.
+/// Adds samples for windows that have no sample of a call. Samples and windows are in the order of the answer. A sample
+/// that is before its window, as at a clock change, keeps its own time.
 pub(crate) fn filled(
     query: &Query,
     interval: Interval,
@@ -54,7 +54,7 @@ pub(crate) fn are_whole(samples: &[Sample]) -> bool {
     values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)))
 }
 
-/// A number that stands for a value which there is not.
+/// The value of a window that is filled with a number.
 #[expect(clippy::cast_possible_truncation, reason = "whole numbers are filled with whole ones")]
 pub(crate) fn of_kind(number: f64, is_whole: bool) -> Value {
     if is_whole { Value::Integer(number as i64) } else { Value::Float(number) }

@@ -1,5 +1,5 @@
-//! The functions of InfluxQL: aggregates of the points of a window, transformations of what follows in time, and their
-//! calls. Those of numbers are in `math`.
+//! The functions of InfluxQL: aggregates of a window's points, transformations of successive values, and calls of both.
+//! Functions of single numbers are in `math`.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use crate::error::{QueryError, refuse};
 use crate::value::float;
 use crate::windows::Interval;
 
-/// Makes a value of the points of a window; the last four may make several.
+/// An aggregate of the points of a window. `Distinct`, `Top` and `Bottom` may give several values, the others give one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum PointAggregate {
     Count,
@@ -25,31 +25,31 @@ pub(crate) enum PointAggregate {
     Median,
     Stddev,
     Percentile(f64),
-    /// The area under the values, by a unit of time in nanoseconds.
+    /// The area under the values, for a unit of time in nanoseconds.
     Integral(i64),
     Mode,
     CountDistinct,
     Distinct,
-    /// So many of the largest values.
+    /// This number of the largest values.
     Top(usize),
-    /// So many of the smallest values.
+    /// This number of the smallest values.
     Bottom(usize),
 }
 
-/// Makes of values that follow each other as many others.
+/// A function that transforms successive values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Transform {
     Difference {
         is_non_negative: bool,
     },
-    /// By a unit of time, in nanoseconds.
+    /// The rate per unit of time; the unit is in nanoseconds.
     Derivative {
         unit: i64,
         is_non_negative: bool,
     },
     CumulativeSum,
     MovingAverage(usize),
-    /// In whole units of nanoseconds.
+    /// The elapsed time, in whole units of this many nanoseconds.
     Elapsed(i64),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Transform {
 pub(crate) struct AggregateCall {
     pub(crate) aggregate: PointAggregate,
     pub(crate) field: String,
-    /// The tags or fields of whose values `top` and `bottom` take one point each.
+    /// Tags or fields: `top` and `bottom` take one point for each set of their values.
     pub(crate) by: Vec<String>,
 }
 
@@ -72,12 +72,12 @@ pub(crate) enum Call {
     OfPoints(Transform, String),
 }
 
-/// Functions that InfluxDB has and Roomtide has not, beside the exponential ones.
+/// Functions of InfluxDB that Roomtide does not support, in addition to the exponential functions.
 const ABSENT: &str = "\
     chande_momentum_oscillator histogram holt_winters holt_winters_with_fit \
     kaufmans_adaptive_moving_average kaufmans_efficiency_ratio relative_strength_index sample";
 
-/// Why a name is not called.
+/// The error of a call of an unknown or unsupported function.
 pub(crate) fn unknown(name: &str) -> QueryError {
     if ABSENT.split(' ').any(|absent| absent == name) || name.contains("exponential") {
         return QueryError::unsupported(format_args!("{name}()"));
@@ -98,7 +98,7 @@ impl PointAggregate {
         }
     }
 
-    /// The aggregate of that name, whose arguments are as many as they should be.
+    /// The aggregate of this name. The number of arguments was checked before.
     pub(crate) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
         Ok(match name {
             "count" => Self::Count,
@@ -128,33 +128,34 @@ impl PointAggregate {
         })
     }
 
-    /// Whether it selects one of the points.
+    /// Whether the aggregate selects points, rather than computing a value.
     pub(crate) const fn is_selector(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Min | Self::Max | Self::Percentile(_))
             || self.is_of_many()
     }
 
-    /// Whether it selects several of the points, each with its own time.
+    /// Whether the aggregate selects several points, each with its own time.
     pub(crate) const fn is_of_many(self) -> bool {
         matches!(self, Self::Top(_) | Self::Bottom(_))
     }
 
-    /// Whether windows without a value stay away whatever `fill` says.
+    /// Whether windows without a value are left out, whatever `fill` says.
     pub(crate) const fn is_never_filled(self) -> bool {
         matches!(self, Self::Integral(_) | Self::Distinct) || self.is_of_many()
     }
 
-    /// Whether it takes texts, which only tags of another statement are.
+    /// Whether the aggregate takes texts. Only tags of a subquery are texts.
     pub(crate) const fn takes_texts(self) -> bool {
         self.is_count() || matches!(self, Self::Distinct | Self::Mode | Self::First | Self::Last)
     }
 
-    /// Whether it is a number of points, which is 0 where there are none.
+    /// Whether the aggregate counts points, so that without points it is 0.
     pub(crate) const fn is_count(self) -> bool {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// The value of a rollup, or two values and their difference. Rollups do not tell other functions.
+    /// The value of a rollup that gives the aggregate, or two values whose difference does. `None` if rollups do not
+    /// give the aggregate.
     pub(crate) const fn in_rollups(self) -> Option<&'static [Aggregate]> {
         Some(match self {
             Self::Count => &[Aggregate::Count],
@@ -181,7 +182,7 @@ impl Transform {
         }
     }
 
-    /// The transformation of that name, whose arguments are as many as they should be.
+    /// The transformation of this name. The number of arguments was checked before.
     pub(crate) fn of(
         name: &str,
         arguments: &[Expression],
@@ -215,14 +216,14 @@ impl Transform {
         })
     }
 
-    /// Whether it needs the window before the first.
+    /// Whether the transformation needs the window before the first.
     pub(crate) const fn looks_back(self) -> bool {
         !matches!(self, Self::CumulativeSum)
     }
 }
 
 impl Call {
-    /// The field that it is made of.
+    /// The field to which the function is applied.
     pub(crate) fn field(&self) -> &str {
         match self {
             Self::PointAggregate(call) | Self::OfWindows(_, call) => &call.field,
@@ -237,7 +238,7 @@ impl Call {
         }
     }
 
-    /// The number of windows before the first that it needs.
+    /// The number of windows before the first that the call needs.
     pub(crate) fn looks_back(&self) -> i64 {
         let Self::OfWindows(transforms, _) = self else { return 0 };
         transforms.iter().map(|transform| i64::from(transform.looks_back())).sum()

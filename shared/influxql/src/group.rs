@@ -1,5 +1,5 @@
-//! The points of a measurement by the tags of `GROUP BY`: of readings, of rollups, or rows of another statement.
-//! Computes no value.
+//! Groups the points of a measurement by the tags of `GROUP BY`. Points come from readings, from rollups, or from rows
+//! of a subquery. Computes no value.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::value::Value;
 
-/// A series by its index in the group, and the room of its points.
+/// The key of an instance: the index of its series, and the room of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InstanceKey<'a> {
     index: usize,
     room: Option<&'a RoomId>,
 }
 
-/// A series with its index among those that are grouped.
+/// A series with its index among the grouped series.
 #[derive(Debug, Clone, Copy)]
 struct IndexedSeries<'a> {
     index: usize,
     series: &'a Series<'a>,
 }
 
-/// The points of a series that have the same tags.
+/// An instance of a series: its points with the same tags.
 #[derive(Debug)]
 struct Instance<'a> {
     key: InstanceKey<'a>,
     tags: BTreeMap<&'a str, &'a str>,
-    /// The metric of each field; rows of a statement have no metrics.
+    /// The metric of each field; rows of a subquery have no metrics.
     metrics: Vec<Option<Field<'a>>>,
-    /// Whether functions leave out what is not positive, for each field.
+    /// For each field, whether functions ignore values that are not positive.
     is_counter: Vec<bool>,
 }
 
@@ -44,22 +44,22 @@ pub(crate) struct Row {
     pub(crate) at: i64,
     /// The values of the group's fields.
     values: Vec<Option<Value>>,
-    /// The place of its instance in the group.
+    /// The index of the point's instance in the group.
     instance: usize,
 }
 
-/// The points of some instances, or their rollups.
+/// A group of a `GROUP BY`: the points of several instances, or their rollups.
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
     /// The names of the fields.
     fields: &'a [String],
     instances: Vec<Instance<'a>>,
-    /// In the order of time, then of the instances.
+    /// The points, sorted by time, then by instance.
     pub(crate) rows: Vec<Row>,
     pub(crate) pieces: Vec<RolledUp<'a>>,
 }
 
-/// The rollup of some readings of an instance.
+/// A rollup of readings of an instance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RolledUp<'a> {
     pub(crate) range: TimeRange,
@@ -82,12 +82,12 @@ pub(crate) fn float(decimal: &Decimal) -> f64 {
     decimal.as_str().parse().expect("a decimal's text is a number")
 }
 
-/// Whether functions take a value of a metric.
+/// Whether functions take a value of a metric into account.
 pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
     !is_counter(device, metric) || value.is_positive()
 }
 
-/// Whether a metric counts from zero on, so that zero and what is below mean nothing.
+/// Whether a metric is a counter that rises from zero, so that zero and negative values mean nothing.
 fn is_counter(device: &Device, metric: &MetricName) -> bool {
     let info = device.metrics().get(metric);
     info.is_some_and(|info| info.kind == MetricKind::Counter && !info.is_net)
@@ -98,13 +98,13 @@ impl<'a> Group<'a> {
         self.fields.iter().position(|field| field == name)
     }
 
-    /// A field of a point.
+    /// The value of a field of a point.
     pub(crate) fn field<'s>(&'s self, row: &'s Row, name: &str) -> Option<&'s Value> {
         row.values[self.index(name)?].as_ref()
     }
 
-    /// The values of a field that functions take, with the places of their points: of a counter zero and negative
-    /// values take no part, as in rollups.
+    /// The values of a field that functions take into account, each with the index and the time of its point. Values of
+    /// counters that are not positive are left out, as in rollups.
     pub(crate) fn counted<'s>(
         &'s self,
         name: &str,
@@ -118,7 +118,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// A tag of a point; empty where it is lacking.
+    /// The value of a tag of a point; empty if the point has no such tag.
     pub(crate) fn tag(&self, row: &Row, name: &str) -> &str {
         self.instances[row.instance].tag(name)
     }
@@ -184,20 +184,20 @@ impl<'a> Instance<'a> {
 /// The groups of a measurement, by the values of the dimensions.
 pub(crate) type Groups<'a> = BTreeMap<Vec<String>, Group<'a>>;
 
-/// How points are grouped, and which of them.
+/// The fields, the dimensions and the condition by which points are selected and grouped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grouping<'a> {
-    /// The names of the fields that the statement names.
+    /// The names of the fields that the statement uses.
     pub(crate) fields: &'a [String],
     pub(crate) dimensions: &'a [String],
     pub(crate) condition: Option<&'a Expression>,
-    /// Whether the room of the reading distinguishes points.
+    /// Whether points in different rooms are told apart.
     pub(crate) is_by_room: bool,
 }
 
 impl<'a> Grouping<'a> {
-    /// Groups the points of some series for which the condition holds. What was found of a series is that of its
-    /// devices, in their order.
+    /// Groups the points of series for which the condition holds. Each series comes with the data of its devices, in
+    /// the order of the devices.
     pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a Found>)]) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, (series, found)) in series.iter().enumerate() {
@@ -218,8 +218,8 @@ impl<'a> Grouping<'a> {
         groups
     }
 
-    /// Groups the rows of other statements for which the condition holds. `is_in_time` tells whether they come in the
-    /// order of time; otherwise they come table by table.
+    /// Groups the rows of subqueries for which the condition holds. With `is_in_time` they are sorted by time;
+    /// otherwise they stay table by table.
     pub(crate) fn of_rows(self, tables: &'a [&'a Rows], is_in_time: bool) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, table) in tables.iter().enumerate() {
@@ -244,7 +244,7 @@ impl<'a> Grouping<'a> {
         groups
     }
 
-    /// Adds readings of the devices of a series: those of one timestamp are one point.
+    /// Adds the readings of a series' devices. Readings of the same timestamp become one point.
     fn add_readings(
         self,
         groups: &mut Groups<'a>,
@@ -314,7 +314,7 @@ impl<'a> Grouping<'a> {
         holds.then(|| self.place(groups, InstanceKey { index: of.index, room }, tag, make))
     }
 
-    /// The group of an instance, and its place there.
+    /// The group of an instance, and the index of the instance in the group.
     fn place<'g>(
         self,
         groups: &'g mut Groups<'a>,
@@ -362,7 +362,7 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// Tells whether a condition may hold for points of a series, as far as its own tags tell.
+/// Whether a condition may hold for points of a series, as far as the tags of the series tell.
 pub(crate) fn may_hold(
     series: &Series<'_>,
     room: Option<&RoomId>,
@@ -381,7 +381,7 @@ pub(crate) fn may_hold(
     holds(condition, &look_up) != Verdict::No
 }
 
-/// Tells whether a condition may hold for a point whose tag `room` is a text, whatever else is true of the point.
+/// Whether a condition may hold for a point whose tag `room` is this text. All other tags and fields are open.
 pub(crate) fn may_hold_in(room: &str, condition: Option<&Expression>) -> bool {
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, _: Option<Cast>| match name {

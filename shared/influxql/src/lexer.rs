@@ -15,11 +15,11 @@ pub(crate) enum Token {
     Number(f64),
     /// A duration in nanoseconds.
     Duration(i64),
-    /// `$name`, whose value comes with the query.
+    /// A parameter `$name`; its value comes with the query.
     Parameter(String),
     /// An operator or a punctuation mark.
     Mark(&'static str),
-    /// What is no token, such as a text without its end.
+    /// Characters that are no token, such as a text without a closing quote.
     Bad(String),
     End,
 }
@@ -31,13 +31,13 @@ pub(crate) struct Spanned {
     pub(crate) at: usize,
 }
 
-/// Operators and punctuation marks, longer ones before their beginnings.
+/// Operators and punctuation marks; a longer mark comes before its prefixes.
 const MARKS: [&str; 23] = [
     "=~", "!~", "!=", "<>", "<=", ">=", "::", "=", "<", ">", "+", "-", "*", "/", "%", "&", "|",
     "^", "(", ")", ",", ";", ".",
 ];
 
-/// Words that are no names unless they are quoted.
+/// Keywords: words that must be quoted to be names.
 const KEYWORDS: &str = "\
     ALL ALTER ANALYZE AND ANY AS ASC BEGIN BY CARDINALITY CONTINUOUS CREATE DATABASE DATABASES \
     DEFAULT DELETE DESC DESTINATIONS DIAGNOSTICS DISTINCT DROP DURATION END EVERY EXACT EXPLAIN \
@@ -51,7 +51,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.split(' ').any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
-/// A place in the text of a query. Copies look ahead.
+/// The lexer: a position in the text of a query. A copy of the lexer looks ahead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lexer<'a> {
     text: &'a str,
@@ -67,7 +67,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Takes characters as long as they are wanted.
+    /// Takes characters for as long as `is_wanted` holds.
     fn take_while(&mut self, is_wanted: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c| !is_wanted(c)).unwrap_or(rest.len());
@@ -75,7 +75,7 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    /// Passes over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         loop {
             self.take_while(char::is_whitespace);
@@ -130,7 +130,8 @@ impl<'a> Lexer<'a> {
         Spanned { token, at }
     }
 
-    /// The text of a regular expression between slashes, if one comes next; `Err` has one without its end.
+    /// The regular expression between slashes, if the next token is one; `Err` has its text if the closing slash is
+    /// missing.
     pub(crate) fn regex(&mut self) -> Option<Result<String, String>> {
         self.skip();
         if !self.rest().starts_with('/') {
@@ -154,7 +155,7 @@ impl<'a> Lexer<'a> {
         Some(Err(pattern))
     }
 
-    /// What stands between quotes; `Err` has what has no end.
+    /// The text between quotes; `Err` has the text if the closing quote is missing.
     fn quoted(&mut self, quote: char) -> Result<String, String> {
         let mut found = String::new();
         let mut chars = self.rest().char_indices().skip(1);

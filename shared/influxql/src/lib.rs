@@ -1,11 +1,11 @@
-//! InfluxQL over devices and their readings: from the text of a query to what it reads, and from what was read to the
-//! text of the answer. Has no store, no HTTP and no clock.
+//! InfluxQL over devices and their readings: parses a query, says what to read for the query, and makes the answer from
+//! what was read. Has no store, no HTTP and no clock.
 //!
-//! `parser` makes statements of the text (`lexer`, `ast`, `parameters`), `compile` checks a `SELECT` against the fields
-//! and tags that there are (`series`, `room_tag`), `plan` joins it with those around it, and `selection` says what is read
-//! for it. Of what was read, `group` groups points by tags, `aggregate`, `fill`, `transform` and `math` make values
-//! of them, and `table` makes `rows`: these are points for a statement around, or `answer` writes them. `show` lists
-//! names, values and series.
+//! `parser` makes statements of the text, with `lexer`, `ast` and `parameters`. `compile` checks a `SELECT` against the
+//! existing fields and tags, given by `series` and `room_tag`. `plan` joins a `SELECT` with its subqueries, and
+//! `selection` says what to read. `group` groups the points by tags. `aggregate`, `fill`, `transform` and `math`
+//! compute values of the points. `table` makes `rows`, which are points for a statement around, or are written by
+//! `answer`. `show` lists names, values and series.
 
 mod aggregate;
 mod answer;

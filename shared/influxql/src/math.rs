@@ -1,4 +1,4 @@
-//! The functions of InfluxQL that make a number of numbers, row by row. Knows no points.
+//! The mathematical functions of InfluxQL, which compute a number from the numbers of a row. Knows no points.
 
 use crate::value::Value;
 
@@ -12,13 +12,13 @@ pub(crate) struct Math {
 #[derive(Debug, Clone, Copy)]
 enum Of {
     One(fn(f64) -> f64),
-    /// Of a number that keeps its kind: whole numbers stay whole.
+    /// A function of one number that leaves whole numbers whole.
     Rounded(fn(f64) -> f64),
     Two(fn(f64, f64) -> f64),
 }
 
 impl PartialEq for Of {
-    /// The name tells functions apart.
+    /// Always true, because `Math` tells functions apart by their names.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -52,12 +52,12 @@ impl Math {
         Some(Self { name, of })
     }
 
-    /// The number of its arguments.
+    /// The number of arguments that the function takes.
     pub(crate) const fn arguments(self) -> usize {
         if matches!(self.of, Of::Two(_)) { 2 } else { 1 }
     }
 
-    /// Its value; `None` if there is no such number, as of the root of a negative one.
+    /// The value of the function; `None` if there is no such number, as for the root of a negative number.
     pub(crate) fn value(self, arguments: &[Option<Value>]) -> Option<Value> {
         let number = |n: usize| arguments.get(n)?.as_ref()?.number();
         let number = match self.of {

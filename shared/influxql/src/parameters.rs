@@ -1,4 +1,4 @@
-//! The values of a query's parameters, as they come with it: a JSON object. Knows no query.
+//! The values of a query's parameters, read from a JSON object. Knows no query.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Parses queries: statements and their clauses. Recurses only where [`expressions`] bounds it.
+//! Parses queries: statements and their clauses. Recurses only as deep as [`expressions`] allows.
 
 mod expressions;
 #[cfg(test)]
@@ -15,12 +15,12 @@ use crate::value::float;
 
 /// The largest text of a query: 64 KiB.
 const MAX_TEXT: usize = 64 << 10;
-/// The number of statements of a query.
+/// The largest number of statements of a query.
 const MAX_STATEMENTS: usize = 10;
-/// The number of subqueries of a query, beside or within each other.
+/// The largest number of subqueries of a query, side by side or nested.
 const MAX_SUBQUERIES: usize = 10;
 
-/// The statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
+/// Parses the statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
 pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
     if text.len() > MAX_TEXT {
         refuse!("the query is longer than {MAX_TEXT} bytes");
@@ -74,9 +74,9 @@ struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
     parameters: &'a Parameters,
-    /// How many expressions the one that is parsed stands in.
+    /// The depth at which the current expression is nested in others.
     depth: usize,
-    /// How many operators of the query follow another one of a chain.
+    /// The number of operators of the query that follow another operator in a chain.
     chained: usize,
     subqueries: usize,
 }
@@ -112,7 +112,7 @@ impl Parser<'_> {
         if self.takes_word(keyword) { Ok(()) } else { Err(self.unexpected(&[keyword])) }
     }
 
-    /// One of some keywords; the error lists all of them.
+    /// Takes one of these keywords; the error lists all of them.
     fn one_of(&mut self, keywords: &[&'static str]) -> Result<&'static str, QueryError> {
         let found = keywords.iter().find(|keyword| self.takes_word(keyword));
         found.copied().ok_or_else(|| self.unexpected(keywords))
@@ -121,7 +121,7 @@ impl Parser<'_> {
     /// An error at the next token, in the words of InfluxDB.
     fn unexpected(&self, expected: &[&str]) -> QueryError {
         let Spanned { token, at } = self.peek();
-        // InfluxDB counts from 0 where a text has no end.
+        // InfluxDB counts columns from 0 for a text without an end.
         let column = usize::from(!matches!(token, Token::Bad(_)));
         let found = match token {
             Token::Word(word) if is_keyword(&word) => word.to_uppercase(),
@@ -156,7 +156,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement that is refused by its name: what follows is passed over.
+    /// Skips the rest of a statement, which is refused by its name.
     fn unsupported(&mut self, verb: &str) -> Statement {
         let object = match self.peek().token {
             Token::Word(word) if is_keyword(&word) || verb == "CREATE" || verb == "DROP" => {
@@ -211,7 +211,7 @@ impl Parser<'_> {
         self.listing(listed)
     }
 
-    /// Whether the statement counts what it could list.
+    /// Whether a `SHOW` asks for the number of entries, not for the entries.
     fn is_cardinality(&self) -> bool {
         let mut ahead = self.lexer;
         let words = [ahead.next().token, ahead.next().token];
@@ -270,7 +270,7 @@ impl Parser<'_> {
         Ok(keys)
     }
 
-    /// Some things between which commas stand.
+    /// A list whose elements are separated by commas.
     fn list<T>(
         &mut self,
         one: fn(&mut Self) -> Result<T, QueryError>,
@@ -292,7 +292,7 @@ impl Parser<'_> {
         Ok(Statement::Select(Box::new(select)))
     }
 
-    /// The rest of a `SELECT` behind its columns.
+    /// The rest of a `SELECT` after its columns.
     fn select_from(&mut self, columns: Vec<Column>) -> Result<Select, QueryError> {
         self.expect_word("FROM")?;
         let sources = if self.peek().token == Token::Mark("(") {
@@ -413,7 +413,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the newest come first, where that is said.
+    /// The clause `ORDER BY`: whether the newest rows come first; `None` without the clause.
     fn order(&mut self) -> Result<Option<bool>, QueryError> {
         if !self.takes_word("ORDER") {
             return Ok(None);
@@ -484,7 +484,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A regular expression, where one comes next.
+    /// A regular expression, if the next token is one.
     fn takes_pattern(&mut self) -> Result<Option<Pattern>, QueryError> {
         let Spanned { at, .. } = self.peek();
         match self.lexer.regex() {

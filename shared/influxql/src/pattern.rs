@@ -6,7 +6,7 @@ use crate::error::QueryError;
 
 /// The largest size of a compiled expression: 64 KiB.
 const MAX_SIZE: usize = 64 << 10;
-/// The number of parentheses within each other.
+/// The largest depth of nested parentheses.
 const MAX_NESTING: u32 = 32;
 
 /// A regular expression.
@@ -22,13 +22,13 @@ impl Pattern {
         })
     }
 
-    /// Tells whether it is found anywhere in a text.
+    /// Whether the expression is found anywhere in a text.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 
-    /// The texts that it is found in, where it is a list of whole texts, as Grafana writes the values of a variable:
-    /// `^(hall|attic)$`. `None` where it may be found in others.
+    /// The texts that match, if the expression is a list of whole texts such as `^(hall|attic)$`, as Grafana writes the
+    /// values of a variable. `None` if other texts may match.
     pub(crate) fn texts(&self) -> Option<Vec<String>> {
         let inside = self.as_str().strip_prefix('^')?.strip_suffix('$')?;
         let list = inside.strip_prefix('(').and_then(|list| list.strip_suffix(')'));
@@ -44,7 +44,7 @@ impl Pattern {
     }
 }
 
-/// What an expression without special characters is found in.
+/// The text of an expression without special characters; `None` if it has special characters.
 fn plain(expression: &str) -> Option<String> {
     let mut text = String::new();
     let mut characters = expression.chars();

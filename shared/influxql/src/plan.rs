@@ -1,5 +1,4 @@
-//! How a `SELECT` is answered: what is read of devices, and the statements around that which take its rows for points.
-//! Reads nothing.
+//! The plan of a `SELECT`: a selection of data of devices, or a statement on the rows of subqueries. Reads nothing.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -20,19 +19,19 @@ use crate::series::{Schema, Series, series_of_all};
 use crate::table::{Frame, Span};
 use crate::windows::Interval;
 
-/// A `SELECT` that is checked.
+/// A checked `SELECT`.
 #[derive(Debug)]
 pub enum Plan<'a> {
     /// A statement on devices.
     Devices(Selection<'a>),
-    /// A statement on what other statements answer.
+    /// A statement on the rows of subqueries.
     Statements(Statements<'a>),
 }
 
-/// A statement on what other statements answer: it takes their rows for points, and the columns for fields.
+/// A statement on the rows of subqueries. The rows become points, and their columns become fields.
 #[derive(Debug)]
 pub struct Statements<'a> {
-    /// The statements of its `FROM`.
+    /// The subqueries in the `FROM`.
     pub inner: Vec<Plan<'a>>,
     query: Query,
     is_subquery: bool,
@@ -58,7 +57,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The series of the answer that has these rows.
+    /// Makes the series of the answer from these rows.
     pub fn series(&self, rows: Vec<Rows>, epoch: Epoch) -> Vec<OutSeries> {
         let Query { time, zone, is_descending, .. } = self.query();
         let values =
@@ -115,7 +114,7 @@ impl<'a> Planning<'_, 'a> {
         series_of_all(self.devices.iter().copied(), names, self.rooms)
     }
 
-    /// The columns of statements as fields, and their dimensions as tags.
+    /// The columns of subqueries as fields, and their dimensions as tags.
     fn schema_of(&self, selects: &[Select]) -> Result<Schema, QueryError> {
         let mut schema = Schema::default();
         for select in selects {
@@ -123,7 +122,7 @@ impl<'a> Planning<'_, 'a> {
                 Sources::Measurements(names) => Schema::of(&self.series_of(names)),
                 Sources::Subqueries(selects) => self.schema_of(selects)?,
             };
-            // Names are the same in whatever windows and order.
+            // Names do not depend on windows and order.
             let around = Around {
                 range: Range::default(),
                 dimensions: Vec::new(),
@@ -139,7 +138,7 @@ impl<'a> Planning<'_, 'a> {
 }
 
 impl Statements<'_> {
-    /// Its rows, of the rows of the statements in its `FROM`.
+    /// Makes the rows of the statement from the rows of its subqueries.
     pub fn rows(&self, found: &[Rows]) -> Result<Vec<Rows>, QueryError> {
         let query = &self.query;
         let times = found.iter().flat_map(|rows| rows.list.iter().map(|row| row.at));
@@ -150,7 +149,7 @@ impl Statements<'_> {
         let condition = query.condition.as_ref();
         let grouping = Grouping { fields, dimensions, condition, is_by_room: false };
 
-        // Values of whole ranges come series by series, whatever times they have.
+        // Values of whole ranges are not sorted by time: they come series by series.
         let is_of_range = |call: &Call| !matches!(call, Call::OfPoints(..));
         let is_in_time = |plan: &Plan<'_>| {
             plan.query().interval.is_some() || !plan.query().calls.iter().any(is_of_range)

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use domain::text_id::{id_of, may_be_made_of};
 use domain::{Device, Label, Room, RoomId};
 
-/// The tag that each reading says for itself.
+/// The name of the tag that may differ between the readings of a series.
 pub(crate) const ROOM: &str = "room";
 
-/// The registered rooms, each with the text that line protocol has for it.
+/// The registered rooms, each with its text in line protocol.
 #[derive(Debug, Default)]
 pub struct RoomTexts<'a>(BTreeMap<&'a RoomId, &'a str>);
 
 impl<'a> RoomTexts<'a> {
-    /// The tags of the registry's rooms: the name where the id is made of the name, as for a room that a line
-    /// introduced; else the id.
+    /// The texts of the registry's rooms. A room that a line introduced has an id made of its name, and its text is the
+    /// name. For other rooms the text is the id.
     pub fn of(rooms: impl Iterator<Item = &'a Room>) -> Self {
         let text = |room: &'a Room| {
             let name = room.name.as_ref().map(Label::as_str);
@@ -34,7 +34,7 @@ pub(crate) fn room_of(text: &str) -> Option<RoomId> {
     id_of(text).ok().map(|(room, _)| room)
 }
 
-/// The text of a room in the first line of a device that names one.
+/// A room as the device's first line with a room names it.
 #[derive(Debug)]
 pub(crate) struct TaughtRoom<'a> {
     pub(crate) id: RoomId,
@@ -44,17 +44,17 @@ pub(crate) struct TaughtRoom<'a> {
 /// How the tag `room` of a series names the rooms of its readings.
 #[derive(Debug)]
 pub(crate) enum RoomTag<'a> {
-    /// It does not: the tag is one of the series, or lacking.
+    /// Not at all: the tag is the same for the whole series, or absent.
     OfSeries,
     /// By the room's id.
     ById,
-    /// By the text of a line: the device's own, else the room's.
+    /// By a text of line protocol: the device's own text for the room, else the text of the registered room.
     ByText { taught: Vec<TaughtRoom<'a>>, others: &'a RoomTexts<'a> },
 }
 
 impl<'a> RoomTag<'a> {
-    /// That of what line protocol wrote. Where a device's id was made of the tag, all its readings have the tag's first
-    /// text.
+    /// The tag of a series that line protocol wrote. If the device's id was made of the tag, all readings have the
+    /// tag's first text.
     pub(crate) fn of(device: &'a Device, others: &'a RoomTexts<'a>) -> Self {
         let text = device.source().tags.get(ROOM);
         let taught = text.and_then(|text| Some(TaughtRoom { id: room_of(text)?, text }));
@@ -64,7 +64,7 @@ impl<'a> RoomTag<'a> {
         }
     }
 
-    /// Whether each reading says the room for itself.
+    /// Whether the tag has the room of each reading.
     pub(crate) const fn is_of_readings(&self) -> bool {
         !matches!(self, Self::OfSeries)
     }

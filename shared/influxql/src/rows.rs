@@ -1,4 +1,4 @@
-//! Rows as a statement answers them: what a statement around it takes for points. Writes none.
+//! The rows that a statement answers with; a statement around takes them as points. Writes none.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub struct Rows {
     pub(crate) tags: BTreeMap<String, String>,
     /// The names of the columns.
     pub(crate) columns: Vec<String>,
-    /// In the order of the answer.
+    /// The rows, in the order of the answer.
     pub(crate) list: Vec<OutRow>,
 }
 
 impl Rows {
-    /// The place of a column.
+    /// The index of a column.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// A tag; empty where it is lacking.
+    /// The value of a tag; empty without such a tag.
     pub(crate) fn tag(&self, name: &str) -> &str {
         self.tags.get(name).map_or("", String::as_str)
     }

@@ -1,5 +1,4 @@
-//! A `SELECT` on the devices that there are: which series it is about, what is read for it, and its rows. Reads
-//! nothing.
+//! A `SELECT` on devices: its series, the data to read, and its rows. Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +17,7 @@ use crate::series::{Field, Series};
 use crate::table::{Frame, Span, rows};
 use crate::windows::InstantRange;
 
-/// The shortest windows that rollups tell: a quarter of an hour.
+/// The shortest windows that rollups can serve: a quarter of an hour.
 const MIN_ROLLED_UP: i64 = 900 * SECOND;
 
 /// The way in which the data of a `SELECT` are read.
@@ -28,11 +27,11 @@ pub enum Way {
     Readings,
     /// Rollups of the rows of a grid, and readings where there are none.
     Rollups,
-    /// The newest readings, or the oldest, until each metric has so many.
+    /// The newest or the oldest readings, until each metric has this number of values.
     Some(Order, usize),
 }
 
-/// A device, and the metrics of it that are wanted.
+/// A device, and those of its metrics that are read.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     /// The device.
@@ -41,7 +40,7 @@ pub struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// The metrics that have fewer than `number` values among the readings that are found.
+    /// The metrics that have fewer than `number` values in the readings found so far.
     pub fn lacking(&self, found: &[Reading], number: usize) -> Vec<&'a MetricName> {
         let has = |reading: &&Reading, metric: &MetricName| {
             let value = reading.metrics().get(metric);
@@ -54,16 +53,16 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A `SELECT` that is checked, with the series that it is about.
+/// A checked `SELECT` on devices, with its series.
 #[derive(Debug)]
 pub struct Selection<'a> {
-    /// The way in which its data are read.
+    /// The way in which the data are read.
     pub way: Way,
-    /// The range in which its data lie.
+    /// The range in which the data are read.
     pub range: TimeRange,
-    /// The timestamps inside the range at which rollups are parted.
+    /// The timestamps inside the range at which rollups must be split.
     pub cuts: BTreeSet<Timestamp>,
-    /// Whether the room of the reading distinguishes points.
+    /// Whether points in different rooms are told apart.
     pub is_by_room: bool,
     pub(crate) query: Query,
     series: Vec<Series<'a>>,
@@ -73,7 +72,7 @@ pub struct Selection<'a> {
 /// A group of points that becomes a series of rows.
 #[derive(Debug)]
 pub struct OutGroup<'a> {
-    /// The instant of the one smallest or largest value, where rollups have the value and readings tell the instant.
+    /// The time of the smallest or largest value, if a rollup has the value and readings give the time.
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,
@@ -81,7 +80,7 @@ pub struct OutGroup<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// What is read for a `SELECT` on some series. Returns `None` if the answer is empty whatever has been measured.
+    /// Plans what is read for a query on series. Returns `None` if the answer is empty whatever has been measured.
     ///
     /// Refuses an answer that would be too large, as far as the registry tells.
     pub(crate) fn of(
@@ -111,7 +110,7 @@ impl<'a> Selection<'a> {
         let edges = edges.filter(|at| way == Way::Rollups && *at >= 0);
         let starts =
             edges.filter_map(|at| Some(milliseconds(InstantRange { from: at, last: at })?.from()));
-        // What only a call that looks back takes is in rows of its own.
+        // Data that only a call that looks back needs are in rows of their own.
         let cuts = starts.chain([own.from(), own.to()].into_iter().filter(|_| own != range));
         let cuts = cuts.filter(|at| range.from() < *at && *at < range.to()).collect();
         Ok(Some(Self { way, range, cuts, is_by_room, query, series, frame }))
@@ -132,9 +131,9 @@ impl<'a> Selection<'a> {
         devices.into_values().collect()
     }
 
-    /// The rooms in which the condition may hold, by device. Left out are devices for which the condition may hold
-    /// in any room, also in an unregistered room. `None` if the rooms are more than `most`, or a pattern may hold
-    /// in rooms that nothing names.
+    /// The rooms in which the condition may hold, by device. Devices for which the condition may hold in any room, even
+    /// an unregistered room, are left out. `None` if there are more than `most` rooms, or a pattern may match rooms
+    /// that are named nowhere.
     pub fn rooms_by_device(
         &self,
         registered: &RoomTexts<'_>,
@@ -146,10 +145,10 @@ impl<'a> Selection<'a> {
             return None;
         }
 
-        // A condition names a room by its id or by a line's text for it.
+        // A condition names a room by its id or by its text in line protocol.
         let ids = named.iter().flat_map(|text| [text.parse().ok(), room_of(text)]);
         let named: BTreeSet<RoomId> = ids.flatten().collect();
-        // A room as any that is not named.
+        // An example of a room that the condition does not name.
         let mut others = (0..).filter_map(|n| format!("room-{n}").parse::<RoomId>().ok());
         let other = others.find(|room| !named.contains(room))?;
 
@@ -192,7 +191,7 @@ impl<'a> Selection<'a> {
         Some(found)
     }
 
-    /// The groups of the answer, by measurement and tags, of what was found of each device.
+    /// The groups of the answer, by measurement and tags, made from the data of each device.
     pub fn groups<'s>(
         &'s self,
         found: &'s BTreeMap<DeviceId, Found>,
@@ -218,8 +217,8 @@ impl<'a> Selection<'a> {
         })
     }
 
-    /// The rollups that have the one smallest or largest value of a group, oldest first; empty if the query does not
-    /// ask for one.
+    /// The rollups with the smallest or largest value of a group, oldest first; empty if the query selects no such
+    /// value.
     pub fn extremes<'g>(&self, group: &OutGroup<'g>) -> Vec<Extreme<'g>> {
         extremes(&self.query, &group.points)
     }
@@ -230,7 +229,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// The rows of a `SELECT` while they are made.
+/// The rows of a `SELECT`, collected group by group.
 #[derive(Debug)]
 pub struct Answer<'a> {
     query: &'a Query,
@@ -245,7 +244,7 @@ impl<'a> Answer<'a> {
         Self { query, frame, series: Vec::new(), values: 0 }
     }
 
-    /// Adds the rows of a group. Refuses more values than an answer has.
+    /// Adds the rows of a group. Refuses more values than an answer may have.
     pub fn add(&mut self, group: OutGroup<'_>) -> Result<(), QueryError> {
         let Self { query, frame, .. } = *self;
         let rows = rows(query, frame, &group.points, group.instant.map(nanoseconds));
@@ -264,7 +263,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// The rows. Refuses more series than an answer has.
+    /// The collected rows. Refuses more series than an answer may have.
     pub fn finish(self) -> Result<Vec<Rows>, QueryError> {
         let number = self.series.len();
         if number > MAX_SERIES { Err(too_many_series(number)) } else { Ok(self.series) }
@@ -299,7 +298,8 @@ fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(),
     if values > MAX_VALUES { Err(too_many_values(values)) } else { Ok(()) }
 }
 
-/// Rollups tell most aggregates; conditions on fields and points themselves take readings.
+/// Chooses how data are read. Rollups serve most aggregates; conditions on fields, and points themselves, need
+/// readings.
 fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) -> Way {
     let has_field_condition = query.has_field_condition;
     let is_free = !has_field_condition && !is_by_room && query.interval.is_none();
@@ -311,7 +311,7 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
         return Way::Readings;
     }
 
-    // Of two devices the newest readings may be of other times, so that points of both are not to be had so.
+    // The newest readings of two devices may have different timestamps, so they may not make up points of both devices.
     let is_joined =
         || series.iter().any(|series| series.devices.len() > 1) && query.has_other_values();
     if is_free
@@ -337,7 +337,7 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
     if has_rollups { Way::Rollups } else { Way::Readings }
 }
 
-/// The whole milliseconds of a range; `None` if it has none.
+/// The whole milliseconds in a range; `None` if there are no whole milliseconds.
 fn milliseconds(range: InstantRange) -> Option<TimeRange> {
     let InstantRange { from, last } = range;
     let bounded = |millis: i64| {

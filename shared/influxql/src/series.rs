@@ -1,4 +1,4 @@
-//! The series of InfluxQL that devices have: measurements, tags and fields. Reads no reading.
+//! Maps devices to series of InfluxQL: measurements, tags and fields. Reads no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,34 +8,36 @@ use domain::{Device, MetricName, RoomId};
 use crate::ast::Name;
 use crate::room_tag::{ROOM, RoomTag, RoomTexts};
 
-/// The tag and the field of what was not written by line protocol.
+/// The tag and the field of metrics that line protocol did not write.
 const DEVICE: &str = "device";
 const VALUE: &str = "value";
-/// What stands before the measurement in the id of a device that has a measurement's fields but `value`.
+/// The separator before the measurement in some device ids: such a device has all fields of the measurement except
+/// `value`.
 const OF_MEASUREMENT: &str = "::";
 
-/// The points of one measurement with the same tags. Line protocol makes a second device where a measurement has
-/// more fields than `value`; here both are one series again.
+/// The points of one measurement with the same tags. If a measurement has fields beside `value`, line protocol makes a
+/// second device for them; a series joins both devices again.
 #[derive(Debug)]
 pub(crate) struct Series<'a> {
     pub(crate) devices: Vec<&'a Device>,
     pub(crate) measurement: String,
     /// The tags that are the same for all points.
     pub(crate) tags: BTreeMap<String, String>,
-    /// Whether line protocol wrote it.
+    /// Whether line protocol wrote the series.
     is_written: bool,
     pub(crate) fields: BTreeMap<String, Field<'a>>,
     pub(crate) room_tag: RoomTag<'a>,
 }
 
-/// The metric of a device that is a field.
+/// A field: a metric of a device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) device: &'a Device,
     pub(crate) metric: &'a MetricName,
 }
 
-/// The series of devices in some measurements, by measurement; all where none is named.
+/// The series of devices in the measurements that `sources` name, sorted by measurement. Empty `sources` mean all
+/// measurements.
 pub(crate) fn series_of_all<'a>(
     devices: impl Iterator<Item = &'a Device>,
     sources: &[Name],
@@ -50,8 +52,8 @@ pub(crate) fn series_of_all<'a>(
     series
 }
 
-/// The series of a device. Metrics that line protocol wrote keep the names of their lines. Of any other metric the
-/// metric is the measurement, with the field `value` and the tags `device` and `room`.
+/// The series of a device. Metrics that line protocol wrote keep the names of their lines. Other metrics are
+/// measurements of their own, with the field `value` and the tags `device` and `room`.
 fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
@@ -72,7 +74,8 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
                 fields: BTreeMap::new(),
                 room_tag: RoomTag::of(device, rooms),
             });
-            // A field whose unit became another metric than its own name once had a metric of that name.
+            // If a field has two metrics, the metric with the field's own name is outdated: the unit has since led to
+            // another metric.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
             if known.metric.as_str() == from.field.to_lowercase() {
                 *known = field;
@@ -92,7 +95,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
     written.into_values().chain(native).collect()
 }
 
-/// Joins the field `value` of a measurement with its other fields, which line protocol gives to a device of their own.
+/// Joins the field `value` of a measurement with the other fields, which line protocol gives to a device of their own.
 fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     let has_value = |series: &Series<'_>| series.is_written && series.fields.contains_key(VALUE);
     let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
@@ -112,7 +115,8 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     let places: Vec<_> = values.iter().map(place).collect();
 
     for (value, place) in values.into_iter().zip(places) {
-        // The tags of the device of the measurement alone are no other measurement's.
+        // The tags of the joined series are those of the device that has only this measurement. The other device may
+        // have tags of other measurements.
         match place.map(|place| &mut series[place]) {
             Some(other) if other.devices.len() == 1 => {
                 other.devices.extend(value.devices);
@@ -125,7 +129,7 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     series
 }
 
-/// What two devices of one series share: the id without a digest, and the tags where a digest stands for them.
+/// The common key of the two devices of a series: the id without a digest, and the tags if the id has a digest of them.
 fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
     match before_digest(series.devices[0].id().as_str()) {
         Some(text) => (text, Some(&series.tags)),
@@ -134,7 +138,7 @@ fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, S
 }
 
 impl<'a> Series<'a> {
-    /// The names of its tags.
+    /// The names of the series' tags.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let room = self.has_rooms().then_some(ROOM);
         self.tags.keys().map(String::as_str).chain(room)
@@ -145,14 +149,14 @@ impl<'a> Series<'a> {
         self.room_tag.is_of_readings()
     }
 
-    /// A tag of the points of a room; empty where they lack it.
+    /// The value of a tag for points in a room; empty without such a tag.
     pub(crate) fn tag<'t>(&'t self, name: &str, room: Option<&'t RoomId>) -> &'t str {
         let room = room.filter(|_| name == ROOM).and_then(|room| self.room_tag.text(room));
         room.unwrap_or_else(|| self.tags.get(name).map_or("", String::as_str))
     }
 
-    /// The metric of a field. Fields that differ only by case are one metric, which has the name of the first: so the
-    /// case counts for nothing where no field has the very name.
+    /// The metric of a field. Fields that differ only in case are one metric with the name of the first field. So
+    /// without an exact match, case is ignored.
     pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
         let exact = self.fields.get(name);
         let mut fields = self.fields.iter();
@@ -161,7 +165,7 @@ impl<'a> Series<'a> {
         exact.or_else(like).copied()
     }
 
-    /// The room in which the registry has the device.
+    /// The room of the device in the registry.
     pub(crate) fn room_now(&self) -> Option<&RoomId> {
         self.devices[0].place().room().filter(|_| self.has_rooms())
     }
@@ -181,7 +185,7 @@ impl Schema {
         Self { fields, tags }
     }
 
-    /// Tells whether a name is that of a field; see [`Series::field`].
+    /// Whether a name is the name of a field; see [`Series::field`].
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.fields.contains(name)
             || !self.tags.contains(name)

@@ -13,12 +13,12 @@ use crate::room_tag::RoomTexts;
 use crate::series::{Series, series_of_all};
 use crate::value::Value;
 
-/// Runs `SHOW DATABASES`: there is one.
+/// Runs `SHOW DATABASES`, which lists a single database.
 pub fn show_databases(name: &str) -> OutSeries {
     list(Some("databases"), &["name"], vec![vec![name.to_owned()]])
 }
 
-/// Runs `SHOW RETENTION POLICIES`: there is one.
+/// Runs `SHOW RETENTION POLICIES`, which lists a single policy.
 pub fn show_retention_policies() -> OutSeries {
     let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
     let [name, duration, shard] =
@@ -89,7 +89,7 @@ pub fn show<'a>(
     })
 }
 
-/// Whether a series is in the list; what a condition says of fields counts for nothing.
+/// Whether a series is listed. A condition that names a field of the series is ignored.
 fn is_listed(series: &Series<'_>, condition: Option<&Expression>) -> bool {
     let is_of_tags = condition.is_none_or(|condition| {
         condition::names(condition)
@@ -106,7 +106,7 @@ fn tags(series: &Series<'_>) -> BTreeMap<String, String> {
     tags.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// A series as line protocol writes its key.
+/// The key of a series, as line protocol writes it.
 fn key(series: &Series<'_>) -> String {
     let escaped = |text: &str, escaped: &[char]| {
         let mut key = String::new();

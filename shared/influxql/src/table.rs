@@ -1,4 +1,5 @@
-//! The rows of a series of an answer: columns joined by time, in order, with their page. Reads nothing.
+//! Makes the rows of a series of an answer: joins columns by time, in order, and applies `LIMIT` and `OFFSET`. Reads
+//! nothing.
 
 use crate::aggregate::{Sample, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
@@ -18,15 +19,16 @@ pub(crate) struct Frame {
     pub(crate) range: InstantRange,
     /// Whether the query has a lower bound of its own.
     pub(crate) has_start: bool,
-    /// The starts of the windows in the order of the answer, with those before the range where a call looks back.
+    /// The starts of the windows in the order of the answer, including windows before the range if a call looks back.
     pub(crate) windows: Vec<i64>,
-    /// Whether points are rows of other statements, which have the times of windows; a window may begin before the range.
+    /// Whether points are rows of subqueries. Such points have the times of windows, and a window may begin before the
+    /// range.
     pub(crate) is_of_rows: bool,
 }
 
 /// The rows of one group.
 ///
-/// `instant` is the time of the point that the one call selects, where rollups do not tell it.
+/// `instant` is the time of the selected point, if rollups do not give this time.
 pub(crate) fn rows(
     query: &Query,
     frame: &Frame,
@@ -41,7 +43,7 @@ pub(crate) fn rows(
     rows
 }
 
-/// The points themselves, without the points that lack all fields of the columns.
+/// The points themselves as rows, except points without any field of the columns.
 fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
     let row = |row: &Row| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
@@ -96,7 +98,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     }
 }
 
-/// The value that a call shows, before its first sample, in the rows of other calls.
+/// The value of a call before its own first sample, in rows that other calls make.
 fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, Call::PointAggregate(call) if call.aggregate.is_count());
@@ -109,7 +111,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
         Call::PointAggregate(aggregate) => {
             let mut samples = windowed(query, frame, group, aggregate, frame.range);
             if query.interval.is_none() && !query.is_selector() {
-                // As InfluxDB has it, the area of a whole range is told at 1970.
+                // As in InfluxDB, the integral of a whole range has the time 0, the start of 1970.
                 let is_area = matches!(aggregate.aggregate, PointAggregate::Integral(_));
                 let at = if frame.has_start && !is_area { frame.range.from } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
@@ -140,7 +142,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
     }
 }
 
-/// The values of windows in the order of the answer, with those between them filled.
+/// The values of windows in the order of the answer, with windows in between filled.
 fn windowed(
     query: &Query,
     frame: &Frame,
@@ -164,16 +166,16 @@ fn windowed(
     filled(query, interval, windows, samples, is_count)
 }
 
-/// What bounds a statement that names no bounds, and whether it is a subquery.
+/// The lower bound of a statement that names no bound, and whether the statement is a subquery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
-    /// The time of the earliest point that there may be.
+    /// The earliest time that a point may have.
     pub(crate) earliest: i64,
     pub(crate) is_subquery: bool,
 }
 
 impl Frame {
-    /// The bounds and windows of a query; `None` where it is about nothing.
+    /// The bounds and windows of a query; `None` if its range is empty.
     pub(crate) fn of(
         query: &Query,
         span: Span,
@@ -195,7 +197,7 @@ impl Frame {
         Ok(Some(Self { range, has_start, windows, is_of_rows }))
     }
 
-    /// The times of points that are in a range of windows.
+    /// The times of points that belong to a range of windows.
     const fn held(&self, range: InstantRange) -> InstantRange {
         if self.is_of_rows { InstantRange { from: i64::MIN, last: i64::MAX } } else { range }
     }

@@ -1,10 +1,10 @@
-//! Differences, rates and sums of values that follow each other. Aggregates nothing.
+//! Computes differences, rates and sums of successive values. Aggregates nothing.
 
 use crate::aggregate::Sample;
 use crate::function::Transform;
 use crate::value::{Value, float};
 
-/// Transforms values, given in the order of the answer. Values that are missing are passed over.
+/// Transforms values, given in the order of the answer. Missing values are skipped.
 pub(crate) fn transformed(
     transform: Transform,
     samples: &[Sample],
@@ -61,7 +61,7 @@ fn number(value: f64, is_whole: bool) -> Value {
     if is_whole { Value::Integer(value as i64) } else { Value::Float(value) }
 }
 
-/// What becomes of each value and the one before it. Of several values of one time the first counts.
+/// Applies `step` to each value and its predecessor. Of several values of the same time, the first counts.
 fn steps(
     values: impl Iterator<Item = (i64, f64, bool)>,
     step: impl Fn([f64; 2], i64, bool) -> Value,

@@ -11,20 +11,20 @@ use crate::ast::Operator;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Float(f64),
-    /// A count, or a number of the query.
+    /// A count, or a whole number in the query.
     Integer(i64),
     Boolean(bool),
     Text(String),
 }
 
-/// A whole number as a float; beyond 2^53 the nearest one.
+/// A whole number as a float; beyond 2^53 the nearest float.
 #[expect(clippy::cast_precision_loss, reason = "InfluxQL's arithmetic is that of floats")]
 pub(crate) const fn float(number: i64) -> f64 {
     number as f64
 }
 
 impl Value {
-    /// The number, if it is one.
+    /// The number; `None` for a boolean or a text.
     pub(crate) const fn number(&self) -> Option<f64> {
         match self {
             Self::Float(number) => Some(*number),
@@ -33,8 +33,8 @@ impl Value {
         }
     }
 
-    /// The result of an operator on two numbers: whole numbers stay whole, but for a quotient. A division by
-    /// zero gives 0, as InfluxDB has it.
+    /// The result of an operator on two numbers. Whole numbers stay whole, except in a division. Division by zero gives
+    /// 0, as in InfluxDB.
     pub(crate) fn computed(operator: Operator, sides: [&Self; 2]) -> Option<Self> {
         if let [Self::Integer(a), Self::Integer(b)] = sides {
             let whole = match operator {
@@ -86,7 +86,7 @@ impl Serialize for Value {
     }
 }
 
-/// The shortest text of a float, without a fraction where it has none: `18`, not `18.0`.
+/// The shortest text of a float; without a fraction if the float is whole: `18`, not `18.0`.
 fn number_text(number: f64) -> String {
     if !number.is_finite() {
         return "null".to_owned();

@@ -6,7 +6,7 @@ use domain::Zone;
 
 use crate::duration::SECOND;
 
-/// The times between two, both inside, in nanoseconds since 1970.
+/// A range of times, both ends inclusive, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InstantRange {
     pub(crate) from: i64,
@@ -22,14 +22,15 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The nanoseconds by which the zone's clock is ahead; at the first or last time of all beyond these.
+    /// The nanoseconds by which the zone's clock is ahead of UTC. A time beyond 64 bits has the offset of the first or
+    /// last 64-bit time.
     fn ahead(&self, at: i128) -> i128 {
         let second = within(at).div_euclid(SECOND);
         i128::from(self.zone.map_or(0, |zone| zone.offset(second))) * i128::from(SECOND)
     }
 
-    /// An edge of a window, moved where the clock was so far ahead elsewhere in the window and is not at the edge.
-    /// A change that is as long as the window moves nothing.
+    /// Moves an edge of a window by a clock change within the window; elsewhere in the window the clock is `ahead`. A
+    /// change as long as the window moves nothing.
     fn settled(&self, edge: i128, ahead: i128) -> i128 {
         let change = ahead - self.ahead(edge);
         if change.abs() < i128::from(self.length) { edge + change } else { edge }
@@ -37,7 +38,7 @@ impl Interval {
 
     /// The window that contains `at`: its start and exclusive end.
     ///
-    /// As InfluxDB has it: windows that do not divide the day may meet or overlap where the clock changes.
+    /// As in InfluxDB, windows that do not divide the day may touch or overlap at a clock change.
     pub(crate) fn window(&self, at: i64) -> (i64, i64) {
         let (length, offset) = (i128::from(self.length), i128::from(self.offset));
         let at = i128::from(at) - offset;
@@ -45,7 +46,7 @@ impl Interval {
         let start = at - (at + ahead).rem_euclid(length);
         let end = start + length;
         let moved = self.settled(end, ahead);
-        // An end that comes to lie before the change would leave out what the clock skips.
+        // A moved end before the change would leave out the time that the clock skips.
         let end = if self.ahead(moved) == self.ahead(end) { moved } else { end };
         (within(self.settled(start, ahead) + offset), within(end + offset))
     }
@@ -86,13 +87,13 @@ impl Interval {
         self.window(at).0
     }
 
-    /// Whether windows are those of the zone's calendar: they divide a day, or days make them up.
+    /// Whether windows follow the zone's calendar: their length divides a day, or is a multiple of a day.
     pub(crate) const fn is_regular(&self) -> bool {
         const DAY: i64 = 86_400 * SECOND;
         self.zone.is_none() || DAY % self.length == 0 || self.length % DAY == 0
     }
 
-    /// A range and so many windows before it, in the order of time or against it.
+    /// Widens a range by this number of windows before it, in the order of the answer.
     pub(crate) const fn widened(
         &self,
         range: InstantRange,
@@ -107,8 +108,8 @@ impl Interval {
         }
     }
 
-    /// The starts of the windows that contain a time of the range, in the order of the answer. The error is their
-    /// number, if it is more than `most`.
+    /// The starts of the windows that contain a time of the range, in the order of the answer. The error is the number
+    /// of windows, if there are more than `most`.
     pub(crate) fn starts(
         &self,
         range: InstantRange,

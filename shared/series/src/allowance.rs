@@ -1,4 +1,5 @@
-//! What one answer may cost, estimated before anything of it is read. Reads only how dense readings are.
+//! The limits of what one answer may cost, checked by an estimate before its data is read. Reads only how dense
+//! readings are.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +12,16 @@ use crate::gather::{DeviceQuestion, Level};
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
-/// The read units of one answer in rows, as estimated.
+/// The largest number of estimated read units of one answer in rows.
 pub const MAX_ROW_UNITS: f64 = 10_000.0;
-/// The values that one answer in rows is made of: rows times the metrics of each device. Each takes about 400 bytes of
-/// the function's memory, whether something was measured or not.
+/// The largest number of values of one answer in rows: rows times the metrics of each device. Each value takes about
+/// 400 bytes of the function's memory, also where nothing was measured.
 pub const MAX_ROW_VALUES: usize = 1_000_000;
 
-/// What an answer costs so far, and the most that it may.
+/// The cost of an answer so far, and its limit.
 #[derive(Debug)]
 pub struct ReadAllowance<'a> {
-    /// What is known of how dense readings are.
+    /// The known densities of devices.
     pub densities: &'a Densities,
     max_units: f64,
     units: f64,
@@ -28,26 +29,26 @@ pub struct ReadAllowance<'a> {
     devices: BTreeSet<DeviceId>,
 }
 
-/// An answer would cost too many read units.
+/// The error of an answer that would cost too many read units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TooDear {
     /// The estimated units.
     pub units: f64,
-    /// The most that there may be.
+    /// The largest number of units that is allowed.
     pub max_units: f64,
 }
 
 /// The rows of one device that are about to be read.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceRows<'a> {
-    /// What is asked.
+    /// The question that the rows answer.
     pub question: DeviceQuestion<'a>,
-    /// The number of its metrics.
+    /// The number of metrics that are read.
     pub metrics: usize,
 }
 
 impl<'a> DeviceRows<'a> {
-    /// The rows with the metrics of these names.
+    /// The rows with the metrics in `names` that the device has.
     pub fn of(question: DeviceQuestion<'a>, names: &[MetricName]) -> Self {
         let known = question.device.metrics();
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
@@ -60,12 +61,12 @@ impl<'a> DeviceRows<'a> {
 }
 
 impl<'a> ReadAllowance<'a> {
-    /// An allowance of so many read units.
+    /// An allowance of `max_units` read units.
     pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
         Self { densities, max_units, units: 0.0, values: 0, devices: BTreeSet::new() }
     }
 
-    /// Adds what something costs.
+    /// Adds the cost of a read; an error if the limit is passed.
     pub fn spend(&mut self, units: f64) -> Result<(), TooDear> {
         self.units += units;
         let Self { units, max_units, .. } = *self;
@@ -111,12 +112,12 @@ impl<'a> ReadAllowance<'a> {
     }
 }
 
-/// Reads rows within a allowance.
+/// Reads rows within an allowance.
 #[derive(Debug)]
 pub struct RowReader<'r, S> {
     /// The table.
     pub session: Session<'r, S>,
-    /// What the answer may cost.
+    /// The cost of the answer so far, and its limits.
     pub allowance: ReadAllowance<'r>,
 }
 
@@ -130,7 +131,7 @@ impl<'r, S: Store> RowReader<'r, S> {
     ///
     /// # Errors
     ///
-    /// If they are too many or too dear together; the message says what to ask instead.
+    /// If the rows have too many values or cost too many read units; the message says what to ask instead.
     pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
         let Some(first) = rows.first() else { return Ok(()) };
         let (session, allowance) = (self.session, &mut self.allowance);

@@ -18,7 +18,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// How devices' values of such a metric combine.
+    /// The way to combine the values of devices for a metric with this rule.
     pub const fn of(rule: &MetricRule) -> Self {
         match rule {
             MetricRule::Gauge => Self::Mean,
@@ -40,7 +40,7 @@ impl Combine {
     }
 }
 
-/// The value of one device's row; `None` if nothing tells it.
+/// The value of one row of a device; `None` if the row has no such value.
 pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
     match function {
         Aggregate::TimeMean => {

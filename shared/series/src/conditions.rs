@@ -1,7 +1,7 @@
-//! Episodes in which metrics had the values asked for. Folds nothing.
+//! Finds the episodes in which metrics had the requested values. Folds nothing.
 //!
-//! `plan` chooses how the matching quarters of an hour are found: `plain` among all of them, `indexed` by the index.
-//! `exact` refines episodes by readings.
+//! `plan` chooses how the matching quarters of an hour are found: `plain` reads all quarters, `indexed` reads the
+//! index. `exact` refines episodes by readings.
 
 mod exact;
 mod indexed;
@@ -27,11 +27,11 @@ use matching::Matching;
 pub use plan::{Explanation, IndexPlan};
 pub use search::EpisodeSearch;
 
-/// The episodes of all devices, by their begin, and what the index has to do with them.
+/// Finds the episodes of all devices, sorted by start, and says what the index contributed.
 ///
 /// # Errors
 ///
-/// If the table fails, or if the readings of too long a time would be read.
+/// If the table fails, or if too long a time would be read from readings.
 pub async fn find<'a>(
     session: Session<'_, impl ConditionsStore>,
     questions: &[DeviceQuestion<'a>],
@@ -62,7 +62,7 @@ pub async fn find<'a>(
     Ok((found, plan))
 }
 
-/// What matches, by the rollups of parts of what is asked of each device.
+/// Finds matching quarters in rollups, in the given parts of each question's range.
 async fn by_rollups(
     session: Session<'_, impl Store>,
     questions: &[DeviceQuestion<'_>],
@@ -82,7 +82,8 @@ async fn by_rollups(
     at_once(DEVICE_CONCURRENCY, asked).await
 }
 
-/// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
+/// Finds matching quarters in the index, and in rollups for time that the index may not have yet. The inner `Err` says
+/// why the index is not used.
 async fn by_index(
     session: Session<'_, impl ConditionsStore>,
     questions: &[DeviceQuestion<'_>],
@@ -94,7 +95,7 @@ async fn by_index(
     }
 
     let before = session.invocation.read_units();
-    // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
+    // Read now and not cached: with an older schema, the index finds no quarter that was folded with a newer schema.
     let stored = session.conditions_schema().await?;
     let (boxed, allowance) = match plan::choose(stored.as_ref(), search, questions, plan) {
         Ok(chosen) => chosen,
@@ -118,7 +119,7 @@ async fn by_index(
         indexed.push(Indexed { question, range });
     }
 
-    // What has been read to get here is a part of the index's cost.
+    // The reads up to here are a part of the index's cost.
     let allowance = allowance - (session.invocation.read_units() - before);
     let matching = indexed::matching(session, &indexed, &boxed, allowance).await?;
     plan.consumed = session.invocation.read_units() - before;
@@ -136,8 +137,8 @@ async fn by_index(
     Ok(Ok(matching))
 }
 
-/// Whether the index has what a device's present settings make of the readings: after a change the rollups are folded
-/// again.
+/// Whether the index follows the device's present settings. After a change of settings it does so only when the rollups
+/// are folded again.
 async fn follows_settings(
     session: Session<'_, impl ConditionsStore>,
     question: &DeviceQuestion<'_>,
@@ -150,18 +151,18 @@ async fn follows_settings(
     Ok(!settings.concerns(folded.settings, range))
 }
 
-/// The time before the newest rollup in which the index may not have all of them yet.
+/// The index may lag behind the newest rollup by at most this time.
 const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 
-/// The part of what is asked of a device that the index has.
+/// The part of the question's range that the index covers.
 fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
     let rolled_up = question.rolled_up()?;
     let sealed = question.horizon.rolled_up(question.device.id())?.to();
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }
 
-/// Whether the device's rollups of 15 minutes reach back as far as those of days say. Where they have
-/// expired the index says nothing, and the rollups say from when on there are some.
+/// Whether the device's rollups of 15 minutes reach back as far as its daily rollups. If they have expired, the index
+/// is silently incomplete, while a read of the rollups says from when on there are some.
 async fn has_oldest(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,

@@ -13,23 +13,23 @@ use crate::ports::Store;
 
 /// The bytes of a read unit.
 const UNIT: f64 = 8_192.0;
-/// The read units of the rollup of a day, about.
+/// About how many read units one daily rollup costs.
 const DAY_UNITS: f64 = 0.05;
-/// The length of a range up to which a usual density is taken.
+/// Up to this length of a range, the usual density is assumed.
 const SHORT: TimeDelta = TimeDelta::days(2);
-/// The readings of a day of a device without a known density: one a minute.
+/// The assumed readings a day of a device whose density is not known: one a minute.
 const USUAL_READINGS: f64 = 1_440.0;
-/// The devices and dates that are remembered; beyond them all are forgotten.
+/// The largest number of remembered pairs of device and date; beyond this number all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// The read units of some time of a device, as estimated, by the items that are read.
+/// The estimated read units of a range of one device, for each kind of items that may be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// To read its readings.
+    /// The read units to read the device's readings.
     pub readings: f64,
-    /// To read its rollups of quarters of an hour.
+    /// The read units to read rollups of quarters of an hour.
     pub quarters: f64,
-    /// To read its rollups of days.
+    /// The read units to read daily rollups.
     pub days: f64,
 }
 
@@ -52,17 +52,17 @@ struct Density {
 }
 
 impl Density {
-    /// The density that is assumed for a device before it is known.
+    /// The assumed density of a device whose density is not known.
     fn usual(device: &Device) -> Self {
         Self::of(device, usize::MAX, USUAL_READINGS)
     }
 
-    /// The density where a day has so many readings, with so many of the device's metrics.
+    /// The density of a device with `readings` readings a day and this number of metrics.
     fn of(device: &Device, metrics: usize, readings: f64) -> Self {
         Self { readings, sizes: ItemSizes::of(device, metrics) }
     }
 
-    /// The read units of so many days.
+    /// The read units of this number of days.
     fn cost(self, days: f64) -> Cost {
         Cost {
             readings: self.readings * as_float(self.sizes.reading) * days / UNIT,
@@ -80,8 +80,8 @@ fn days_of(length: TimeDelta) -> f64 {
     length.as_seconds_f64() / 86_400.0
 }
 
-/// Daily rollups, remembered by device and date, that say how dense a device's readings are. A repeated question so
-/// costs no more than its own reads. An older answer is as good: it only chooses the cheaper items.
+/// The densities of devices, remembered by device and date, so that a repeated question costs no extra read. Old
+/// entries do no harm: they only choose the cheaper items.
 #[derive(Debug)]
 pub struct Densities(BoundedMemory<(DeviceId, LocalDate), NewestDay>);
 
@@ -99,8 +99,8 @@ struct NewestDay {
 }
 
 impl Densities {
-    /// An estimate of the read units that a question about one device costs, for the days on which the device has
-    /// readings.
+    /// Estimates the read units of a question about one device. Time before its first reading and after now does not
+    /// count.
     pub async fn cost(
         &self,
         session: Session<'_, impl Store>,
@@ -108,7 +108,7 @@ impl Densities {
     ) -> StoreResult<Cost> {
         let DeviceQuestion { device, horizon, now, .. } = *question;
         let range = question.grid.range();
-        // Forecasts may lie ahead, but not many.
+        // There may be forecasts after now, but not many.
         let (from, to) = (range.from().max(device.first_seen()), range.to().min(now));
         let lived = to.since(from).max(TimeDelta::zero());
         if lived <= SHORT || question.coarsest == Level::Days {
@@ -120,7 +120,7 @@ impl Densities {
         Ok(self.of(session, device, dates).await?.cost(days_of(lived)))
     }
 
-    /// The density of a device between two dates, both inside: of the newest day that has a rollup.
+    /// The density of a device, by its newest daily rollup between two dates (both inclusive).
     async fn of(
         &self,
         session: Session<'_, impl Store>,

@@ -1,4 +1,4 @@
-//! All that the rows of one device have: its rollups gathered, and the values of each metric.
+//! The rows of one device: its gathered rollups, and the values of each metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,34 +20,34 @@ use crate::ports::Store;
 pub struct DeviceValues<'a> {
     /// The device.
     pub device: &'a Device,
-    /// The rollups of the device, and what is folded of its readings.
+    /// The gathered pieces without their values: stored rollups, and rollups folded from readings.
     pub gathered: DeviceRollups,
-    /// The metrics that were asked for.
+    /// The requested metrics of the device.
     pub metrics: BTreeMap<MetricName, MetricValues>,
-    /// The time about which rollups may have been asked.
+    /// The range, extended by the time in which neighbours were searched in rollups.
     pub reach: TimeRange,
-    /// The usual time between two of its readings.
+    /// The usual time between two readings of the device.
     pub interval: Option<TimeDelta>,
 }
 
 /// The rows of one metric.
 #[derive(Debug)]
 pub struct MetricValues {
-    /// The rule by which it is folded.
+    /// The rule by which the metric is folded.
     pub rule: MetricRule,
     /// The values, one for each row of the grid.
     pub rows: Vec<RowValues>,
 }
 
 impl DeviceValues<'_> {
-    /// Whether a row has a part of a step or of a power that spans its edges.
+    /// Whether any row has a share of a counter's step or of a power.
     pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
         rows.any(|row| row.increase.amount.is_some() || row.area.is_some())
     }
 
-    /// The beginning of the first quarter in which the device has readings and no rollup, else the end of the range. A
-    /// sweep seals quarters of a device that the table throttles, and leaves them to the queue.
+    /// The start of the first quarter of an hour with readings and no rollup; else the end of the range. If the table
+    /// throttles a device, the sweep seals its quarters without rollups and leaves them to the queue.
     pub async fn folded_until(
         &self,
         session: Session<'_, impl Store>,
@@ -64,7 +64,8 @@ impl DeviceValues<'_> {
     }
 }
 
-/// Reads the rows of the metrics that the device has; neighbours of the range only for metrics whose rule needs neighbours.
+/// Reads the rows of the metrics in `names` that the device has. Neighbours of the range are read only for rules that
+/// need neighbours.
 pub async fn device_values<'a>(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'a>,

@@ -7,7 +7,7 @@ use domain::{Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
 use super::device::DeviceValues;
 use super::values::RowValues;
 
-/// The W·ms of a kWh.
+/// The watt-milliseconds in one kWh.
 const WATT_MILLIS: u64 = 3_600_000_000;
 
 /// An amount of energy, exact until it is shown.
@@ -34,7 +34,7 @@ impl Amount {
     }
 }
 
-/// What a row has of one metric.
+/// The energy of one metric in a row.
 fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
     let unit = device.metrics().get(name)?.unit.as_ref();
     if let Some(unit) = EnergyUnit::of(unit) {
@@ -48,18 +48,18 @@ fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount>
 /// One row of energy.
 #[derive(Debug, Clone, Default)]
 pub struct RowEnergy {
-    /// What was used.
+    /// The energy that was bought.
     pub bought: Option<Amount>,
-    /// What was sold.
+    /// The energy that was sold.
     pub sold: Option<Amount>,
-    /// What its steps were.
+    /// The flags of the counters' steps.
     pub flags: Flags,
-    /// Whether a share of it is estimated.
+    /// Whether a share of the energy is estimated.
     pub is_estimated: bool,
 }
 
 impl RowEnergy {
-    /// The energy of a device in the row at a place.
+    /// The energy of a device in the row with the index `place`.
     pub fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
         let mut energy = Self::default();
         let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
@@ -77,7 +77,7 @@ impl RowEnergy {
         energy
     }
 
-    /// Adds that of another device or row.
+    /// Adds the energy of another device or row.
     pub fn add(&mut self, other: &Self) {
         for (sum, part) in [(&mut self.bought, &other.bought), (&mut self.sold, &other.sold)] {
             if let Some(part) = part {
@@ -99,18 +99,18 @@ pub struct EnergyDevice<'a> {
 }
 
 impl EnergyDevice<'_> {
-    /// The energy in the row at a place.
+    /// The energy in the row with the index `place`.
     pub fn row(&self, place: usize) -> RowEnergy {
         RowEnergy::of(&self.values, &self.meter, place)
     }
 
-    /// The energy bought in the row at a place, in kWh; `None` if nothing tells it.
+    /// The energy bought in the row with the index `place`, in kWh; `None` if the row has no such value.
     pub fn bought(&self, place: usize) -> Option<Exact> {
         self.row(place).bought.map(|amount| amount.shown())
     }
 }
 
-/// The sum of devices in some rows.
+/// The energy of all devices in a range of rows.
 pub fn sum(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> RowEnergy {
     let mut sum = RowEnergy::default();
     for place in places {

@@ -1,4 +1,4 @@
-//! Why a series cannot be answered. Decides no status.
+//! The error of a series that cannot be answered. Chooses no HTTP status.
 
 use table::StoreError;
 
@@ -7,7 +7,7 @@ use table::StoreError;
 pub enum SeriesError {
     /// An error of the table.
     Store(StoreError),
-    /// What is asked for is out of reach; the text tells the client what to ask instead.
+    /// The request passes a limit, or its data has expired. The text tells the client what to ask instead.
     OutOfReach(String),
 }
 

@@ -1,6 +1,6 @@
 //! Notable steps of counters, each with its two readings. Judges nothing.
 //!
-//! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
+//! The flags of rollups tell which days and quarters have notable steps. Readings are read only there.
 
 use domain::{
     Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
@@ -24,27 +24,27 @@ const MAX_SEARCHES: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
-    /// The timestamp of the reading that ends the step; of the bucket's start where its readings are gone.
+    /// The timestamp of the reading that ends the step. If the readings have expired, the start of their bucket.
     pub timestamp: Timestamp,
     /// The device.
     pub device_id: DeviceId,
     /// The counter.
     pub metric: MetricName,
-    /// The flags of the step; of a bucket whose readings are gone, of its steps.
+    /// The flags of the step. If the readings have expired, the flags of all steps in the bucket.
     pub events: Vec<Flag>,
-    /// What counts, in the metric's unit.
+    /// The amount that counts, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<Exact>,
-    /// What the counter shows more than before, in the metric's unit.
+    /// The difference of the two readings, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Exact>,
-    /// Of an ambiguous fall, which counts as a reset: what would count if the counter had passed its modulus.
+    /// Only for an ambiguous fall, which counts as a reset: the amount if the counter passed its modulus instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount_if_wrapped: Option<Exact>,
-    /// The verdict of a person by which it counts.
+    /// The verdict of a person that decides how the step counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// The verdicts that would change it.
+    /// The verdicts that would change how the step counts.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub verdicts: Vec<Verdict>,
     /// The reading before the step.
@@ -53,7 +53,7 @@ pub struct Event {
     /// The reading that ends the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
-    /// The end of the bucket whose readings are gone.
+    /// The end of the bucket, if its readings have expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -62,7 +62,7 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EventValue"))]
 pub struct Value {
-    /// When it was measured.
+    /// When the value was measured.
     pub timestamp: Timestamp,
     /// The value, in the metric's unit.
     pub value: domain::Decimal,
@@ -71,14 +71,14 @@ pub struct Value {
 /// Events in order, and whether there are more.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// By their timestamps.
+    /// The events, sorted by timestamp.
     pub events: Vec<Event>,
-    /// Whether there are more than an answer has.
+    /// Whether there are more events than the answer holds.
     pub has_more: bool,
 }
 
 impl Events {
-    /// Adds those of another counter; an answer has at most 1,000.
+    /// Adds the events of another counter; keeps the first 1,000.
     pub fn append(&mut self, more: Self) {
         self.events.extend(more.events);
         self.events.sort_by_key(|event| event.timestamp);
@@ -87,8 +87,8 @@ impl Events {
     }
 }
 
-/// The events of a device's counters whose steps overlap the range, or end at its begin: so each flag of a row has an
-/// event. The later reading of the last one may lie after the range. `wanted` are the flags of the events.
+/// Finds the events of a device's counters whose steps overlap the range or end at its start, so that each flag of a
+/// row has an event. The last event's later reading may be after the range. Each event has a flag in `wanted`.
 pub async fn events(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -158,7 +158,7 @@ impl<S: Store> EventSearch<'_, S> {
         Ok(last)
     }
 
-    /// Looks for the events inside of a piece, one level below it.
+    /// Searches a piece for events on the next finer level. If there are no events, the piece itself becomes an event.
     async fn search_piece(
         &mut self,
         question: &DeviceQuestion<'_>,
@@ -227,13 +227,13 @@ impl<S: Store> EventSearch<'_, S> {
         });
     }
 
-    /// Notes a bucket whose events cannot be found any more.
+    /// Notes a bucket as an event, because its steps cannot be found any more.
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
         let event = self.event(device, range.from(), flags.iter().collect());
         self.found.push(Event { until: Some(range.to()), ..event });
     }
 
-    /// An event without anything more that is known.
+    /// An event with only these fields set.
     fn event(&self, device: &Device, timestamp: Timestamp, events: Vec<Flag>) -> Event {
         Event {
             timestamp,

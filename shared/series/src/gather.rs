@@ -1,8 +1,8 @@
 //! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from
 //! readings. Computes no value of a row.
 //!
-//! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
-//! other rooms beside those that are asked for, or whose settings have changed since.
+//! Readings are read for time that is not sealed, and for time before the first rollup. They also replace a quarter
+//! that is cut by the edge of a row, has readings of several rooms, or was folded with older settings.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering as MemoryOrder;
@@ -25,20 +25,20 @@ use crate::ports::Store;
 pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
-/// The largest number of rollups of one device that rows are made from.
+/// The largest number of rollups of one device from which rows are made.
 pub const MAX_ROLLUPS: usize = 45_000;
-/// The shortest time that is asked for at once, in quarters: so years without readings take few queries. A
-/// request may therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
+/// The shortest length of one read, in quarters, so that years without readings take few queries. A request may
+/// therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
-/// The number of gaps between days that are asked for at once.
+/// The number of gaps between days that are read at once.
 const GAP_CONCURRENCY: usize = 8;
-/// The age up to which the newest time without days may be read from readings instead of quarters. It spans the open
-/// day and the day before, which is folded some minutes after its end.
+/// The newest time without daily rollups may be read from readings instead of quarters, if it begins at most this long
+/// ago. This spans the open day and the day before, whose rollup follows some minutes after its end.
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 
-/// The number of a device's moves within one answer whose first reading is read.
+/// The largest number of a device's moves within one answer for which the first reading in the new room is read.
 const MAX_ARRIVALS: usize = 200;
 
 domain::words! {
@@ -55,7 +55,7 @@ domain::words! {
 }
 
 impl Level {
-    /// The coarsest items that rows of a unit can be made from; a total takes days.
+    /// The coarsest items from which rows of a unit can be made; a total, without a unit, can be made from days.
     pub fn of(unit: Option<CalendarUnit>) -> Self {
         match unit {
             Some(unit) if unit < CalendarUnit::QuarterHour => Self::Readings,
@@ -70,26 +70,26 @@ impl Level {
 pub struct DeviceQuestion<'a> {
     /// The device.
     pub device: &'a Device,
-    /// Only the readings in these rooms.
+    /// The rooms whose readings count; `None`: all.
     pub rooms: Option<&'a BTreeSet<RoomId>>,
-    /// Whether no piece holds readings of two rooms.
+    /// Whether pieces are split by room, so that no piece has readings of two rooms.
     pub is_by_room: bool,
-    /// Only these metrics; `None` are all.
+    /// The metrics to read; `None`: all.
     pub metrics: Option<&'a BTreeSet<MetricName>>,
     /// The longest time for which readings are read.
     pub max_read: TimeDelta,
     /// The rows.
     pub grid: &'a Grid,
-    /// How far the rollups reach.
+    /// The time for which rollups are complete.
     pub horizon: &'a Horizon,
-    /// The coarsest items that a row may be made from.
+    /// The coarsest items from which a row may be made.
     pub coarsest: Level,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl<'a> DeviceQuestion<'a> {
-    /// The question about a device wherever it was, for a month of readings at most.
+    /// A question about a device in all rooms, which reads at most a month of readings.
     pub const fn of(
         device: &'a Device,
         grid: &'a Grid,
@@ -101,12 +101,12 @@ impl<'a> DeviceQuestion<'a> {
         Self { device, rooms, is_by_room, metrics, max_read, grid, horizon, coarsest, now }
     }
 
-    /// Whether a metric is asked for.
+    /// Whether the question includes a metric.
     fn wants(&self, name: &MetricName) -> bool {
         self.metrics.is_none_or(|metrics| metrics.contains(name))
     }
 
-    /// Whether a reading of this room is asked for.
+    /// Whether the question includes readings in this room.
     pub fn is_about(&self, room: Option<&RoomId>) -> bool {
         self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
     }
@@ -118,12 +118,13 @@ impl<'a> DeviceQuestion<'a> {
         rolled_up.and_then(|rolled_up| rolled_up.intersection(self.grid.range()))
     }
 
-    /// Whether a change of the settings since the fold concerns the bucket.
+    /// Whether the device's settings have changed since the fold, in a way that concerns the rollup's time.
     pub(crate) fn is_outdated(&self, stored: &StoredRollup) -> bool {
         self.device.fold_settings().concerns(stored.settings, stored.range)
     }
 
-    /// Counts a rollup of older settings that is used for now, unless its readings are about to expire.
+    /// Counts a rollup that is used although it was folded with older settings. A rollup whose readings are about to
+    /// expire is not counted.
     pub(crate) fn note_outdated(&self, stored: &StoredRollup) {
         if !is_closing(stored.raw_until, self.now) {
             self.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
@@ -139,30 +140,31 @@ impl<'a> DeviceQuestion<'a> {
 /// The rollup of some time within one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupPiece {
-    /// The time that it is of.
+    /// The time that the piece covers.
     pub range: TimeRange,
-    /// What it is made from.
+    /// The kind of items that the piece is made from.
     pub level: Level,
-    /// What was measured then.
+    /// The rollup of the values in this time.
     pub rollup: Rollup,
-    /// Whether its readings name another room than those that are asked for.
+    /// Whether the readings are in a room that was not asked for.
     pub is_in_other_room: bool,
-    /// The first reading; in a rollup, the first with a counted value unless the device has moved.
+    /// The timestamp of the first reading. A stored rollup gives only its first folded value; after a move the first
+    /// reading is looked up.
     pub first: Timestamp,
-    /// The last reading.
+    /// The timestamp of the last reading.
     pub last: Timestamp,
 }
 
 impl RollupPiece {
-    /// The piece of a rollup of all metrics.
+    /// Makes a piece of a rollup. The rollup still has all metrics, because they give the first and the last timestamp.
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_in_other_room: bool) -> Self {
         let (first, last) = rollup.span().unwrap_or((range.from(), range.from()));
         let first = first.max(range.from());
         Self { range, level, rollup, is_in_other_room, first, last }
     }
 
-    /// Whether the next piece, without values, tells the same of where the device was. Over a gap nothing is joined: a
-    /// quarter that waits in the queue is found by its gap.
+    /// Whether two pieces without values can be joined: they touch, and have the same level and rooms. A gap stays a
+    /// gap, because it shows a quarter that waits in the queue.
     fn goes_on_with(&self, next: &Self) -> bool {
         (self.level, self.is_in_other_room) == (next.level, next.is_in_other_room)
             && self.rollup.rooms == next.rollup.rooms
@@ -174,7 +176,8 @@ impl RollupPiece {
         self.last = later.last;
     }
 
-    /// The time from its first reading on: until then the device may have been where it was before.
+    /// The piece's time from its first reading on. Before this reading, the device may still have been in its previous
+    /// room.
     pub fn since_first_reading(&self) -> TimeRange {
         TimeRange::new(self.first, self.range.to()).unwrap_or(self.range)
     }
@@ -183,19 +186,20 @@ impl RollupPiece {
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub struct DeviceRollups {
-    /// The pieces in order; time without readings has none.
+    /// The pieces, in order of time. Time without readings has no piece.
     pub pieces: Vec<RollupPiece>,
-    /// What the pieces are made from.
+    /// The kinds of items that the pieces are made from.
     pub levels: BTreeSet<Level>,
-    /// Rollups of the readings that were read: one for each quarter, or for each outdated day. They give the usual
-    /// interval.
+    /// Rollups that were folded from readings: one for each quarter of an hour or outdated day. The usual interval is
+    /// computed from them.
     pub(crate) of_readings: Vec<Rollup>,
-    /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
+    /// The rollup of the day before the range, if neighbours are needed and this rollup has them.
     pub day_before: Option<StoredRollup>,
 }
 
 impl DeviceRollups {
-    /// Drops the values and keeps the stays: rows are made by now, and hundreds of devices need no second copy.
+    /// Drops the values and keeps the stays. The rows are already made, and hundreds of devices would need memory for
+    /// their values twice.
     pub(crate) fn drop_values(&mut self) {
         self.of_readings = Vec::new();
         let mut stays: Vec<RollupPiece> = Vec::new();
@@ -210,7 +214,7 @@ impl DeviceRollups {
     }
 }
 
-/// Gathers what is asked.
+/// Gathers the rollups that the question needs.
 pub async fn gather(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -218,7 +222,7 @@ pub async fn gather(
     Gathering::new(question, false)?.run(session).await
 }
 
-/// Gathers the rollups of the range, and with the same query the day before it, for the neighbours.
+/// Gathers the rollups of the range and, with the same query, the day before the range, where neighbours may be.
 pub(crate) async fn gather_with_day_before(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -226,13 +230,13 @@ pub(crate) async fn gather_with_day_before(
     Gathering::new(question, true)?.run(session).await
 }
 
-/// How a stored rollup serves.
+/// How a stored rollup is used.
 enum Use {
-    /// The rollup is used; its readings may name another room.
+    /// The rollup is used. Its readings may be in a room that was not asked for.
     Whole { is_in_other_room: bool },
     /// The readings are read instead: the settings have changed since.
     Refold,
-    /// The level below is read instead: the rollup has readings of the asked rooms and of others.
+    /// The next finer level is read instead, because the rollup has readings of requested rooms and of others.
     Split,
 }
 
@@ -242,7 +246,7 @@ struct Gathering<'a> {
     gathered: DeviceRollups,
     /// The ranges whose readings are to be read.
     readings: Vec<TimeRange>,
-    /// The days among the ranges, whose rollups are outdated.
+    /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
     /// The length of time whose readings may still replace outdated rollups.
     refoldable: TimeDelta,
@@ -332,10 +336,10 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The quarters of gaps, in order.
+    /// Reads the quarters in gaps between days, in order of time.
     ///
-    /// A gap may be years without any, so what counts is how many are found: the next part is as long as
-    /// the quarters that may still be found.
+    /// A gap may be years without any quarter, so the limit is on the quarters that are found. Each read spans as many
+    /// quarters as may still be found.
     async fn quarters(
         &self,
         session: Session<'_, impl Store>,
@@ -380,7 +384,7 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Whether a rollup is a whole local day of the zone, or the part of an open day.
+    /// Whether a rollup is of a local day of the home's zone: the whole day, or the begun part of an open day.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
         let zone = self.question.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
@@ -389,14 +393,15 @@ impl<'a> Gathering<'a> {
         day.zone.as_deref() == Some(zone.name()) && zone.day(date).is_some_and(is_part)
     }
 
-    /// The range of the days to ask for: with the day before it where neighbours are asked for.
+    /// The range in which days are read; it includes the day before if neighbours are needed.
     fn with_day_before(&self, range: TimeRange) -> TimeRange {
         let before = range.from().saturating_add(TimeDelta::milliseconds(-1));
         let from = if self.has_day_before { before } else { range.from() };
         TimeRange::new(from, range.to()).expect("it is at least as long as the range")
     }
 
-    /// Whether a day ends where the range begins, and its last values are those of its readings.
+    /// Whether a day's rollup has the neighbours before the range: the day ends where the range begins, and its last
+    /// values are those of its readings.
     fn has_neighbours(&self, day: &StoredRollup) -> bool {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         self.has_day_before
@@ -408,8 +413,8 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the newest part from readings, if the last full day suggests that readings cost less than quarter hours.
-    /// If there are more readings than then, takes nothing, and has read no more than the quarters cost. Without days it
-    /// takes nothing.
+    /// Takes nothing without daily rollups, or if there are more readings than suggested; the attempt costs at most as
+    /// much as the quarters.
     async fn take_newest(
         &mut self,
         session: Session<'_, impl Store>,
@@ -530,8 +535,8 @@ impl<'a> Gathering<'a> {
         )
     }
 
-    /// Refuses time without quarters if the days show that it had readings: the quarters have expired,
-    /// oldest first, and the days stay longer.
+    /// Refuses time without quarters if daily rollups show that it had readings. Its quarters have expired then,
+    /// because days are kept longer than quarters.
     fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), SeriesError> {
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
@@ -555,7 +560,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Folds the readings of a range page by page: no more of them are held than a page and the unit that it cuts.
+    /// Folds the readings of a range page by page. Memory holds one page, and the unit that the page cuts.
     async fn fold_readings(
         &mut self,
         session: Session<'_, impl Store>,
@@ -579,7 +584,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The place of the first reading of the last unit, which the next page may go on with.
+    /// The index of the first reading of the last unit, because this unit may go on in the next page.
     fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
         let Some(last) = readings.last() else { return 0 };
         let unit = self.unit_of(last, self.row_part(range, last));
@@ -613,9 +618,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings of a range into pieces: one for each row and, where rooms are asked for, one for each
-    /// stay in a room. A further call may go on with the range, from its next [unit](Self::unit_of) on: the
-    /// pieces are the same as those of one call.
+    /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each stay in a
+    /// room. Several calls make the same pieces as one call, if each begins with a new [unit](Self::unit_of).
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
@@ -629,8 +633,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds the readings of one stay within `part` of a row. A stay ends at the next one's first reading, the last one
-    /// with `part`.
+    /// Folds the readings of one stay within `part`, a part of a row. A stay ends at the first reading of the next
+    /// stay; the last stay ends with `part`.
     fn fold_stay(&mut self, part: TimeRange, stay: &[Reading]) {
         let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
@@ -663,8 +667,8 @@ impl<'a> Gathering<'a> {
         self.gathered.of_readings.extend(folded);
     }
 
-    /// The start of the unit in which a reading is folded: an outdated day, else a quarter of an hour; for rows that are
-    /// shorter, the row.
+    /// The start of the unit in which a reading is folded: an outdated day, else a quarter of an hour. If rows are
+    /// shorter, the unit is the row.
     fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {
             return row.from();
@@ -673,7 +677,8 @@ impl<'a> Gathering<'a> {
         day.map_or_else(|| QuarterHour::of(reading.at).start(), |day| day.from())
     }
 
-    /// Finds when a device that has moved came. It may have come with a counter of 0, which is in no rollup.
+    /// Finds when a moved device sent its first reading in the new room. A first reading with a counter of 0 is in no
+    /// rollup.
     async fn find_arrivals(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
         let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
         for piece in &mut self.gathered.pieces {
@@ -690,8 +695,8 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// When the reading at an end of a range is, if the device has a counter: a reading whose only value is a counter of 0
-/// is in no rollup.
+/// The timestamp of the first or the last reading in a range, for devices with counters. A reading whose only value is
+/// a counter of 0 is in no rollup.
 async fn edge(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -706,7 +711,7 @@ async fn edge(
     Ok(nearest.find(session).await?.map(|reading| reading.at))
 }
 
-/// Takes ranges from the front that are together at most so long; the last is cut.
+/// Takes ranges from the front, with a total length of at most `length`; the last range is cut.
 fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<TimeRange> {
     let mut taken = Vec::new();
     while length > TimeDelta::zero()
@@ -741,7 +746,7 @@ struct Pages<'a> {
     device: &'a Device,
     query: RangeQuery,
     has_more: bool,
-    /// The number of readings so far.
+    /// The number of readings that were read so far.
     read: usize,
 }
 
@@ -777,7 +782,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Why more than [`MAX_READ`] would be read of the readings.
+/// The message that more than [`MAX_READ`] of readings would be read, and why.
 fn too_long(question: &DeviceQuestion<'_>) -> String {
     let days = MAX_READ.num_days();
     if question.coarsest == Level::Readings {

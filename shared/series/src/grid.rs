@@ -7,12 +7,12 @@ use domain::{CalendarUnit, QuarterHour, TimeRange, Timestamp, Zone};
 /// The largest number of rows of one answer.
 pub const MAX_ROWS: usize = 10_000;
 
-/// Ranges that follow each other without a gap; there is at least one.
+/// Rows as ranges of time without gaps between them; there is at least one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid(Vec<TimeRange>);
 
 impl Grid {
-    /// A single row: an exact total.
+    /// A single row, for the total of exactly this range.
     pub fn total(range: TimeRange) -> Self {
         Self(vec![range])
     }
@@ -23,7 +23,7 @@ impl Grid {
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
     }
 
-    /// A range, cut at some timestamps inside.
+    /// Rows of a range that is cut at these timestamps.
     pub fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
         let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
         let rows = edges.windows(2).map(|edges| TimeRange::new(edges[0], edges[1]));
@@ -52,7 +52,7 @@ impl Grid {
         TimeRange::new(first.from(), last.to()).expect("rows follow each other")
     }
 
-    /// The place of the row that holds a timestamp, which is not before the first row.
+    /// The index of the row that holds a timestamp. The timestamp must not be before the first row.
     pub fn place(&self, at: Timestamp) -> usize {
         self.0.partition_point(|row| row.to() <= at)
     }
@@ -86,7 +86,7 @@ pub(crate) fn uncovered(
     gaps
 }
 
-/// Ranges in order, those that touch joined.
+/// Sorts ranges and joins ranges that touch or overlap.
 pub(crate) fn joined(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
     ranges.sort_by_key(|range| range.from());
     let mut joined: Vec<TimeRange> = Vec::new();

@@ -14,47 +14,49 @@ use crate::ports::Store;
 #[derive(Debug)]
 pub struct Horizon {
     state: Option<Arc<RollupState>>,
-    /// The newest time that may be sealed. A watermark of a clock that was ahead is not believed beyond it.
+    /// The newest time that can be sealed by now. A watermark beyond this time comes from a clock that was ahead, and
+    /// counts only up to here.
     edge: Timestamp,
     following: Following,
     outdated: Arc<AtomicUsize>,
 }
 
 impl Horizon {
-    /// The zone of the days; UTC before there are any.
+    /// The time zone of the daily rollups; UTC before there are any.
     pub fn zone(&self) -> Zone {
         let name = self.state.as_ref().map(|state| state.zone.as_str());
-        // A zone that this binary's database lacks agrees with no stored day: quarters serve.
+        // If this binary does not know the zone, no stored day is a day of UTC, and quarters are read instead.
         name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
     }
 
-    /// The state, if the rollup function has run.
+    /// The state of the rollups; `None` if the rollup function has never run.
     pub fn state(&self) -> Option<&RollupState> {
         self.state.as_deref()
     }
 
-    /// The number of quarters that could not be folded and wait in the queue, if there are some. They count as rolled up.
+    /// The number of quarters that could not be folded and wait in the queue; `None` instead of 0. They count as rolled
+    /// up.
     pub fn waiting_quarters(&self) -> Option<u64> {
         let queue = self.state().and_then(|state| state.queue);
         queue.map(|depth| depth.messages).filter(|messages| *messages > 0)
     }
 
-    /// The number of rollups read so far that are of older settings and will be folded again.
+    /// Counts the rollups read so far that were folded with older settings and will be folded again.
     pub(crate) const fn outdated(&self) -> &Arc<AtomicUsize> {
         &self.outdated
     }
 
-    /// How soon rollups follow.
+    /// How soon rollups follow the readings.
     pub const fn following(&self) -> Following {
         self.following
     }
 
-    /// A watermark of the state (up to where quarters are sealed), as far as it can be true.
+    /// Limits a watermark (the end of sealed time) to the newest time that can be sealed by now.
     pub fn believed(&self, sealed: Timestamp) -> Timestamp {
         sealed.min(self.edge)
     }
 
-    /// The time for which every bucket of a device with readings has its rollup: whole quarters.
+    /// The time, in whole quarters of an hour, for which each bucket of the device's readings has its rollup.
     pub fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
         let sealed = QuarterHour::of(self.believed(state.sealed_of(device))).start();
@@ -62,9 +64,9 @@ impl Horizon {
     }
 }
 
-/// The state of the rollups as this process has last read it.
+/// The state of the rollups as this process last read it.
 ///
-/// An older state is right as well: what was sealed since then is folded from readings.
+/// An older state is right as well: time that was sealed since then is folded from readings.
 #[derive(Debug)]
 pub struct RollupStateCache {
     state: Remembered<RollupState>,
@@ -75,12 +77,12 @@ pub struct RollupStateCache {
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 impl RollupStateCache {
-    /// Knows nothing yet.
+    /// An empty cache.
     pub fn new(following: Following) -> Self {
         Self { state: Remembered::default(), following }
     }
 
-    /// The state, at most a minute old.
+    /// The horizon, made of a state that was read at most a minute ago.
     pub async fn horizon(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         match self.state.get(session.now, |_| MAX_AGE) {
             Some(state) => Ok(self.of(Some(state), session.now)),
@@ -88,7 +90,7 @@ impl RollupStateCache {
         }
     }
 
-    /// The state as it is this moment.
+    /// The horizon, made of the state as it is read now.
     pub async fn read(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         let state = session.rollup_state().await?;
         Ok(self.of(state.map(|state| self.state.keep(state, session.now)), session.now))
@@ -100,7 +102,7 @@ impl RollupStateCache {
     }
 }
 
-/// The first edge of a quarter that is not before a timestamp.
+/// A timestamp, rounded up to an edge of a quarter of an hour.
 pub fn ceiling(at: Timestamp) -> Timestamp {
     let quarter = QuarterHour::of(at);
     if quarter.start() == at { at } else { quarter.end() }

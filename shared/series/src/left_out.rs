@@ -1,4 +1,5 @@
-//! What sums and means leave out and why, and the meters that moved meanwhile. Reads nothing.
+//! Devices and metrics that are left out of sums and means, with the reasons, and meters that moved within the range.
+//! Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,38 +14,38 @@ use super::presence::Presence;
 
 /// The largest number of devices of one answer.
 pub const MAX_DEVICES: usize = 200;
-/// The reason of a meter that was elsewhere for too long.
+/// The reason of a meter that was outside the rooms for too long.
 const MOVED: &str = "moved";
 
 /// The number of devices that are read at once.
 pub const DEVICE_CONCURRENCY: usize = 4;
 
-/// A device or its metrics that a sum leaves out, with the reason.
+/// A device or some of its metrics that are left out of a sum, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut<'a> {
     device_id: &'a DeviceId,
-    /// `behind`: another device measures it too; `moved`: a meter that was elsewhere for more than half of the range, so its
-    /// devices count; else the role of the metrics.
+    /// `behind`: another device measures this device too. `moved`: the meter was elsewhere for more than half of the
+    /// range, so its devices count instead. Any other reason is the role of the metrics.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["behind", MOVED, "production", "storage", "none"])))]
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    /// What is left out of the device; where it is absent, all.
+    /// The metrics that are left out; absent if all metrics are.
     metrics: Vec<&'a MetricName>,
     /// Whether nothing of the device is in the sum.
     #[serde(skip)]
     is_whole: bool,
 }
 
-/// A meter that was in the rooms of an answer for a part of the range only. The energy of its devices in the rest of the
-/// range may be lacking; an answer about each part has it.
+/// A meter that was in the rooms for only a part of the range. In the rest of the range, energy of its devices may be
+/// missing; a request for each part alone has all energy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MovedMeter<'a> {
     device_id: &'a DeviceId,
-    /// The parts of the range in which the meter was there.
+    /// The parts of the range in which the meter was in the rooms.
     during: Vec<During>,
 }
 
@@ -64,7 +65,7 @@ pub fn too_many(number: std::fmt::Arguments<'_>) -> SeriesError {
     ))
 }
 
-/// The consequences of meters for a sum of devices.
+/// The devices that a sum leaves out because meters measure the same energy, and these meters.
 #[derive(Debug, Default)]
 pub struct BehindMeters<'a> {
     /// Devices that a meter in the sum measures too, and meters that were in the rooms for less than half of the range.
@@ -78,8 +79,8 @@ pub struct BehindMeters<'a> {
 impl<'a> BehindMeters<'a> {
     /// Finds the devices of a sum that are left out.
     ///
-    /// A device is left out where a meter above it was in the rooms for half of the range. Of a meter that was there for
-    /// less, the devices count, and it is left out itself: so no device is counted twice.
+    /// A device is left out if a meter above it was in the rooms for at least half of the range. A meter that was there
+    /// for less is left out itself, and its devices count. So no device is counted twice.
     pub fn of(
         devices: impl Iterator<Item = &'a DeviceId>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
@@ -141,7 +142,8 @@ impl<'a> LeftOut<'a> {
         Self { metrics, ..self }
     }
 
-    /// The entries of a device, one for each metric: joined to one without metrics, if they are the same for all.
+    /// Joins the entries of a device's metrics to one entry without metrics, if the entries are the same for all
+    /// metrics.
     pub fn joined(of_metrics: Vec<Option<Self>>) -> Vec<Self> {
         let nameless = |left_out: &Option<Self>| {
             left_out.clone().map(|left_out| left_out.of_metrics(Vec::new()))
@@ -180,12 +182,12 @@ impl<'a> LeftOut<'a> {
         self.reason == MOVED && self.device_id == device
     }
 
-    /// Whether it is all of a device.
+    /// Whether the entry leaves out the whole of this device.
     pub fn is_of_whole(&self, device: &DeviceId) -> bool {
         self.is_whole && self.device_id == device
     }
 
-    /// Whether it is all of a metric of a device.
+    /// Whether the entry leaves out the whole device, or, of a device without any counted metric, this metric.
     pub fn is_of_metric(&self, device: &DeviceId, metric: &MetricName) -> bool {
         self.is_of_whole(device) && (self.metrics.is_empty() || self.metrics.contains(&metric))
     }
@@ -195,24 +197,24 @@ impl<'a> LeftOut<'a> {
         self.device_id
     }
 
-    /// The meter that measures it too.
+    /// The meter that measures the device too.
     pub const fn behind(&self) -> Option<&'a DeviceId> {
         self.behind
     }
 }
 
-/// A device that a sum leaves out, or a metric of a device that means leave out.
+/// A device that is left out of a sum, or a metric of a device that is left out of means.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum NotCombined<'a> {
-    /// What it measures is a part of what another measures.
+    /// Another device measures this device too.
     Behind(LeftOut<'a>),
-    /// It is not the room's.
+    /// The metric does not describe the room.
     NotOfRoom(OutOfMeans<'a>),
 }
 
-/// A metric of a device that means of rooms leave out.
+/// A metric of a device that is left out of the means of rooms.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoom"))]
 pub struct OutOfMeans<'a> {
@@ -222,7 +224,7 @@ pub struct OutOfMeans<'a> {
 }
 
 impl<'a> OutOfMeans<'a> {
-    /// The entry of a metric; `None` if it counts.
+    /// The entry of a metric; `None` if the metric describes the room.
     pub fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
         let not_of_room = device.not_of_room(metric)?;
         Some(Self { device_id: device.id(), metric, not_of_room })

@@ -1,11 +1,12 @@
-//! What devices measured by rows of time: from rollups where there are some, else from readings. Knows no request
+//! Values of devices in rows of time, made from rollups, or from readings where there are no rollups. Knows no request
 //! and no response, and chooses no devices.
 //!
-//! `horizon` says how far the rollups reach and `unfolded` what they may lack. `gather` reads the pieces of one
-//! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
-//! metrics. `presence` says when a meter was in the rooms, `left_out` which devices a sum leaves out for it, `combine` makes one value
-//! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
-//! said of one, and `conditions` finds episodes. `allowance` says what an answer may cost, by `density`. All arithmetic is the domain's.
+//! `horizon` says up to when rollups are complete, `unfolded` which changes they may not have yet. `gather` reads the
+//! rollups and readings of one device, `neighbours` the nearest values outside its range. `values` computes the rows of
+//! one metric, `device` the rows of all metrics of a device. `presence` says when a meter was in the rooms, `left_out`
+//! which devices a sum leaves out, `combine` makes one value of several devices. `energy` computes the kWh of meters,
+//! `events` finds notable steps of counters, `verdicts` checks a person's verdict on a step, and `conditions` finds
+//! episodes. `allowance` limits the cost of an answer, estimated by `density`. The arithmetic is in `domain`.
 
 mod allowance;
 mod combine;

@@ -1,7 +1,7 @@
 //! The nearest values of counters and powers outside of a range, however far. Folds nothing.
 //!
-//! It looks at the day before if that has been read, at a few readings, and then at rollups, whose first and last
-//! values are those of readings: far neighbours cost a few read units.
+//! The search looks at the day before if this day has been read, at a few readings, and then at rollups. The first and
+//! last values of rollups are those of readings, so that far neighbours cost only a few read units.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::ports::Store;
 
 /// The number of readings that the first query reads.
 const NEAREST: usize = 10;
-/// The number of readings that are read where there are no rollups.
+/// The number of readings that one query reads where there are no rollups.
 const FURTHER: usize = 10_000;
-/// The time for which quarters are searched before days are.
+/// The search reads this much time of quarters before it reads days.
 const QUARTERS: TimeDelta = TimeDelta::days(2);
-/// The numbers of days that are read one after the other.
+/// The limits of the queries for days, one after the other.
 const DAYS: [usize; 2] = [31, 366];
 
 /// The neighbours of a range.
@@ -30,16 +30,16 @@ const DAYS: [usize; 2] = [31, 366];
 pub(crate) struct RangeNeighbours {
     /// The neighbours by metric.
     pub values: BTreeMap<MetricName, Neighbours>,
-    /// The range, and the time beside it in which rollups were searched.
+    /// The range, extended by the time in which rollups were searched.
     pub reach: TimeRange,
-    /// The first reading of the device in another room after the range, as far as it was searched.
+    /// The device's first reading in another room after the range, if the search has met such a reading.
     pub left: Option<Timestamp>,
 }
 
-/// The neighbours of the range that is asked for, by metric; counters and powers have some.
+/// Finds the neighbours of the question's range, by metric. Only counters and powers have neighbours.
 ///
-/// Where one room is asked for, a value in another room does not count, nor does any value beyond it: the device
-/// came from there, or went there.
+/// If the question is about rooms, the search ends at the first reading in another room: the device came from there, or
+/// went there.
 pub(crate) async fn neighbours(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -73,7 +73,8 @@ pub(crate) async fn neighbours(
     }
 
     search.order = Order::Ascending;
-    // A power is cut at the end of the range, and at now unless any value follows that lies ahead.
+    // A power is cut at the end of the range. If the range ends after now, the power is cut at now, unless a value
+    // follows that is after now.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
         MetricRule::Power(_) => range.to() > question.now,
@@ -93,7 +94,7 @@ pub(crate) async fn neighbours(
     Ok(RangeNeighbours { values: found, reach, left: search.left })
 }
 
-/// A search in one direction; back in time where the order is descending.
+/// A search in one direction: back in time if the order is descending.
 struct Search<'a, S> {
     session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
@@ -108,11 +109,11 @@ struct Search<'a, S> {
 }
 
 impl<S: Store> Search<'_, S> {
-    /// Searches from an edge on: a value at the edge itself is searched only forward.
+    /// Searches from an edge on. A value at the edge itself counts only in a forward search.
     async fn run(&mut self, edge: Timestamp) -> Result<(), SeriesError> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
         loop {
-            // What holds no longer than up to here is not searched any more.
+            // A power whose values no longer hold at the edge is not searched any more.
             let is_back = self.order == Order::Descending;
             self.missing.retain(|_, rule| match rule {
                 MetricRule::Power(hold) if is_back => next > edge.saturating_add(-*hold),
@@ -129,7 +130,7 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// The farthest place at which what is missing still matters: a power holds only so long.
+    /// The farthest time at which a missing value matters, because the value of a power holds only for a limited time.
     fn end(&self, edge: Timestamp) -> Timestamp {
         if self.order == Order::Ascending {
             return Timestamp::MAX;
@@ -141,12 +142,12 @@ impl<S: Store> Search<'_, S> {
         holds.min().unwrap_or(edge)
     }
 
-    /// How far from the edge rollups were used to find what is next to it.
+    /// How far from the edge the search used rollups.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
             _ if !self.has_rolled => edge,
-            // What is nowhere may be anywhere.
+            // A value that was not found may yet be stored anywhere.
             Order::Descending if !self.missing.is_empty() => Timestamp::MIN,
             Order::Ascending if !self.missing.is_empty() => Timestamp::MAX,
             Order::Descending => found.min().unwrap_or(Timestamp::MIN).min(edge),
@@ -154,7 +155,7 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// The time between two places in the direction of the search.
+    /// The range between two times; `near` comes first in the direction of the search.
     fn span(&self, near: Timestamp, far: Timestamp) -> Option<TimeRange> {
         match self.order {
             Order::Ascending => TimeRange::new(near, far).ok(),
@@ -162,12 +163,12 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// A place that is farther by so much.
+    /// A time that is farther in the direction of the search.
     fn farther(&self, at: Timestamp, by: TimeDelta) -> Timestamp {
         at.saturating_add(if self.order == Order::Ascending { by } else { -by })
     }
 
-    /// Reads some readings between two places; the place after them, if there are more.
+    /// Searches up to `limit` readings between two times. Returns the time from which to go on, if there are more.
     async fn read(
         &mut self,
         near: Timestamp,
@@ -210,7 +211,7 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// Whether readings are to be read in place of some rollups, because one of them is of older settings.
+    /// Whether readings are read in place of these rollups, because at least one rollup has older settings.
     fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
         let length = range.length();
         let is_refolded = stored.iter().any(|rollup| self.question.is_outdated(rollup))
@@ -222,14 +223,15 @@ impl<S: Store> Search<'_, S> {
         is_refolded
     }
 
-    /// Takes a value that takes part if it is the first of its metric.
+    /// Takes a value as the neighbour of its metric, if the neighbour is still missing.
     fn see(&mut self, name: &MetricName, sample: &Sample) {
         if self.missing.remove(name).is_some() {
             self.found.insert(name.clone(), sample.clone());
         }
     }
 
-    /// Searches one stretch on from `at`; the place from which to go on.
+    /// Searches the next stretch from `at` on. Returns the time from which to go on, or `None` at the end of the
+    /// search.
     async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         let is_back = self.order == Order::Descending;
@@ -248,7 +250,8 @@ impl<S: Store> Search<'_, S> {
             Some(rolled) if !is_back && at < rolled.from() => {
                 let far = rolled.from().min(self.farther(at, MAX_READ));
                 self.read_all(at, far).await?;
-                // Of a longer time only a page: what follows it may be nearer than anything in rollups.
+                // Of the time beyond `far`, only one page is read. If readings remain unread there, they may be nearer
+                // than any rollup, so the search ends.
                 let unread = self.read(far, rolled.from(), FURTHER).await?;
                 Ok(unread.is_none().then_some(rolled.from()))
             }
@@ -263,8 +266,8 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of
-    /// quarters, then days. Whether all are searched.
+    /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of quarters, then
+    /// days. Returns whether all were searched.
     async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, SeriesError> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
@@ -277,7 +280,7 @@ impl<S: Store> Search<'_, S> {
             return Ok(false);
         }
 
-        // The days at the end may have no rollups yet, or none ever: they are not whole.
+        // The days at this end are not whole: they may have no rollups yet, or never get any.
         let rest = self.farther(end, -QUARTERS);
         let rest = if is_back { rest.min(far) } else { rest.max(far) };
         self.read_quarters(rest, end, at).await?;
@@ -310,7 +313,7 @@ impl<S: Store> Search<'_, S> {
             if self.is_mixed(quarter) {
                 let (near, far) = self.in_order(quarter.range, at);
                 self.read(near, far, FURTHER).await?;
-                // What is beyond is beyond a reading in another room.
+                // Values that are farther away are beyond a reading in another room.
                 self.missing.clear();
             } else {
                 self.see_rollup(quarter, at);
@@ -319,25 +322,26 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// Whether a rollup has readings both in the asked rooms and elsewhere: only the level below tells its values
+    /// Whether a rollup has readings both in the requested rooms and elsewhere. Only the next finer level tells them
     /// apart.
     fn is_mixed(&self, stored: &StoredRollup) -> bool {
         let Some(rooms) = self.question.rooms else { return false };
         stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
     }
 
-    /// The whole local day of a rollup, which may be the part of a day that was open when it was folded.
+    /// The whole local day of a daily rollup. The rollup may cover only a part of the day, if the day was open at the
+    /// fold.
     fn whole(&self, day: &StoredRollup) -> TimeRange {
         let Bucket::Day(date) = day.key.bucket else { return day.range };
         self.question.horizon.zone().day(date).unwrap_or(day.range)
     }
 
-    /// Whether a later value of the day is nearer than the last that is stored with it.
+    /// Whether the day may have values later than those of its rollup, which are nearer in a backward search.
     fn is_part(&self, day: &StoredRollup) -> bool {
         self.order == Order::Descending && day.range.to() < self.whole(day).to()
     }
 
-    /// The ends of a bucket in the direction of the search, as far as they lie beyond `at`.
+    /// The near and the far end of a bucket in the direction of the search, cut at `at`.
     fn in_order(&self, bucket: TimeRange, at: Timestamp) -> (Timestamp, Timestamp) {
         match self.order {
             Order::Ascending => (bucket.from().max(at), bucket.to()),
@@ -345,7 +349,7 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// Searches days; whether there are no more.
+    /// Searches daily rollups. Returns false if days remain unread and a value is still missing.
     async fn read_days(
         &mut self,
         near: Timestamp,
@@ -386,7 +390,7 @@ impl<S: Store> Search<'_, S> {
         Ok(self.missing.is_empty())
     }
 
-    /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
+    /// Takes the nearest values of a rollup that lie beyond `at`.
     fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
         if self.question.is_outdated(stored) {
             self.question.note_outdated(stored);

@@ -1,4 +1,4 @@
-//! The ports of the table that series read. Nothing is written.
+//! The ports (traits of single table operations) that series need. All of them read.
 
 use table::{
     QueryConditions, QueryReadings, ReadConditionsSchema, ReadRefold, ReadRollupState, ReadRollups,

@@ -1,4 +1,4 @@
-//! When a meter was in the rooms of an answer, by what is read of it. Chooses no devices.
+//! When a meter was in the rooms of an answer, by its readings, rollups and stays. Chooses no devices.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// The presence in some parts of a range, which are in order.
+    /// The presence of a meter in these parts of a range, which must be in order.
     pub(crate) const fn within(range: TimeRange, stays: Vec<TimeRange>) -> Self {
         Self { range, stays, has_share: false }
     }
 
-    /// When the meter of `values` was there: from its first reading, or that of a device of `devices` behind it, up to
-    /// now.
+    /// Finds when the meter of `values` was in the rooms. Its presence begins with the first reading of the meter or of
+    /// a device behind it, and ends now.
     ///
-    /// A meter is where its last reading was, also one from before the range, until the next one.
+    /// A meter stays in the room of its last reading, which may be from before the range, until its next reading.
     pub async fn of<'a>(
         session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
@@ -40,7 +40,7 @@ impl Presence {
     ) -> Result<Self, SeriesError> {
         let first_seen = first_seen_with(values.device.id(), devices, behind);
         let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
-        // Ahead of now it is there as far as there are readings.
+        // Readings from after now extend the presence.
         let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
         let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
         let first = pieces.first().map_or(whole.to(), |first| first.first);
@@ -84,7 +84,7 @@ impl Presence {
         &self.stays
     }
 
-    /// Whether the meter was there at any time, or has a part in the sum.
+    /// Whether the meter was there at any time, or has a share in a row.
     pub const fn is_ever(&self) -> bool {
         !self.stays.is_empty() || self.has_share
     }
@@ -99,7 +99,8 @@ impl Presence {
         self.is_mostly_in(self.range)
     }
 
-    /// Whether the meter was there for at least half of a part of the range, without the time before anything was measured.
+    /// Whether the meter was there for at least half of a part of the range. Time before the first reading does not
+    /// count.
     pub fn is_mostly_in(&self, part: TimeRange) -> bool {
         let part = TimeRange::new(part.from().max(self.range.from()), part.to()).unwrap_or(part);
         let stays = self.stays.iter().filter_map(|stay| stay.intersection(part));
@@ -107,7 +108,7 @@ impl Presence {
     }
 }
 
-/// When meters whose values were read were in the rooms of an answer about these devices.
+/// Finds when meters were in the rooms of an answer about these devices.
 pub async fn presences<'a>(
     session: Session<'_, impl Store>,
     meters: &[&DeviceValues<'a>],
@@ -133,8 +134,8 @@ fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Time
     last.is_none_or(|last| last < left).then_some(left)
 }
 
-/// The time of a device's last reading before the range, if it was in the rooms then. Where that reading has expired the
-/// registry tells whether it was, and no time is known.
+/// The time of a device's last reading before the range, if the device was in the rooms then. If the reading has
+/// expired, the registry decides, and the result is `Timestamp::MIN`.
 async fn was_there_before(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -153,7 +154,7 @@ async fn was_there_before(
     })
 }
 
-/// The first reading of a meter and of the devices behind it.
+/// The time of the first reading of a meter or of a device behind it.
 fn first_seen_with<'a>(
     meter: &DeviceId,
     devices: impl IntoIterator<Item = &'a Device>,

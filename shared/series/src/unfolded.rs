@@ -1,5 +1,4 @@
-//! Changes that the rollups of an answer may lack: of readings that were written before the question, and of settings.
-//! Reads no rollup.
+//! Changes of readings and of settings that the rollups of an answer may not have yet. Reads no rollup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +10,7 @@ use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
-/// What is known of late changes, from before any rollup is read: what is stored later may be missing.
+/// The late changes as the table has them before any rollup is read. Changes that are stored later may be missing.
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,
@@ -22,10 +21,10 @@ pub struct UnfoldedChanges {
 }
 
 impl UnfoldedChanges {
-    /// What [`read`](Self::read) costs: one small item, consistently.
+    /// The read units of [`read`](Self::read): one small item, read consistently.
     pub const READ_UNITS: f64 = 1.0;
 
-    /// Asks the table, as it is this moment.
+    /// Reads the late changes from the table.
     pub async fn read(
         session: Session<'_, impl ReadLateChanges>,
         horizon: &Horizon,
@@ -35,8 +34,8 @@ impl UnfoldedChanges {
         Ok(Self { late, quarters, following, outdated, now: session.now })
     }
 
-    /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
-    /// missing. Call it after the rollups are read: that counts the outdated ones.
+    /// The lag of the rollups of a range, for one device or for all. `None` if no lag is known. Call this after the
+    /// rollups are read, because only then the outdated rollups are counted.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
@@ -46,29 +45,29 @@ impl UnfoldedChanges {
         has_lag.then_some(RollupLag { changes_since, quarters, outdated })
     }
 
-    /// The instant up to which all changes are folded, of whatever time and device.
+    /// The instant up to which all changes are folded, for all times and devices.
     pub fn folded_until(&self) -> Timestamp {
         self.following.folded_until(&self.late, self.now)
     }
 
-    /// What is known of late changes.
+    /// The late changes as the table had them.
     pub const fn late(&self) -> &LateChanges {
         &self.late
     }
 }
 
-/// What the rollups of past time may lack, from the first moment and while they may be behind.
+/// Changes that the rollups of past time may lack, shown for as long as the rollups may be behind.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RollupsLack"))]
 pub struct RollupLag {
-    /// Changes of past readings since then.
+    /// Changes of past readings since this time may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_since: Option<Timestamp>,
     /// The number of quarters of an hour that could not be folded and are tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarters: Option<u64>,
-    /// The number of rollups that were folded before somebody changed the device's settings, and are folded again within
-    /// minutes. Up to 31 days are made from readings instead and not counted.
+    /// The number of rollups with older settings of the device; they are folded again within minutes. Up to 31 days are
+    /// made from readings instead, and are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     outdated: Option<usize>,
 }

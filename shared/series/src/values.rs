@@ -12,11 +12,11 @@ use super::grid::{Grid, uncovered};
 /// The values of one metric of one device in one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowValues {
-    /// The rollup of the values inside.
+    /// The rollup of the values inside the row.
     pub rollup: Option<MetricRollup>,
-    /// What a counter counted.
+    /// The increase of a counter in the row.
     pub increase: RowIncrease,
-    /// What a power amounts to.
+    /// The area under a power in the row: its energy.
     pub area: Option<RowArea>,
 }
 
@@ -28,11 +28,11 @@ pub(crate) struct Metric<'a> {
     pub neighbours: &'a Neighbours,
 }
 
-/// The values of each row.
+/// Computes the values of each row.
 ///
-/// Time that the device spent in another room than the one asked for ends one stay and begins another.
-/// What it counted between the last reading in one room and the first in the next counts in neither. `left` is its first
-/// reading elsewhere after the range: a power holds until then, or until `now` if that is later.
+/// Time in a room that was not asked for splits the range into stays. A counter's increase from the last reading in one
+/// room to the first reading in the next counts in neither room. `left` is the device's first reading in another room
+/// after the range. A power holds until `left`, or until `now` if `now` is later.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
@@ -90,7 +90,7 @@ fn add_stay(
     }
 }
 
-/// The rollup of the pieces in a part of a row.
+/// Joins the rollups of a metric in the pieces of a part of a row.
 fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
     let first = pieces.partition_point(|piece| piece.range.from() < part.from());
     let inside = pieces[first..].iter().take_while(|piece| piece.range.to() <= part.to());
@@ -106,7 +106,7 @@ fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option
 }
 
 impl RowValues {
-    /// Appends a later stay. Increases and areas are added beside the rollup.
+    /// Adds the rollup, the increase and the area of a later stay to the row.
     pub(crate) fn append(
         &mut self,
         rollup: Option<&MetricRollup>,
@@ -114,7 +114,7 @@ impl RowValues {
         held: Option<RowArea>,
     ) {
         match (&mut self.rollup, rollup) {
-            // As a gauge: a step between stays counts in neither.
+            // Joined by the rule of a gauge, so that a counter's step between two stays counts in neither stay.
             (Some(sum), Some(later)) => sum.append(later, &MetricRule::Gauge),
             (none, later) => *none = none.take().or_else(|| later.cloned()),
         }
@@ -133,8 +133,8 @@ impl RowValues {
     }
 }
 
-/// The usual time between two values of a device: the median of the means of days and quarters of an hour, whether these
-/// are rollups or were read. `None` if none has two values.
+/// The usual time between two values of a device: the median of the mean intervals of days and quarters of an hour.
+/// Stored rollups count, and rollups of readings that were read. `None` if no bucket has two values.
 pub(crate) fn usual_interval(gathered: &DeviceRollups, names: &[MetricName]) -> Option<TimeDelta> {
     let interval = |rollup: &Rollup| {
         let metrics = names.iter().filter_map(|name| rollup.metrics.get(name));

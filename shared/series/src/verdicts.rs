@@ -1,4 +1,5 @@
-//! What a verdict on a step of a counter would change: looks at the readings around it. Judges no step.
+//! Checks whether a person's verdict on a step of a counter would change anything, by the readings around the step.
+//! Judges no step.
 
 use chrono::TimeDelta;
 use domain::{
@@ -13,7 +14,7 @@ use super::horizon::Horizon;
 use super::neighbours::neighbours;
 use crate::ports::Store;
 
-/// The step that a reading ends.
+/// A step of a counter, identified by the reading that ends it.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// The device, with the settings by which the step counts.
@@ -22,9 +23,9 @@ pub struct Step<'a> {
     pub name: &'a MetricName,
     /// The timestamp of the reading.
     pub at: Timestamp,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
-    /// How far the rollups reach.
+    /// The time for which rollups are complete.
     pub horizon: &'a Horizon,
 }
 
@@ -82,7 +83,7 @@ impl Step<'_> {
         Ok(reading.and_then(|reading| rule.sample(&reading, self.name)))
     }
 
-    /// The value before the step's last one, however far.
+    /// The counter's last value before the step ends, however long ago.
     async fn before(
         &self,
         session: Session<'_, impl Store>,

@@ -1,4 +1,4 @@
-//! Alerts as the table keeps them: rules, channels, states, messages, rechecks. Judges and sends nothing.
+//! The stored forms of alerts: rules, channels, states, messages, rechecks. Judges and sends nothing.
 
 mod channel;
 mod judgement;

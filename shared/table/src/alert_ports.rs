@@ -21,37 +21,37 @@ ports! {
 
     /// A person's edits of the rules of alerts.
     EditAlertRules [(PutItem, AlertRules), (DeleteItem, AlertRules)] {
-        /// Puts a rule in the place of the version before it, a first version where there is no rule; returns whether it
-        /// was so. Done twice, the second is refused.
+        /// Stores a rule in place of its previous version; a first version needs that there is no rule. Returns whether
+        /// this was so. Done twice, the second time is refused.
         fn put_alert_rule(rule: &StoredRule) -> StoreResult<bool>;
 
-        /// Deletes a rule, whatever it is; returns whether there was one. From then on no message of it is stored; its
-        /// states are deleted after it ([`DeleteAlertStates`]).
+        /// Deletes a rule of any version; returns whether there was one. From then on, no message of the rule is
+        /// stored. Its states are deleted afterwards ([`DeleteAlertStates`]).
         fn delete_alert_rule(id: &RuleId) -> StoreResult<bool>;
     }
 
-    /// The channels, without what is secret.
+    /// The channels, without their secrets.
     ReadChannels [(Query, AlertChannels)] {
         /// All channels as they are this moment, sorted by id.
         fn channels() -> StoreResult<Listing<StoredChannel>>;
     }
 
-    /// A person's edits of the channels. It reads no secret.
+    /// A person's edits of the channels. Reads no secret.
     EditChannels [(PutItem, AlertChannels), (PutItem, AlertSecrets), (DeleteItem, AlertChannels), (DeleteItem, AlertSecrets)] {
-        /// Puts a channel in the place of the version before it, a first version where there is no channel; returns
-        /// whether it was so. A secret is stored with it, both or neither; without one, the stored secret stays. Done
-        /// twice, the second is refused.
+        /// Stores a channel in place of its previous version; a first version needs that there is no channel. Returns
+        /// whether this was so. A given secret is stored with the channel, both or neither; otherwise the stored secret
+        /// stays. Done twice, the second time is refused.
         fn put_channel(
             channel: &StoredChannel,
             secret: Option<&ChannelSecret>,
         ) -> StoreResult<bool>;
 
-        /// Deletes a channel and its secret, both or neither. Done twice, it changes nothing. What waits for the channel
-        /// expires.
+        /// Deletes a channel and its secret, both or neither. Done twice, it changes nothing. Messages that wait for
+        /// the channel expire.
         fn delete_channel(id: &ChannelId) -> StoreResult<()>;
     }
 
-    /// What is secret of a channel: for whoever sends, and nobody else.
+    /// The secrets of channels, for the function that sends and for no other.
     ReadChannelSecrets [(GetItem, AlertSecrets)] {
         /// The secret of a channel, as it is this moment.
         fn channel_secret(id: &ChannelId) -> StoreResult<Option<ChannelSecret>>;
@@ -59,26 +59,26 @@ ports! {
 
     /// Notes whether a channel fails.
     NoteChannels [(UpdateItem, AlertChannels)] {
-        /// Notes that a channel fails, or that it works, if it was not edited or deleted since `known` was read; returns
-        /// whether it is noted. Done twice, it is the same; of several at once the last one stays.
+        /// Notes that a channel fails or works, unless it was edited or deleted since `known` was read; returns whether
+        /// this is noted. Done twice, the result is the same; of several writers at once, the last one's note stays.
         fn note_channel(known: &StoredChannel, failing: Option<Failing>) -> StoreResult<bool>;
     }
 
     /// The states of rules.
     ReadAlertStates [(BatchGetItem, AlertStates), (Query, AlertStates)] {
-        /// The stored states among some, in any order, as they are this moment. No key is asked for twice.
+        /// The stored states with these keys, in any order, as they are this moment. No key may be given twice.
         fn alert_states(keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>>;
 
-        /// A page of states in the order of their keys, as they are this moment: those of a rule, or all.
+        /// A page of the states of a rule, or of all states, in the order of their keys, as they are this moment.
         fn alert_state_page(
             rule: Option<&RuleId>,
             after: Option<&AlertKey>,
             limit: usize,
         ) -> StoreResult<ListPage<StoredAlertState>>;
 
-        /// Those of the next `limit` states, in the order of their keys, that are due
-        /// ([`AlertState::is_due`](crate::AlertState::is_due)). One request, so that a walk keeps its place where
-        /// the table throttles it. What was put a moment ago may be missing or old.
+        /// Reads the next `limit` states in the order of their keys, and returns those that are due
+        /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a walk keeps its
+        /// position if the table throttles. States of the last moment may be missing or old.
         fn due_alert_states(
             now: Timestamp,
             after: Option<&str>,
@@ -88,47 +88,50 @@ ports! {
 
     /// Store a judgement.
     PutJudgements [(PutItem, AlertStates), (ConditionCheckItem, AlertRules), (PutItem, AlertTold), (PutItem, AlertWaiting)] {
-        /// Stores a state in the place of the version before it and all its messages, or nothing: the rule must still be
-        /// the one that it was judged by. A judgement that tells nothing is the state alone, put without a check of the
-        /// rule for a quarter of the price: such a state may outlive its rule, and whoever finds it due deletes it.
+        /// Stores a state in place of its previous version together with all its messages, or nothing. The rule must
+        /// still have the version by which the state was judged. A judgement without messages is stored as the state
+        /// alone, without a check of the rule, for a quarter of the price. Such a state may outlive its rule, and is
+        /// deleted when it is found due.
         ///
-        /// Done twice, the second is refused: the state has moved on. So nothing is told twice.
+        /// Done twice, the second time is refused, because the state has a newer version. So no message is stored
+        /// twice.
         fn put_judgement(judgement: &NewJudgement) -> StoreResult<JudgementOutcome>;
     }
 
-    /// Puts a message by which a person sees that a channel works.
+    /// Stores a test message, by which a person sees that a channel works.
     PutTestMessages [(PutItem, AlertWaiting)] {
-        /// Puts a message ([`WaitingMessage::test`]), if it is not there; returns whether it was so.
+        /// Stores a message ([`WaitingMessage::test`]), unless it is there already; returns whether it was stored.
         fn put_test_message(message: &WaitingMessage) -> StoreResult<bool>;
     }
 
-    /// Edits states that there are, such as an acknowledgement.
+    /// Edits stored states, such as by an acknowledgement.
     EditAlertStates [(PutItem, AlertStates)] {
-        /// Puts a state in the place of the version before it; returns whether it was so. Done twice, the second is
-        /// refused.
+        /// Stores a state in place of its previous version; returns whether this was the stored version. Done twice,
+        /// the second time is refused.
         fn put_alert_state(state: &StoredAlertState) -> StoreResult<bool>;
     }
 
-    /// Deletes states: of a rule that is deleted, or of a device or room that is gone.
+    /// Deletes the states of a deleted rule, or of a device or room that is gone.
     DeleteAlertStates [(Query, AlertStates), (DeleteItem, AlertStates)] {
-        /// Deletes the states of a rule, whatever they are; returns how many there were. Done twice, the second finds
-        /// none.
+        /// Deletes all states of a rule; returns their number. Done twice, the second time returns 0.
         fn delete_alert_states(rule: &RuleId) -> StoreResult<usize>;
 
-        /// Deletes a state, if it still has this version; returns whether it had.
+        /// Deletes a state, if it still has this version; returns whether it was deleted.
         fn delete_alert_state(key: &AlertKey, version: u64) -> StoreResult<bool>;
     }
 
-    /// The messages that were told.
+    /// The log of messages.
     ReadToldMessages [(Query, AlertTold)] {
-        /// A page of the messages of a range, newest first. Those of one rule are found among all of the range.
+        /// A page of the messages of a range, newest first. Messages of one rule are filtered from all messages of the
+        /// range.
         fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
     }
 
     /// The messages that wait for a channel.
     ReadWaitingMessages [(Query, AlertWaiting)] {
-        /// A page of the messages that wait for a channel, as they are this moment, in the order of their keys: also
-        /// those that are not to be sent now, or that somebody is sending ([`WaitingMessage::is_free`]).
+        /// A page of the messages that wait for a channel, in the order of their keys, as they are this moment.
+        /// Messages that may not be sent now, or that another process is sending, are included
+        /// ([`WaitingMessage::is_free`]).
         fn waiting_messages(
             channel: &ChannelId,
             after: Option<&WaitingKey>,
@@ -136,24 +139,25 @@ ports! {
         ) -> StoreResult<ListPage<WaitingMessage>>;
     }
 
-    /// A message is leased, sent, and deleted or postponed.
+    /// Sending a message: it is leased, sent, and then deleted or postponed.
     ///
-    /// One of several senders at the same time has the lease. Who dies with it leaves the message to the next one, once
-    /// the lease is over.
+    /// Of several senders at the same time, only one gets the lease. If this sender dies, the next one takes the
+    /// message once the lease is over.
     SendWaitingMessages [(UpdateItem, AlertWaiting), (DeleteItem, AlertWaiting)] {
-        /// Leases `known` until a timestamp and stores its storm, if its lease is still the one that was read; counts an
-        /// attempt. Returns the message as it is then, or `None` where somebody was faster or it is gone. Done twice, the
-        /// second is refused.
+        /// Leases `known` until a timestamp, stores its storm and counts an attempt, unless its lease has changed since
+        /// the read. Returns the leased message, or `None` if another sender was faster or the message is gone. Done
+        /// twice, the second time is refused.
         fn lease_waiting(
             known: &WaitingMessage,
             until: Timestamp,
         ) -> StoreResult<Option<WaitingMessage>>;
 
-        /// Deletes a message that was sent, if the lease is still the one of `leased`; returns whether it was.
+        /// Deletes a sent message, if its lease is still that of `leased`; returns whether it was deleted.
         fn finish_waiting(leased: &WaitingMessage) -> StoreResult<bool>;
 
-        /// Gives a message back, to be sent from `next` on, if the lease is still the one of `leased`; returns whether it
-        /// was. One that may have arrived keeps its lease: it is sent again once that is over too.
+        /// Gives a message back, to be sent from `next` on, if its lease is still that of `leased`; returns whether
+        /// this was so. A message that may have arrived keeps its lease, and is not sent again before the lease is
+        /// over.
         fn postpone_waiting(
             leased: &WaitingMessage,
             next: Timestamp,
@@ -161,41 +165,41 @@ ports! {
         ) -> StoreResult<bool>;
     }
 
-    /// Note that devices and rules are to be rechecked.
+    /// Note that devices and rules must be rechecked.
     NoteRechecks [(UpdateItem, AlertRechecks)] {
-        /// Stores a recheck of each device or rule, from the given instant on. An earlier instant that is stored
-        /// already stays; the recheck of a rule begins again at its first device. The positions of the outcome are
-        /// indices into `touched`. Done twice, it does no harm.
+        /// Stores a recheck of each device or rule, from the given instant on. A stored recheck from an earlier instant
+        /// stays. The recheck of a rule begins again at its first device. Positions in the outcome are indices into
+        /// `touched`. Done twice, it does no harm.
         fn note_rechecks(touched: &[(Rechecked, Timestamp)]) -> PutOutcome;
     }
 
-    /// The devices and rules that are to be rechecked.
+    /// The rechecks of devices and rules.
     ReadRechecks [(Query, AlertRechecks)] {
-        /// A page of them: rules, then devices. What was noted a moment ago may be missing.
+        /// A page of rechecks: rules first, then devices. Rechecks of the last moment may be missing.
         fn rechecks(after: Option<&Rechecked>, limit: usize) -> StoreResult<ListPage<Recheck>>;
     }
 
-    /// A device was rechecked, or a rule on some of its devices.
+    /// Finish the recheck of a device, or of a rule on some of its devices.
     FinishRechecks [(UpdateItem, AlertRechecks), (DeleteItem, AlertRechecks)] {
-        /// Notes up to which device a rule was rechecked, if nothing was touched since the recheck was read; returns whether
-        /// it is noted. Done twice, the same is noted.
+        /// Notes up to which device a rule was rechecked, unless something was touched since the recheck was read;
+        /// returns whether this is noted. Done twice, the result is the same.
         fn move_recheck(recheck: &Recheck, after: &DeviceId) -> StoreResult<bool>;
 
-        /// Removes a recheck, if nothing was touched since it was read; returns whether it is removed. Done twice, the
-        /// second is refused.
+        /// Removes a recheck, unless something was touched since it was read; returns whether it was removed. Done
+        /// twice, the second time is refused.
         fn remove_recheck(recheck: &Recheck) -> StoreResult<bool>;
     }
 
-    /// When the system last ran.
+    /// The note that says when the system last ran.
     ReadRunning [(GetItem, AlertRunning)] {
-        /// The note, as it is this moment; `None` before alerts were judged for the first time.
+        /// The note, as it is this moment; `None` before alerts are judged for the first time.
         fn running_note() -> StoreResult<Option<RunningNote>>;
     }
 
     /// Note that the system runs.
     NoteRunning [(PutItem, AlertRunning)] {
-        /// Puts the note in the place of the expected one; returns whether it was so. Done twice, the second is refused,
-        /// unless any note is expected.
+        /// Stores the note in place of the expected one; returns whether the stored note was as expected. Done twice,
+        /// the second time is refused, unless any note is expected.
         fn put_running_note(note: &RunningNote, expected: Expected) -> StoreResult<bool>;
     }
 }

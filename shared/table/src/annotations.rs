@@ -1,16 +1,16 @@
-//! What is asked of annotations, and their ports. Reads nothing itself.
+//! Queries for annotations, and the ports of annotations. Reads nothing itself.
 
 use domain::{Annotated, Annotation, AnnotationId, TimeRange};
 
 use crate::ports_macro::ports;
 use crate::{Page, StoreResult};
 
-/// What is asked of annotations: those that overlap a range.
+/// A query for the annotations that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotationQuery {
     /// The range.
     pub range: TimeRange,
-    /// What they are about, if that matters.
+    /// The subject of the annotations; `None`: any.
     pub about: Option<Annotated>,
     /// The annotation after which the page begins.
     pub after: Option<AnnotationId>,
@@ -19,7 +19,7 @@ pub struct AnnotationQuery {
 }
 
 impl AnnotationQuery {
-    /// Whether an annotation is one of them.
+    /// Whether an annotation matches the query.
     pub fn wants(&self, annotation: &Annotation) -> bool {
         let is_about = self.about.as_ref().is_none_or(|about| *about == annotation.about);
         is_about && annotation.overlaps(self.range)
@@ -33,9 +33,9 @@ ports! {
         fn annotations(query: &AnnotationQuery) -> StoreResult<Page<Annotation>>;
     }
 
-    /// A person's edits of annotations. Done twice, they leave what the first time left.
+    /// A person's edits of annotations. Done twice, the result is the same.
     EditAnnotations [(UpdateItem, Annotations), (DeleteItem, Annotations)] {
-        /// Keeps an annotation; it replaces the one of the same id.
+        /// Stores an annotation; a stored one with the same id is replaced.
         fn put_annotation(annotation: &Annotation) -> StoreResult<()>;
 
         /// Deletes an annotation; returns whether there was one.

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use domain::{Device, DeviceId, DeviceStay, Room, SearchEntry};
 
-/// A write that has to be done with the one of a device's item, or neither.
+/// A write that is done together with the write of a device's item, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Companion {
-    /// Registers the room that the device is put into; refused if it is registered.
+    /// Registers the room into which the device is put; refused if the room is registered.
     RegisterRoom(Room),
-    /// Stores a stay that has begun or ended, among those of the device and among those in the room.
+    /// Stores a stay that has begun or ended, in the partitions of the device and of the room.
     KeepStay(DeviceStay),
-    /// Stores a value by which the device is found.
+    /// Stores an entry of the device in the index of attributes.
     KeepEntry(DeviceId, SearchEntry),
-    /// Deletes a value by which the device is no longer found.
+    /// Deletes an entry of the device from the index of attributes.
     DropEntry(DeviceId, SearchEntry),
     /// Notes with a meter that a device is behind it; refused if the meter has changed since the read.
     NoteBehind(Box<Device>, DeviceId),
     /// Notes with a meter that a device is no longer behind it; refused if the meter has changed since the read.
     ForgetBehind(Box<Device>, DeviceId),
-    /// Writes nothing; refused if the device is not behind this meter, or, without a meter, behind any.
+    /// Writes nothing; refused if the device is not behind `meter`, or, without a `meter`, if it is behind any.
     StillBehind {
         /// The device, which may be unregistered.
         device: DeviceId,
@@ -28,26 +28,26 @@ pub enum Companion {
     },
 }
 
-/// The companions of a write that makes `new` of `old`, apart from a room to be registered, which neither
-/// of them tells.
+/// The companions of a write that changes `old` to `new`. A room to register is added by the caller, because neither of
+/// the two shows it.
 pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
     if old.stay() == new.stay() {
         return Vec::new();
     }
     let ended = old.open_stay().zip(new.stay()).and_then(|(open, newest)| {
-        // Another stay begins where the open one ends; the same one is ended by itself.
+        // A new stay ends the open stay at its own start. If only the end of the open stay is new, `new` has this end.
         (newest.since != open.since).then(|| open.ended(newest.since))
     });
     let stays = ended.into_iter().chain(new.stay().cloned());
     stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id().clone(), stay })).collect()
 }
 
-/// The companions of such a write in a table that has its index of attributes. Values that stay are not written.
+/// The companions of a write that changes `old` to `new`, in the index of attributes. Values that stay are not written.
 pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
     entry_companions(new.id(), &old.search_entries(), &new.search_entries())
 }
 
-/// The companions that replace the stored values of a device by its present values.
+/// The companions that replace the stored entries of a device by its present entries.
 pub fn entry_companions(
     device: &DeviceId,
     stored: &BTreeSet<SearchEntry>,

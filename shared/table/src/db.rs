@@ -1,4 +1,4 @@
-//! The one door to the table: seven operations on items. Knows no port and no kind of item.
+//! The only access to the table: seven operations on items. Knows no port and no kind of item.
 
 mod condition;
 mod write;
@@ -27,11 +27,11 @@ use crate::{Invocation, ItemKey, PutOutcome, StoreResult};
 /// Every operation notes the units that it consumes in the invocation. All but [`transact`](Self::transact) and
 /// [`insert_all`](Self::insert_all) are repeated while the table throttles them and the invocation has patience.
 pub trait Db: Send + Sync {
-    /// What the table has of what it may have.
+    /// The indexes and partitions that the table has.
     fn layout(&self) -> Layout;
 
-    /// Whether the number of partitions of the devices is known to be that of the layout. Patterns set it, so that
-    /// they compare the number once.
+    /// Whether the devices' number of partitions was compared with the layout. Patterns set this flag, so that they
+    /// compare the number only once.
     fn has_checked_shards(&self) -> &AtomicBool;
 
     /// Reads an item as it is this moment: `GetItem`.
@@ -41,8 +41,8 @@ pub trait Db: Send + Sync {
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
 
-    /// Reads any number of items as they are this moment, in any order: `BatchGetItem`. No key may be there twice.
-    /// Returns the keys that the table's capacity did not let in.
+    /// Reads any number of items as they are this moment, in any order: `BatchGetItem`. No key may be given twice.
+    /// Returns the keys that the table's capacity did not suffice to read.
     fn get_all(
         &self,
         keys: Vec<ItemKey>,
@@ -68,7 +68,7 @@ pub trait Db: Send + Sync {
 
     /// Makes all of 1 to 100 writes or none, no two to the same item: `TransactWriteItems`.
     ///
-    /// Never repeated: some patterns repeat the same writes, others read again first.
+    /// Never repeated here, because some patterns repeat the same writes, while others must read again first.
     fn transact(
         &self,
         writes: Vec<Write>,
@@ -82,8 +82,9 @@ pub trait Db: Send + Sync {
         invocation: &Invocation,
     ) -> impl Future<Output = PutOutcome> + Send;
 
-    /// Inserts the items at at most 25 positions where no item is: `BatchExecuteStatement`. Returns for each position
-    /// whether the item is stored now. `false` says nothing: the item may be there, or may be too large.
+    /// Inserts the items at up to 25 positions, each unless there is an item: `BatchExecuteStatement`. Returns for each
+    /// position whether the item is stored now. `false` leaves the reason open: there may be an item already, or the
+    /// item may be too large.
     fn insert_all(
         &self,
         items: &impl Items,
@@ -92,11 +93,11 @@ pub trait Db: Send + Sync {
     ) -> impl Future<Output = Vec<bool>> + Send;
 }
 
-/// Takes the attributes of one item. The operation may still fail after it was called, so a pattern looks at what
-/// was taken when the operation has succeeded.
+/// Takes the attributes of one item. The operation may fail even after this call, so a pattern uses the attributes only
+/// when the operation has succeeded.
 pub type Each<'a> = &'a mut (dyn FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send + 'a);
 
-/// Items to be stored, whose attributes are made when they are sent: no map is made of them.
+/// Items to be stored. Their attributes are made only when they are sent, so that they need no maps.
 pub trait Items: Sync {
     /// The number of items.
     fn count(&self) -> usize;
@@ -110,7 +111,7 @@ pub trait Items: Sync {
     }
 }
 
-/// One page of a partition of the table or of an index.
+/// A query for one page of a partition of the table or of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct ItemQuery {
@@ -122,27 +123,28 @@ pub struct ItemQuery {
     pub keys: Keys,
     /// The order of the sort keys.
     pub order: Order,
-    /// The key after which the page begins. It lies in the partition and between the sort keys.
+    /// The key after which the page begins. The key must be in the partition and between the sort keys.
     pub start: Option<Item>,
-    /// The most items to visit. Items that the filter leaves out are visited too. A page that ends at its limit has a next
-    /// one, even if nothing follows.
+    /// The largest number of items to visit, including items that the filter leaves out. If a page ends at its limit,
+    /// there is a next page, which may be empty.
     pub limit: Option<usize>,
-    /// Whether the page holds every write that was done before. An index has no such pages.
+    /// Whether the page shows all earlier writes. A query of an index cannot be consistent.
     pub consistent: bool,
-    /// Conditions on attributes that are no keys. Items for which one fails are paid for and not sent.
+    /// Conditions on attributes that are no keys. Items for which a condition fails are paid for, but not sent.
     pub filter: Vec<If>,
-    /// The attributes that are sent; all, if it names no attribute.
+    /// The attributes that are sent; empty for all.
     pub only: &'static [&'static str],
 }
 
-/// Some sort keys of a partition.
+/// A selection of sort keys of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keys {
     /// Every sort key.
     All,
     /// Sort keys that are equal to this text or greater.
     From(String),
-    /// Both of these texts or bytes, and what lies between. The first is not greater than the second.
+    /// Sort keys from the first to the last of these texts or bytes, both inclusive. The first must not be greater than
+    /// the last.
     Between(Attribute, Attribute),
 }
 
@@ -167,14 +169,14 @@ impl ItemQuery {
         Self { index: Some(index), consistent: false, ..Self::of(partition) }
     }
 
-    /// The same between two sort keys.
+    /// The same query, limited to sort keys between two texts.
     pub fn between(self, texts: RangeInclusive<String>) -> Self {
         Self { keys: Keys::between(texts), ..self }
     }
 }
 
 impl Keys {
-    /// The sort keys from the first text to the last, both among them.
+    /// The sort keys from the first to the last text, both inclusive.
     pub fn between(texts: RangeInclusive<String>) -> Self {
         let (first, last) = texts.into_inner();
         Self::Between(Attribute::S(first), Attribute::S(last))

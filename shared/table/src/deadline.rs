@@ -1,4 +1,4 @@
-//! The time left to an invocation, on the clock that no one can set. Does not know the time of day.
+//! The time left to an invocation, on the monotonic clock, which nobody can set. Does not know the time of day.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline that is so long from now.
+    /// The deadline at this duration from now.
     #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
     pub fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration)
     }
 
-    /// What is left; zero once it has passed.
+    /// The time that is left; zero once the deadline has passed.
     #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())

@@ -1,4 +1,4 @@
-//! The ports of deletion: marking, finding and removing what belongs to a device, and removing rooms and homes.
+//! The ports of deletion: marking a device as deleted, finding and removing its items, and removing rooms and homes.
 //! Decides no order.
 
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::ports_macro::ports;
 use crate::{BegunDeletion, PutOutcome, StoreResult};
 
-/// The key of an item, as it is.
+/// The key of an item as stored, even if it is no valid key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[must_use]
 pub struct ItemKey {
@@ -17,8 +17,8 @@ pub struct ItemKey {
     pub sk: String,
 }
 
-/// Something of a device, by the keys of its items. Several items are removed together or not at all. A fold that
-/// is still at work writes its two items together too, so no item is left alone.
+/// A belonging of a device, by the keys of its items. Several items are removed together or not at all. A fold that is
+/// still running also writes its two items together, so no item is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub struct Belonging(pub Vec<ItemKey>);
@@ -29,21 +29,22 @@ impl ItemKey {
         Self { pk: pk.into(), sk: sk.into() }
     }
 
-    /// The key of an item that is what it should be.
+    /// The stored form of a valid key.
     pub fn of(key: &Key) -> Self {
         Self { pk: key.pk(), sk: key.sk() }
     }
 }
 
 impl Belonging {
-    /// A stay, with its side among those in the room.
+    /// The two items of a stay, in the partitions of the device and of the room.
     pub fn of_stay(device: &DeviceId, room: &RoomId, since: Timestamp) -> Self {
         let in_room = Key::StayIn(room.clone(), since, device.clone());
         let of_device = Key::StayOf(device.clone(), since);
         Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
     }
 
-    /// That the device was seen in a room.
+    /// The two items that note that the device was seen in a room, in the partitions of the device's rollups and of the
+    /// room.
     pub fn of_seen(device: &DeviceId, room: &RoomId) -> Self {
         let in_room = Key::SeenIn(room.clone(), device.clone());
         let of_device = Key::SeenOf(device.clone(), room.clone());
@@ -51,37 +52,38 @@ impl Belonging {
     }
 }
 
-/// What belongs to a device.
+/// A page of the belongings of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Belongings {
-    /// At most as many as were asked for.
+    /// The belongings, up to the requested limit.
     pub found: Vec<Belonging>,
-    /// Whether there is more.
+    /// Whether there are more belongings.
     pub has_more: bool,
 }
 
 ports! {
-    /// Puts deletion marks, each in the device's own item, so that nothing registers the device while it is there. Done
-    /// twice, each method leaves what the first time left.
+    /// Puts deletion marks into devices' own items, so that a device is not registered again while it is being deleted.
+    /// Done twice, each method leaves the result of the first time.
     MarkDeletions [
         (BatchGetItem, Devices),
         (GetItem, Devices),
         (UpdateItem, Devices),
         (Query, Devices),
     ] {
-        /// Begins to delete a device, which from then on is in no list, no room and behind no meter. A meter with
-        /// devices behind it, as the table has them this moment, is not deleted.
+        /// Begins to delete a device. From then on, the device is in no list, in no room and behind no meter. A meter
+        /// that has devices behind it in the table now is not deleted.
         fn begin_deletion(id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion>;
 
-        /// Notes that something of the device is found now. Returns the deletion, `None` where none is under way.
+        /// Notes that belongings of the device are found now. Returns the deletion; `None` if the device is not being
+        /// deleted.
         fn note_found(id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>>;
 
-        /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. What is left is
-        /// a tombstone that expires, and that the next reading replaces.
+        /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. A tombstone stays,
+        /// which expires and is replaced by the next reading.
         fn end_deletion(id: &DeviceId, known: &Deletion, at: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Removes what belongs to a device beside its own item.
+    /// Removes the belongings of a device, except its own item.
     RemoveBelongings [
         (Query, Readings),
         (Query, Rollups),
@@ -95,10 +97,10 @@ ports! {
         (DeleteItem, Attributes),
         (DeleteItem, Annotations),
     ] {
-        /// What belongs to a device, as it is this moment: at most `limit`.
+        /// The belongings of a device, as they are this moment: at most `limit`.
         fn belongings(id: &DeviceId, limit: usize) -> StoreResult<Belongings>;
 
-        /// Removes belongings. Done twice, it changes nothing. The outcome's positions are theirs.
+        /// Removes belongings. Done twice, it changes nothing. Positions in the outcome are indices into `belongings`.
         fn remove_belongings(belongings: &[Belonging]) -> PutOutcome;
     }
 
@@ -111,10 +113,10 @@ ports! {
         /// Removes a room of the registry. Done twice, it changes nothing.
         fn remove_room(id: &RoomId) -> StoreResult<()>;
 
-        /// Puts a room back that was removed, unless it is registered again.
+        /// Restores a removed room, unless it is registered again.
         fn put_back_room(room: &Room) -> StoreResult<()>;
 
-        /// Takes a room out of a home; returns whether it was in it.
+        /// Takes a room out of a home; returns whether the room was in the home.
         fn leave_home(room: &RoomId, home: &HomeId) -> StoreResult<bool>;
     }
 }

@@ -5,26 +5,25 @@ use crate::item::UnreadableItem;
 /// An error of the table.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// More was asked than the table's capacity gives; the same request succeeds later.
+    /// The table throttled the request; the same request succeeds later.
     #[error("the table is asked for more than its capacity")]
     Throttled(#[source] Cause),
     /// The table could not be reached or failed; the same request may succeed later.
     #[error("the table cannot be reached")]
     Unavailable(#[source] Cause),
-    /// Others kept changing the item meanwhile; the same request may succeed later.
+    /// Other writers kept changing the item; the same request may succeed later.
     #[error("others keep changing {0} at the same moment")]
     Contended(String),
     /// The invocation's time is over.
     #[error("there was no time left to ask the table")]
     TimedOut,
-    /// The table refuses the request; it may be granted once a person has set something right, such
-    /// as a permission.
+    /// The table refuses the request until a person corrects something, such as a permission.
     #[error("the table refuses the request")]
     Refused(#[source] Cause),
-    /// The item is not what the request takes it for, or would grow too large; repeating does not help.
+    /// The request does not fit the item, or the item would grow too large; repeating does not help.
     #[error("the table cannot apply the request to the item")]
     Inapplicable(#[source] Cause),
-    /// An item that cannot be what its key says; repeating does not help.
+    /// An item that cannot be read as what its key says; repeating does not help.
     #[error("an item of the table cannot be read")]
     Unreadable(#[source] UnreadableItem),
 }
@@ -41,7 +40,7 @@ impl StoreError {
         )
     }
 
-    /// Whether the same request fails for as long as the item is what it is.
+    /// Whether the same request fails for as long as the item is unchanged.
     pub const fn is_permanent(&self) -> bool {
         matches!(self, Self::Inapplicable(_) | Self::Unreadable(_))
     }

@@ -1,6 +1,6 @@
-//! The condition of a put on the item under its key. Says nothing of the item that is put.
+//! The condition that a put makes on the stored item under its key. Says nothing of the new item.
 
-/// The item that a conditional put expects under its key; the put is refused if there is another.
+/// The stored item that a conditional put expects under its key. If there is another, the put is refused.
 ///
 /// Of two writers that read the same item, only the first writes. The second is refused and reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@
 pub enum Expected {
     /// No item.
     Absent,
-    /// Any item, for an item that cannot be read and so has no known version.
+    /// Any item. This serves for an unreadable item, whose version is not known.
     Present,
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.
@@ -16,7 +16,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// What a put of an item with this version expects, where versions count the puts from 1.
+    /// The expectation of a put of an item with this version, where versions count the puts from 1.
     pub const fn before(version: u64) -> Self {
         match version {
             0 | 1 => Self::Absent,

@@ -1,5 +1,4 @@
-//! What tests are given: readings, the devices and rooms that they tell of, rollups as they are put for the first
-//! time, and alerts. Holds no state.
+//! Data for tests: readings with their devices and rooms, rollups as they are first put, and alerts. Holds no state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

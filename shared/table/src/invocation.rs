@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
-/// The least patience for one device of several, if there is time. Patience is the time for which throttled requests are
-/// repeated.
+/// The least patience for one device of several, if there is time. Patience is the time for which throttled requests
+/// are repeated.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 /// The most patience for one device of several.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
@@ -25,41 +25,43 @@ pub struct Invocation {
     throttled: Arc<Throttled>,
 }
 
-/// `DynamoDB` counts in halves of a unit.
+/// The consumed units, counted in halves as `DynamoDB` does.
 #[derive(Debug, Default)]
 struct Consumed {
     read_halves: AtomicU64,
     write_halves: AtomicU64,
 }
 
-/// Whether the table has throttled a request of an invocation or of one of its parts. A part knows nothing of the others.
+/// Whether the table has throttled a request of an invocation or of one of its parts. A part does not see the other
+/// parts.
 #[derive(Debug, Default)]
 struct Throttled {
     is_throttled: AtomicBool,
     whole: Option<Arc<Self>>,
 }
 
-/// The patience while a sender waits. The sender then has an answer within 8 seconds: writers such as Home Assistant's
-/// hang up after 10.
+/// The patience while a sender waits. The sender then has an answer within 8 seconds, because senders such as Home
+/// Assistant's hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
-/// No single request to the table takes longer with all its attempts, whatever time is left.
+/// The longest time of a single request to the table with all its attempts.
 pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
-    /// Everything up to `deadline`, with nothing consumed. Throttled requests are repeated to the deadline.
+    /// An invocation that ends at `deadline` and has consumed nothing. Throttled requests are repeated until the
+    /// deadline.
     pub fn until(deadline: Deadline) -> Self {
         let (consumed, throttled) = (Arc::default(), Arc::default());
         Self { deadline, patience: deadline, consumed, throttled }
     }
 
-    /// Everything for a sender that hangs up long before `deadline`: throttled requests are repeated for 7 seconds, and
-    /// then nothing more is begun.
+    /// An invocation for a sender that hangs up long before `deadline`. Throttled requests are repeated for 7 seconds;
+    /// after that, nothing new is begun.
     pub fn for_sender(deadline: Deadline) -> Self {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
-    /// A part of the invocation that may use half of the patience. Its consumption counts for both.
+    /// A part of the invocation with half of the patience. Units that the part consumes count for the whole.
     pub fn part(&self) -> Self {
         self.patient_for(self.patience() / 2)
     }
@@ -69,14 +71,14 @@ impl Invocation {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
-    /// The part for one device of several, which have `left` together: all of the time, and a quarter of `left` as its
-    /// patience. However many devices the table throttles, something is left to the others.
+    /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
+    /// quarter of `left` as its patience, so that throttled devices leave time to the others.
     pub fn for_one_of_several(&self, left: Duration) -> Self {
         self.patient_for((left / 4).clamp(LEAST_PATIENCE, MOST_PATIENCE))
     }
 
-    /// A part of the invocation that has at most `time`, and repeats throttled requests to its end. Its
-    /// consumption counts for both.
+    /// A part of the invocation with at most `time`, which repeats throttled requests until its end. Units that the
+    /// part consumes count for the whole.
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
         self.part_until(deadline, deadline)
@@ -103,7 +105,7 @@ impl Invocation {
         }
     }
 
-    /// Whether a throttled request was repeated until the patience ended. Later requests are not begun: many first
+    /// Whether a throttled request was repeated until the patience ended. Then later requests are not begun: many first
     /// attempts one after the other would take as long as repetitions.
     pub fn is_out_of_patience(&self) -> bool {
         self.patience().is_zero() && self.throttled.is_throttled.load(Ordering::Relaxed)

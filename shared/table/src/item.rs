@@ -1,4 +1,4 @@
-//! Items: how each kind is kept in attributes, and read back. Uses neither the SDK nor events.
+//! The items of the table: encodes each kind as attributes, and decodes it. Uses neither the SDK nor events.
 
 mod alert_channel;
 mod alert_message;
@@ -66,7 +66,7 @@ pub enum Attribute {
     Ss(Vec<String>),
     /// True or false.
     Bool(bool),
-    /// A type that no item of ours has.
+    /// Any other type; no item of Roomtide has one.
     Other,
 }
 
@@ -82,14 +82,14 @@ impl Attribute {
     }
 }
 
-/// What one item of the table holds.
+/// A value that can be decoded from one item of the table.
 pub trait Decode: Sized {
     /// Reads the attributes of an item, in any order.
     fn decode(attributes: impl IntoIterator<Item = (String, Attribute)>)
     -> Result<Self, ItemError>;
 }
 
-/// Reads an item; the error names it.
+/// Reads an item. The error has the item's key.
 pub fn read<T: Decode>(
     attributes: impl IntoIterator<Item = (String, Attribute)>,
 ) -> Result<T, UnreadableItem> {
@@ -102,7 +102,7 @@ pub fn read<T: Decode>(
     T::decode(watched).map_err(|why| UnreadableItem { pk, sk, why })
 }
 
-/// An item, or the error of reading it: for lists that name unreadable items.
+/// Decodes an item to a value or to the error of reading it, for lists that name unreadable items.
 impl<T: Decode> Decode for Result<T, UnreadableItem> {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
@@ -114,13 +114,13 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
 /// A name and its attribute; `None` if the item lacks the attribute.
 pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
 
-/// What an item keeps in attributes beside its key.
+/// A value that is stored in attributes of an item, beside the item's key.
 pub trait Attributes {
-    /// The attributes. What has no value is absent from the item.
+    /// The attributes; those without a value are absent from the item.
     fn attributes(&self) -> Vec<NamedAttribute>;
 }
 
-/// A value that is kept in several attributes of an item, or as the members of a map.
+/// A value that is stored in several attributes of an item, or as the members of a map.
 pub(crate) trait Group: Attributes + Sized {
     /// Takes the value out of an item.
     fn take(item: &mut Item) -> Result<Self, ItemError>;
@@ -131,13 +131,13 @@ pub trait Kind: Attributes + Decode {
     /// The key of the item.
     fn key(&self) -> Key;
 
-    /// The attributes of the item, its key among them.
+    /// All attributes of the item, including its key.
     fn item(&self) -> Item {
         with_key(&self.key(), self.attributes())
     }
 }
 
-/// An item of these attributes under its key. What has no value is absent from it.
+/// An item with this key and these attributes. Attributes without a value are absent from the item.
 pub(crate) fn with_key(under: &Key, attributes: impl IntoIterator<Item = NamedAttribute>) -> Item {
     let mut item = key(under);
     item.extend(present(attributes));

@@ -1,4 +1,4 @@
-//! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
+//! The table's names and keys. No other file writes or reads the separator `#`. Knows no attributes except keys.
 
 use std::ops::RangeInclusive;
 
@@ -18,42 +18,43 @@ pub const SK: &str = "sk";
 pub const TTL: &str = "exp";
 /// The attribute that names the room of a reading or a device.
 pub const ROOM: &str = "room";
-/// What the sort key of every reading begins with. The stream's filter and the index by room tell
-/// readings from everything else by it.
+/// The prefix of every reading's sort key. By this prefix, the stream's filter and the index by room tell readings from
+/// other items.
 pub const READING_PREFIX: &str = "TS#";
-/// The partition of the registry's devices, and what the names of all begin with where there are several.
+/// The partition of the registry's devices; in tables with several such partitions, the prefix of their names.
 pub const DEVICES: &str = "DEVICE";
 /// The partition of the registry's rooms.
 pub const ROOMS: &str = "ROOM";
 /// The partition of the access tokens.
 pub const TOKENS: &str = "TOKEN";
 
-/// The partition of all annotations. Their order is that of their times, and those of a range are found together,
-/// whatever they are about.
+/// The partition of all annotations, sorted by time, so that one query finds all annotations of a range.
 pub const ANNOTATIONS: &str = "ANNOTATION#";
 
-/// What the partition of a device's rollups begins with.
+/// The prefix of the partition of a device's rollups.
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
-/// The partition of what the rollup function keeps of its own work.
+/// The partition of the rollup function's own state.
 pub const STATE: &str = "STATE#";
-/// The partition of what is known of late changes. It is not that of the state, because who stores readings
+/// The partition of the announced late changes. It is apart from the state, because the function that stores readings
 /// writes it too.
 pub const LATE: &str = "LATE#";
-/// The partition of the schema of the index by conditions. It is not that of the state, because a person sets it.
+/// The partition of the schema of the index by conditions. It is apart from the state, because a person sets the
+/// schema.
 pub const CONDITIONS: &str = "CONDITIONS#";
-/// What the partition of a device's stays begins with. It is not the device's own, because a role is limited
-/// by partition: whoever edits the registry need not be able to put a reading.
+/// The prefix of the partition of a device's stays. This partition is apart from the device's readings, because roles
+/// are limited by partition: an editor of the registry need not be able to put readings.
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
-/// What the partition of a room's stays begins with.
+/// The prefix of the partition of a room's stays.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
 /// The prefix of the partition of the devices that were seen in a room. The partition is apart from the room and
 /// the stays, because the function that folds rollups may write no other partition of a room.
 pub const SEEN_IN_PREFIX: &str = "SEEN_IN#";
-/// The partition of the numbers of devices that senders have introduced. Whoever may store readings may write it.
+/// The partition of the counts of devices that each sender has introduced. Any function that may store readings may
+/// write these counts.
 const INTRODUCED: &str = "INTRODUCED#";
-/// What the sort key of the rollup of 15 minutes begins with.
+/// The prefix of the sort key of a rollup of 15 minutes.
 const QUARTER_PREFIX: &str = "M15#";
-/// What the sort key of the rollup of a day begins with.
+/// The prefix of the sort key of a daily rollup.
 const DAY_PREFIX: &str = "DAY#";
 /// The partition key of the index by conditions: the device and the month of a rollup of 15 minutes.
 pub const CONDITIONS_MONTH: &str = "_zpk";
@@ -61,56 +62,56 @@ pub const CONDITIONS_MONTH: &str = "_zpk";
 pub const CONDITIONS_ADDRESS: &str = "_z";
 /// The sort key of the schema of the index by conditions.
 const CONDITIONS_SCHEMA: &str = "schema";
-/// What a partition of the index by conditions begins with.
+/// The prefix of a partition of the index by conditions.
 const CONDITIONS_PREFIX: &str = "conditions#";
 /// The sort key of the state of the rollups.
 const ROLLUP_STATE: &str = "rollup";
-/// The sort key of what is known of late changes.
+/// The sort key of the announced late changes.
 const CHANGES: &str = "changes";
-/// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
+/// The sort key of the number of partitions of the registry's devices. No device has this id.
 const SHARDS: &str = "#shards";
-/// The sort key, among a device's rollups, of how far they are folded again.
+/// The sort key of the item, among a device's rollups, that says how far they are folded again.
 const REFOLD: &str = "REFOLD";
 
-/// What the partition of the values by which a device is found begins with.
+/// The prefix of the partition of a device's entries in the index of attributes.
 pub const ATTRIBUTE_PREFIX: &str = "ATTR#";
-/// The attribute that names what such a value is: the subject, in tables with several partitions of devices
-/// with the number of the device's.
+/// The partition key of the index of attributes: the subject of an entry. In tables with several partitions of devices,
+/// the number of the device's partition is added.
 pub const ATTRIBUTE: &str = "_attr";
-/// The attribute of such a value, with the device's id behind it.
+/// The sort key of the index of attributes: the value of an entry, followed by the device's id.
 pub const VALUE: &str = "_value";
-/// The sort key of the note that every device is in the index of attributes.
+/// The sort key of the note that the index of attributes holds every device.
 const INDEXED: &str = "indexed";
 
-/// What the partitions of alerts begin with. There is one for each kind of their items, because a role is limited by
-/// partition: who judges need not read a channel's secret.
+/// The prefix of the partitions of alerts. Each kind of item has its own partition, because roles are limited by
+/// partition: a function that judges need not read a channel's secret.
 pub const ALERT_PREFIX: &str = "ALERT#";
 /// The partition of the rules of alerts.
 pub const ALERT_RULES: &str = "ALERT#RULES";
 /// The partition of the channels.
 pub const ALERT_CHANNELS: &str = "ALERT#CHANNELS";
-/// The partition of what is secret of the channels.
+/// The partition of the channels' secrets.
 pub const ALERT_SECRETS: &str = "ALERT#SECRETS";
-/// The partition of the states.
+/// The partition of the states of rules.
 pub const ALERT_STATES: &str = "ALERT#STATES";
-/// The partition of the messages that were told.
+/// The partition of the log of messages.
 pub const ALERT_TOLD: &str = "ALERT#TOLD";
 /// The partition of the messages that wait to be sent.
 pub const ALERT_WAITING: &str = "ALERT#WAITING";
-/// The partition of the devices and rules that are to be rechecked.
+/// The partition of the rechecks of devices and rules.
 pub const ALERT_RECHECKS: &str = "ALERT#LOOKS";
-/// What the sort key of a rule that is to be rechecked begins with; no device's id does.
+/// The prefix of the sort key of a rule's recheck; no device's id begins with it.
 const RECHECK_OF_RULE: &str = "#";
-/// The partition of the note of when the system last ran.
+/// The partition of the note that says when the system last ran.
 pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
-/// The sort key of that note.
+/// The sort key of the note that says when the system last ran.
 const RUNNING_NOTE: &str = "mark";
 
-/// What the partitions of sources that are asked begin with. What is secret has one of its own.
+/// The prefix of the partitions of polled sources. Secrets have a partition of their own.
 pub const SOURCE_PREFIX: &str = "POLL#";
-/// The partition of the sources that are asked.
+/// The partition of the polled sources.
 pub const SOURCES: &str = "POLL#SOURCES";
-/// The partition of what is secret of the sources.
+/// The partition of the sources' secrets.
 pub const SOURCE_SECRETS: &str = "POLL#SECRETS";
 
 /// The key of one item.
@@ -120,8 +121,8 @@ pub enum Key {
     Reading(DeviceId, Timestamp),
     /// A device of the registry, in its partition; see [`Layout::device_key`](crate::layout::Layout::device_key).
     Device(DeviceId, Shard),
-    /// The number of partitions of the registry's devices. The item is in the only partition of a table without
-    /// more, so that a list that expects one partition meets the number.
+    /// The number of partitions of the registry's devices. The item is in the first partition, where a list that
+    /// expects a single partition finds it.
     Shards,
     /// A room of the registry.
     Room(RoomId),
@@ -129,27 +130,29 @@ pub enum Key {
     Token(TokenHash),
     /// A rollup.
     Rollup(DeviceId, Bucket),
-    /// A value by which a device is found.
+    /// An entry of a device in the index of attributes.
     SearchEntry(DeviceId, SearchEntry),
-    /// The note that every device is in the index of attributes. Its partition is that of no device.
+    /// The note that the index of attributes holds every device. No device has its partition.
     Indexed,
     /// The state of the rollups.
     RollupState,
-    /// What is known of changes of past readings that rollups may lack.
+    /// The announced changes of past readings that rollups may lack.
     LateChanges,
-    /// How far the rollups of a device are folded again after a change of its settings.
+    /// The progress of folding a device's rollups again after a change of its settings.
     Refold(DeviceId),
     /// The schema of the index by conditions.
     ConditionsSchema,
-    /// That a device was seen in a room, among its rollups: what a deletion of the device finds.
+    /// A note that a device was seen in a room, stored among the device's rollups so that a deletion of the device
+    /// finds it.
     SeenOf(DeviceId, RoomId),
-    /// The months in which a device was seen in a room, among all that were seen there.
+    /// The months in which a device was seen in a room, stored in the room's partition.
     SeenIn(RoomId, DeviceId),
-    /// The number of devices that a sender has introduced, where memory does not hold the registry.
+    /// The number of devices that a sender has introduced. It is counted in the table if memory does not hold the
+    /// registry.
     Introduced(String),
-    /// A stay, among those of its device.
+    /// A stay, in the partition of its device.
     StayOf(DeviceId, Timestamp),
-    /// A stay, among those in its room.
+    /// A stay, in the partition of its room.
     StayIn(RoomId, Timestamp, DeviceId),
     /// An annotation.
     Annotation(AnnotationId),
@@ -157,21 +160,21 @@ pub enum Key {
     AlertRule(RuleId),
     /// A channel.
     AlertChannel(ChannelId),
-    /// What is secret of a channel.
+    /// The secret of a channel.
     AlertSecret(ChannelId),
     /// The state of a rule on one device or room.
     AlertState(AlertKey),
-    /// A message, among all that were told.
+    /// A message in the log of messages.
     AlertTold(ToldKey),
-    /// A message, among those that a channel is to send.
+    /// A message that a channel is to send.
     AlertWaiting(WaitingKey),
-    /// That a device or a rule is to be rechecked.
+    /// A recheck of a device or a rule.
     AlertRecheck(Rechecked),
-    /// The note of when the system last ran.
+    /// The note that says when the system last ran.
     AlertRunning,
-    /// A source that is asked.
+    /// A polled source.
     Source(PolledSourceId),
-    /// What is secret of a source.
+    /// The secrets of a source.
     SourceSecrets(PolledSourceId),
 }
 
@@ -210,8 +213,7 @@ impl Key {
         }
     }
 
-    /// The sort key. Among the readings of a device its order is the order of their timestamps, because
-    /// every timestamp is written with the same width.
+    /// The sort key. Readings of a device sort by timestamp, because all timestamps are written with the same width.
     pub fn sk(&self) -> String {
         match self {
             Self::Reading(_, at) => reading_sk(*at),
@@ -251,7 +253,7 @@ impl Key {
         }
     }
 
-    /// Reads back what [`pk`](Self::pk) and [`sk`](Self::sk) write; nothing else is a key.
+    /// Parses a key that [`pk`](Self::pk) and [`sk`](Self::sk) have written; `None` for all other texts.
     pub fn parse(pk: &str, sk: &str) -> Option<Self> {
         if let Some(shard) = Shard::parse(pk, DEVICES) {
             return match sk {
@@ -338,7 +340,7 @@ impl Key {
     }
 }
 
-/// The sort key of a state.
+/// The sort key of the state of a rule.
 fn alert_sk(alert: &AlertKey) -> String {
     format!("{}#{}", alert.rule, alert.subject)
 }
@@ -348,7 +350,7 @@ fn parse_alert(sk: &str) -> Option<AlertKey> {
     Some(AlertKey { rule: rule.parse().ok()?, subject: subject.parse().ok()? })
 }
 
-/// The end of a message's sort key. Numbers have one width, so that their order is that of the texts.
+/// The end of a message's sort key. Numbers have a fixed width, so that their texts sort as the numbers do.
 fn message_sk(alert: &AlertKey, number: u64) -> String {
     format!("{}#{number:020}", alert_sk(alert))
 }
@@ -369,18 +371,18 @@ pub fn waiting_of(channel: &ChannelId) -> RangeInclusive<String> {
     format!("{channel}#{BEFORE_IDS}")..=format!("{channel}#{BEHIND_IDS}")
 }
 
-/// Bounds for `BETWEEN`: the messages that were told in a range.
+/// Bounds for `BETWEEN`: the messages of a range in the log.
 pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
-/// What every sort key of a list behind that of an id is at least: no id has a space.
+/// A lower bound for sort keys after an id, or for all sort keys: the id and a space, since no id has a space.
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
 
-/// Bounds for `BETWEEN`, one pair after the other: the devices of a room after an id, in its partition of the
-/// index by room. Its readings lie between the pairs.
+/// Bounds for the `BETWEEN` of one or two queries: the devices of a room after an id, in the room's partition of the
+/// index by room. The room's readings lie between the two pairs.
 pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));
     let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
@@ -397,7 +399,7 @@ impl Shard {
         }
     }
 
-    /// Reads back what [`of_name`](Self::of_name) makes of `name`.
+    /// Parses a name that [`of_name`](Self::of_name) has made of `name`.
     pub fn parse(text: &str, name: &str) -> Option<Self> {
         let rest = text.strip_prefix(name)?;
         if rest.is_empty() {
@@ -405,7 +407,7 @@ impl Shard {
         }
         let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
         let shard = Self(Some(n));
-        // One partition has one name.
+        // Other spellings of the number, such as `01`, are refused.
         (shard.of_name(name) == text).then_some(shard)
     }
 }
@@ -415,8 +417,8 @@ pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
-/// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
-/// first: as long as there are any, there may be new rollups.
+/// The partitions of all items of a device, except its item in the registry. The readings come first: as long as there
+/// are readings, there may be new rollups.
 pub fn partitions_of(device: &DeviceId) -> [String; 4] {
     [device.to_string(), rollup_pk(device), stays_of_pk(device), search_pk(device)]
 }
@@ -426,14 +428,14 @@ pub fn rollup_pk(device: &DeviceId) -> String {
     format!("{ROLLUP_PREFIX}{device}")
 }
 
-/// The partition of the index by conditions that has the rollups of 15 minutes of a device in a month of UTC.
-/// It names no room, so no move changes it.
+/// The partition of the index by conditions for a device's rollups of 15 minutes in a month of UTC. The name has no
+/// room, so no move of the device changes it.
 pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
     let month = &at.to_string()[..7];
     format!("{CONDITIONS_PREFIX}{device}#{month}")
 }
 
-/// The partition key of the values by which a device is found.
+/// The partition key of a device's entries in the index of attributes.
 pub fn search_pk(device: &DeviceId) -> String {
     format!("{ATTRIBUTE_PREFIX}{device}")
 }
@@ -443,22 +445,22 @@ pub fn search_place(value: &SearchValue, device: &DeviceId) -> String {
     format!("{value}#{device}")
 }
 
-/// Reads back what [`search_place`] writes. No id contains `#`, a value may.
+/// Parses a sort key that [`search_place`] has made. Values may contain `#`, ids cannot.
 pub(crate) fn parse_search_place(place: &str) -> Option<(SearchValue, DeviceId)> {
     let (value, device) = place.rsplit_once('#')?;
     Some((SearchValue::parse(value)?, device.parse().ok()?))
 }
 
-/// Greater than `#` and everything that an id is written with.
+/// A character greater than `#` and than all characters of ids.
 const BEHIND_IDS: char = '~';
-/// The greatest character, more often than a text of the index can have it, is greater than every text.
+/// The greatest character. Repeated `MAX_TEXT` times, it is greater than every text of the index.
 const BEHIND_TEXTS: char = char::MAX;
 const MAX_TEXT: usize = 65;
-/// Less than everything that an id is written with.
+/// A character less than all characters of ids.
 const BEFORE_IDS: char = '!';
 
-/// Bounds for `BETWEEN`: all entries of a range lie between them, and no others, apart from longer texts that
-/// contain `#`. Neither bound is itself an entry's key.
+/// Bounds for `BETWEEN` around all entries of a range. Between the bounds there are no other entries, except longer
+/// texts that contain `#`. Neither bound is an entry's own key.
 pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<String> {
     let numbers =
         || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));
@@ -516,7 +518,7 @@ fn parse_bucket(sk: &str) -> Option<Bucket> {
     sk.strip_prefix(DAY_PREFIX)?.parse().ok().map(Bucket::Day)
 }
 
-/// Reads a timestamp in the only form that keys have: another form would sort elsewhere.
+/// Parses a timestamp in the form that keys have. Other forms are refused, because they would sort elsewhere.
 fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
     (at.to_string() == text).then_some(at)
@@ -527,16 +529,15 @@ pub fn quarter_range(range: TimeRange) -> RangeInclusive<String> {
     format!("{QUARTER_PREFIX}{}", range.from())..=format!("{QUARTER_PREFIX}{}", range.last())
 }
 
-/// Bounds for `BETWEEN`: the rollups of the days from `first` to `last`, both inside.
+/// Bounds for `BETWEEN`: the rollups of the days from `first` to `last`, both inclusive.
 pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
     bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
 
-/// Bounds for `BETWEEN`: all readings of a range lie between them, and no others. Neither bound is itself
-/// a reading's key.
+/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is a reading's own key.
 ///
-/// `DynamoDB` Local ends a query of an index at the first of several entries at the last key of a
-/// BETWEEN, and refuses to go on from there.
+/// The reason is a fault of `DynamoDB` Local. If several entries of an index have the key of a bound, a query ends at
+/// the first of them and cannot go on.
 pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();

@@ -1,9 +1,9 @@
-//! Marks of changes of past readings that rollups may lack. Reads no clock and folds nothing.
+//! Marks, which announce changes of past readings that rollups may lack. Reads no clock and folds nothing.
 
 use chrono::TimeDelta;
 use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};
 
-/// Groups of devices. A mark names these and no ids, so that its size is bounded.
+/// Groups of devices. A mark names groups and no ids, so that its size is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
 pub struct DeviceGroups(u16);
@@ -17,17 +17,17 @@ impl DeviceGroups {
         Self(1 << sweep_group(device))
     }
 
-    /// The groups of both.
+    /// The union of both.
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether all of the others are among these.
+    /// Whether all other groups are among these.
     pub const fn contain(self, others: Self) -> bool {
         self.0 | others.0 == self.0
     }
 
-    /// Whether any of the others is among these.
+    /// Whether any other group is among these.
     pub const fn meet(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
@@ -37,7 +37,7 @@ impl DeviceGroups {
         self.0
     }
 
-    /// Reads back what [`bits`](Self::bits) gives.
+    /// Decodes the bits that [`bits`](Self::bits) gives.
     pub fn from_bits(bits: u16) -> Option<Self> {
         Some(Self(bits)).filter(|groups| Self::ALL.contain(*groups))
     }
@@ -46,16 +46,16 @@ impl DeviceGroups {
 /// The announcement that readings of past time may be stored, changed or deleted until an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateMark {
-    /// The timestamps of these readings.
+    /// The range of the readings' timestamps.
     pub range: TimeRange,
-    /// The groups of their devices.
+    /// The groups of the readings' devices.
     pub groups: DeviceGroups,
-    /// The instant.
+    /// The instant until which the announcement holds.
     pub until: Timestamp,
 }
 
 impl LateMark {
-    /// Whether it says at least what another one says.
+    /// Whether the mark announces at least what another mark announces.
     pub fn covers(&self, other: &Self) -> bool {
         self.range.from() <= other.range.from()
             && self.range.to() >= other.range.to()
@@ -63,12 +63,12 @@ impl LateMark {
             && self.until >= other.until
     }
 
-    /// Whether it is about any time of a range and any of the groups.
+    /// Whether the mark concerns any time of a range and any of these groups.
     pub fn concerns(&self, range: TimeRange, groups: DeviceGroups) -> bool {
         self.range.from() < range.to() && range.from() < self.range.to() && self.groups.meet(groups)
     }
 
-    /// What this one and another say.
+    /// A mark that announces what this mark and another announce.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let from = self.range.from().min(other.range.from());
@@ -84,9 +84,9 @@ impl LateMark {
 /// Changes of past readings that reached the rollup function long after they were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
-    /// When the oldest of them was written.
+    /// When the oldest of these changes was written.
     pub since: Timestamp,
-    /// When that was noted.
+    /// When the backlog was noted.
     pub at: Timestamp,
 }
 
@@ -95,20 +95,20 @@ pub struct Backlog {
 pub struct LateChanges {
     /// The number of times that marks were stored.
     pub version: u64,
-    /// The marks, those that end first first.
+    /// The marks, sorted by their ends.
     pub marks: Vec<LateMark>,
-    /// The last changes that came late by the stream.
+    /// The last noted backlog of the stream.
     pub backlog: Option<Backlog>,
 }
 
-/// The largest number of marks of a table: they fit into the KB that one write unit writes.
+/// The largest number of marks of a table. They fit into the KB that one write unit writes.
 const MAX_MARKS: usize = 12;
-/// The time for which a mark is kept after its end: longer than any answer tells of it.
+/// The time for which a mark is kept after its end. No answer needs the mark for longer.
 const KEPT: TimeDelta = TimeDelta::minutes(10);
 
 impl LateChanges {
-    /// The marks with a new one, without those that nobody needs any more. No mark that is kept says less
-    /// than before.
+    /// The marks with a new one added, and without outdated ones. If there are too many, the two that end first are
+    /// merged, so that no announcement gets lost.
     pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
         let is_kept = |mark: &&LateMark| mark.until.saturating_add(KEPT) > now && !new.covers(mark);
         let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();

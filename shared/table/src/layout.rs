@@ -9,13 +9,13 @@ use crate::shards::Shards;
 /// A global secondary index of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
+    /// The name of the index.
     pub name: &'static str,
-    /// The attribute that is its partition key.
+    /// The attribute that is the partition key of the index.
     pub partition_key: &'static str,
-    /// The attribute that is its sort key.
+    /// The attribute that is the sort key of the index.
     pub sort_key: &'static str,
-    /// The attributes that it holds, in `DynamoDB`'s word for them.
+    /// The attributes that the index holds, as a projection type of `DynamoDB`.
     pub projection: &'static str,
 }
 
@@ -42,14 +42,15 @@ pub const ATTRIBUTE_INDEX: Index = Index {
     projection: "KEYS_ONLY",
 };
 
-/// What a deployed table has of what it may have. The default is that of the template's parameters.
+/// The indexes and partitions that a deployed table has. The default is that of the template's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Whether it has [`ROOM_INDEX`]. Without it a room's range is merged from its devices.
+    /// Whether the table has [`ROOM_INDEX`]. Without this index, a room's readings are merged from its devices.
     pub room_index: bool,
-    /// Whether it has [`CONDITIONS_INDEX`]. Without it conditions are looked for in all rollups of a range.
+    /// Whether the table has [`CONDITIONS_INDEX`]. Without this index, conditions are searched in all rollups of a
+    /// range.
     pub conditions_index: bool,
-    /// Whether it has [`ATTRIBUTE_INDEX`]. Without it devices are looked for in a function's memory alone.
+    /// Whether the table has [`ATTRIBUTE_INDEX`]. Without this index, devices are searched only in a function's memory.
     pub attribute_index: bool,
     /// The number of partitions of the registry's devices.
     pub shards: Shards,

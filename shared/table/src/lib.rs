@@ -1,7 +1,7 @@
-//! The one table, in words of the domain: its ports, and behind them its keys and items. No SDK.
+//! The table, in words of the domain: its ports, and the keys and items by which they are implemented. No SDK.
 //!
-//! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
-//! `memory_db` for tests; `given` has what they share.
+//! A function names the ports that it uses ([`store!`]). They work on the operations of a `Db`: `dynamodb` implements
+//! these for the deployed table, `memory_db` for tests. `given` has test data.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]

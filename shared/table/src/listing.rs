@@ -8,35 +8,35 @@ use crate::item::{self, Attribute, Decode, ItemError, UnreadableItem};
 use crate::keys::Key;
 use crate::{AlertKey, StoredAlertState};
 
-/// How many devices, and how many rooms, a function keeps in memory.
+/// The largest number of devices, and of rooms, that a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
-/// Items of the registry. A person or a program may have damaged some.
+/// Items of the registry, or of alerts or sources. A person or a program may have damaged some.
 #[derive(Debug)]
 pub struct Listing<T> {
     /// The items that can be read.
     pub found: Vec<T>,
     /// The items that cannot be read.
     pub unreadable: Vec<UnreadableItem>,
-    /// The devices that are being deleted, or are deleted and not forgotten yet.
+    /// The devices that are being deleted, or whose tombstones have not expired.
     pub deleted: Vec<DeletedDevice>,
 }
 
 /// A page of a list of the registry, sorted by id.
 #[derive(Debug)]
 pub struct ListPage<T> {
-    /// Its items.
+    /// The items of the page.
     pub listing: Listing<T>,
-    /// Whether there are items after them.
+    /// Whether there are items after the page.
     pub has_more: bool,
 }
 
 /// The states of a page that are due.
 #[derive(Debug)]
 pub struct DueStates {
-    /// The due states, and those of the page that cannot be read.
+    /// The due states, and the unreadable states of the page.
     pub listing: Listing<StoredAlertState>,
-    /// The sort key after which further states begin.
+    /// The sort key after which the next page begins; `None` after the last page.
     pub next: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl<T> Default for Listing<T> {
 }
 
 impl<T: Decode> Listing<T> {
-    /// Adds an item. An item that cannot be read is kept aside, so that the list goes on without it.
+    /// Adds an item. An unreadable item is listed apart, so that the list goes on without it.
     pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
         match item::read(attributes) {
             Ok(found) => self.found.push(found),
@@ -60,7 +60,7 @@ impl<T: Decode> Listing<T> {
 }
 
 impl Listing<StoredAlertState> {
-    /// The rules and subjects whose states are there and cannot be read: nobody knows what they say.
+    /// The keys of states that exist and cannot be read, so that their content is unknown.
     pub fn damaged(&self) -> BTreeSet<AlertKey> {
         let alert = |item: &UnreadableItem| match Key::parse(&item.pk, &item.sk) {
             Some(Key::AlertState(key)) => Some(key),

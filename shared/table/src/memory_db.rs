@@ -1,7 +1,7 @@
 //! A table in memory that refuses what `DynamoDB` refuses: for tests. Counts no units and lets no item expire.
 //!
-//! Failures are asked for by what they hit: an action and a target, after so many requests. What the table would never do
-//! whatever it holds, such as two writes to one item in a transaction, is a mistake of the caller's and panics.
+//! A test asks for failures by an action and a target, after a number of requests. Requests that the table never
+//! accepts, such as two writes to one item in a transaction, are mistakes of the caller and panic.
 
 mod evaluate;
 mod items;
@@ -40,16 +40,16 @@ pub struct MemoryDb {
     state: Arc<Mutex<State>>,
     layout: Layout,
     has_checked_shards: Arc<AtomicBool>,
-    /// What the role is permitted; everything, if there is no role.
+    /// The permissions of the role; `None` permits everything.
     role: Option<Arc<BTreeSet<Permission>>>,
 }
 
 #[derive(Default)]
 struct State {
     items: StoredItems,
-    /// The items that an index shows that no longer follows the table, by the index's name.
+    /// The items that a frozen index shows, by the index's name. Such an index no longer follows the table.
     frozen: BTreeMap<&'static str, StoredItems>,
-    /// What each request needed to be permitted.
+    /// The permissions that each request needed.
     requests: Vec<BTreeSet<Permission>>,
     troubles: Troubles,
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for MemoryDb {
     }
 }
 
-/// A failure of requests with this action on this target.
+/// Matches requests with this action on this target.
 pub fn on(action: Action, target: Target) -> impl Fn(Permission) -> bool + Send + 'static {
     move |asked| asked == (action, target)
 }
@@ -77,7 +77,8 @@ impl MemoryDb {
         Self {
             state: Arc::default(),
             layout,
-            // An empty table has its devices in no other partitions; but several are written down.
+            // An empty table needs no check for a single partition. A number of several partitions must still be
+            // stored.
             has_checked_shards: Arc::new((layout.shards == Shards::ONE).into()),
             role: None,
         }
@@ -88,24 +89,24 @@ impl MemoryDb {
         Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
-    /// The same items for the role of a function: a request that needs more than it must permit is refused.
+    /// The same items for the role of a function. A request that needs more than these permissions is refused.
     pub fn for_role(&self, permissions: &[&[Permission]]) -> Self {
         Self { role: Some(Arc::new(permissions.concat().into_iter().collect())), ..self.clone() }
     }
 
-    /// The same items for a process that was told another layout.
+    /// The same items for a process with another layout.
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
     }
 
-    /// Lets an index show the items as they are now, whatever becomes of them.
+    /// Freezes an index: it shows the items as they are now, whatever changes.
     pub fn freeze_index(&self, index: &Index) {
         let mut state = self.state();
         let items = state.items.clone();
         state.frozen.insert(index.name, items);
     }
 
-    /// Lets an index show the items as they are again.
+    /// Ends the freeze of an index, which then shows the present items.
     pub fn follow_index(&self, index: &Index) {
         self.state().frozen.remove(index.name);
     }
@@ -116,12 +117,12 @@ impl MemoryDb {
         state.requests.iter().filter(|needed| needed.iter().any(|one| hits(*one))).count()
     }
 
-    /// What each request so far needed to be permitted, in their order.
+    /// The permissions that each request so far needed, in order.
     pub fn requests(&self) -> Vec<BTreeSet<Permission>> {
         self.state().requests.clone()
     }
 
-    /// Every item, by its key.
+    /// All items, sorted by key.
     pub fn items(&self) -> Vec<Item> {
         self.state().items.all().cloned().collect()
     }
@@ -130,7 +131,7 @@ impl MemoryDb {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits as a client of the table does while it throttles a request on a partition.
+    /// Waits for as long as a test throttles an action on a partition, as a client of the table does.
     async fn wait_while_throttled(
         &self,
         action: Action,
@@ -146,7 +147,7 @@ impl MemoryDb {
         .await
     }
 
-    /// Notes a request. Refuses what the role may not, and does what was asked for the request.
+    /// Notes a request. Refuses it if the role lacks a permission, and applies the trouble that a test asked for.
     fn begin(
         &self,
         needed: impl IntoIterator<Item = Permission>,

@@ -1,13 +1,13 @@
-//! The meters that an edit of a device's `behind` concerns: which are read, what must still hold of them when the
-//! device is written, and what is noted of the device with them. Reads and writes nothing itself.
+//! The meters that an edit of a device's `behind` concerns. Some of them are read, are checked again when the device is
+//! written, or note the device. Reads and writes nothing itself.
 //!
-//! The meters above the new one are read one after the other, from the table. The transaction that writes the
-//! device checks that each of them is still behind the same meter. Transactions on the same items are
-//! serializable, among each other and with single writes, so of edits at once that would close a circle one fails, of whatever
-//! length: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
+//! The meters above the new meter are read from the table, one after the other. The transaction that writes the device
+//! checks that each of them is still behind the same meter. Transactions on the same items are serializable, among each
+//! other and with single writes. So if several edits at once would close a circle of any length, one of them fails:
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
 //!
-//! The same transaction writes the meter: it notes the device and raises the meter's version. The deletion mark of a
-//! deletion expects the version that was read, so a deletion sees every device that is behind the meter.
+//! The same transaction writes the meter: it notes the device and raises the meter's version. A deletion mark expects
+//! the version that was read. So a deletion of the meter sees every device that is behind the meter.
 
 use domain::{BehindError, Device, DeviceId, DevicePatch, Edit, MAX_BEHIND, MAX_METERS_ABOVE};
 
@@ -20,20 +20,20 @@ pub struct MeterChange {
     device: DeviceId,
     /// The meter behind which the device is put.
     into: Option<DeviceId>,
-    /// The meter behind which it is no more.
+    /// The meter behind which the device was.
     left: Option<DeviceId>,
     was_behind: Option<DeviceId>,
-    /// The new meter and those above it, each as it was read.
+    /// The new meter and the meters above it, each as it was read.
     above: Vec<(DeviceId, Option<Device>)>,
-    /// The meter that is left, where it is not among these.
+    /// The meter behind which the device was, if it is not among `above`.
     left_as_read: Option<Device>,
     next: Option<DeviceId>,
-    /// Whether the meter names the device already.
+    /// Whether the new meter notes the device already.
     is_noted: bool,
 }
 
 impl MeterChange {
-    /// The change that an edit makes. An edit without a change needs no read.
+    /// The change that an edit makes. An edit without a change of meters needs no read.
     pub fn of(old: &Device, patch: &DevicePatch) -> Self {
         let into = match &patch.behind {
             Edit::Set(meter) => Some(meter.clone()),
@@ -63,12 +63,12 @@ impl MeterChange {
         }
     }
 
-    /// The device to be read next, as it is this moment.
+    /// The device that must be read next, with a consistent read.
     pub const fn next(&self) -> Option<&DeviceId> {
         self.next.as_ref()
     }
 
-    /// Takes what was read of the next device.
+    /// Takes the next device as it was read.
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
         let Some(id) = self.next.take() else { return Ok(()) };
         let is_climbing = self.into.as_ref().is_some_and(|into| {
@@ -101,7 +101,7 @@ impl MeterChange {
         }
 
         let is_new = |id: &DeviceId| self.above.iter().all(|(above, _)| above != id);
-        // Meters that are in a circle already are all known.
+        // If meters form a circle already, all of them are known by now.
         let further = further.filter(is_new);
         if further.is_some() && self.above.len() == MAX_METERS_ABOVE {
             return Err(BehindError::TooDeep(meter()));
@@ -111,7 +111,7 @@ impl MeterChange {
         Ok(())
     }
 
-    /// What is written with the device, all or nothing.
+    /// The companions that are written with the device, all or nothing.
     pub fn companions(self) -> Vec<Companion> {
         let Self { device, left, above, left_as_read, is_noted, .. } = self;
         if is_noted {
@@ -134,7 +134,8 @@ impl MeterChange {
                 Some(meter) if place == 0 => {
                     Some(Companion::NoteBehind(Box::new(meter), device.clone()))
                 }
-                // An item is in a transaction once: its version says that it is behind the same meter.
+                // A transaction may have an item only once. The version of this write also ensures that the meter is
+                // behind the same meter.
                 Some(meter) if left.as_ref() == Some(&id) => forget(meter),
                 _ => None,
             };

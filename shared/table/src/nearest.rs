@@ -1,4 +1,4 @@
-//! The reading of a device that is nearest to an end of a range. Reads no rollup.
+//! Finds the reading of a device that is nearest to an end of a range. Reads no rollup.
 
 use domain::{DeviceId, Order, Reading, TimeRange};
 
@@ -9,16 +9,16 @@ use crate::{QueryReadings, RangeQuery, Session, StoreResult};
 pub struct NearestReading<'a> {
     /// The device.
     pub device: &'a DeviceId,
-    /// The time in which the reading lies.
+    /// The range in which the reading lies.
     pub range: TimeRange,
-    /// Ascending: the oldest reading of the range. Descending: the newest one.
+    /// Ascending for the oldest reading of the range, descending for the newest.
     pub order: Order,
-    /// Whether all that was acknowledged before is seen, for twice the units.
+    /// Whether the read is consistent, for twice the units.
     pub consistent: bool,
 }
 
 impl NearestReading<'_> {
-    /// Reads it; `None` if the range has no reading.
+    /// Reads the reading; `None` if the range has no reading.
     pub async fn find(
         self,
         session: Session<'_, impl QueryReadings>,

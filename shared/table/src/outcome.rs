@@ -6,23 +6,23 @@ use domain::{Deletion, Device, DeviceId, Room};
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// It is stored.
+    /// The reading is stored.
     Stored,
     /// Another reading of the device has this timestamp.
     Taken,
 }
 
-/// The readings that were perhaps not stored, or not deleted. The others are done.
+/// The outcome of a batch of writes or deletions: the entries that were perhaps not done. All others are done.
 #[derive(Debug, Default)]
 pub struct PutOutcome {
-    /// The positions of the readings that are perhaps not done, ascending.
+    /// The positions of the entries that were perhaps not done, ascending.
     pub not_stored: Vec<usize>,
-    /// The error, if any reading is not done.
+    /// The error, if an entry was not done.
     pub cause: Option<StoreError>,
 }
 
 impl PutOutcome {
-    /// What came of single writes, in the order of what they store or delete.
+    /// The outcome of single writes, in the order of their entries.
     pub fn of(written: impl IntoIterator<Item = StoreResult<()>>) -> Self {
         let mut outcome = Self::default();
         for (position, written) in written.into_iter().enumerate() {
@@ -38,48 +38,48 @@ impl PutOutcome {
 /// The outcome of a put that expects no item under its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InsertOutcome<T> {
-    /// It is stored as given.
+    /// The item is stored as given.
     Inserted,
-    /// This item was there and stays.
+    /// There was an item already, which stays.
     Exists(T),
 }
 
 /// The outcome of the registration of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registration {
-    /// It is registered as given.
+    /// The device is registered as given.
     Inserted,
-    /// This device is there: it was before, or has just replaced a deleted one.
+    /// The device is registered: it was before, or has just replaced a deleted one.
     Exists(Box<Device>),
-    /// The device is being deleted: it is not registered.
+    /// The device is being deleted, and is not registered.
     Deleted(Deletion),
 }
 
-/// The outcome of an update. `F` is the item where a condition failed, or why it did.
+/// The outcome of an update. `F` is the stored item if a condition failed, or the reason of the failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
-    /// The update is written; this is the whole item now.
+    /// The update is written. Has the whole updated item.
     Updated(T),
-    /// A condition failed and nothing is written: the item was this, or this is why, or it was not there.
+    /// A condition failed and nothing is written. Has the stored item or the reason; `None` if there is no item.
     ConditionFailed(Option<F>),
 }
 
-/// The outcome of the wish to delete a device.
+/// The outcome of a request to delete a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BegunDeletion {
-    /// The deletion that was begun or already under way.
+    /// The deletion, which was begun now or before.
     Deletion(Deletion),
-    /// There is no device.
+    /// The device does not exist.
     NoDevice,
-    /// Nothing is begun: these devices are behind it.
+    /// The deletion is refused, because these devices are behind the device.
     Meter(Vec<DeviceId>),
 }
 
-/// A person's edit of a device, done.
+/// The result of a person's edit of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
-    /// The device now.
+    /// The edited device.
     pub device: Device,
-    /// The room that the edit moved the device into.
+    /// The room into which the edit moved the device.
     pub room: Option<Room>,
 }

@@ -1,19 +1,18 @@
-//! Turns a panic into an error: one bug ends one invocation, not the process. Recovers nothing else.
+//! Turns a panic into an error, so that a bug ends one invocation and not the process. Recovers nothing else.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 
-/// A panic that was caught, with the text that it was raised with.
+/// A caught panic, with its message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the code panicked: {0}")]
 pub struct Panic(String);
 
-/// Runs a future to its end, or to the panic that ends it.
+/// Runs a future to its end, or to a panic.
 ///
-/// State that outlives the future can be used again: no lock is held while anything can panic, so nothing is left half
-/// changed.
+/// State that outlives the future stays usable: no lock is held while code can panic, so nothing is left half changed.
 pub async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panic(text(payload.as_ref())))
 }

@@ -48,7 +48,7 @@ pub struct Patterns<'a, D> {
     invocation: &'a Invocation,
 }
 
-/// Copies ask the same table in the same invocation.
+/// A copy stands for the same table and invocation.
 impl<D> Clone for Patterns<'_, D> {
     fn clone(&self) -> Self {
         *self
@@ -67,7 +67,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         self.db.layout().device_key(id)
     }
 
-    /// Reads an item as it is this moment. Returns `None` for a device that is being deleted, or is deleted.
+    /// Reads an item as it is this moment. Returns `None` for a device that is deleted or being deleted.
     async fn find<T: Decode>(self, key: &Key) -> StoreResult<Option<T>> {
         let found = self.db.get(&key.into(), self.invocation).await?;
         found.map_or(Ok(None), read_present)
@@ -82,7 +82,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         Ok(matches!(self.write(write).await?, WriteOutcome::Done(_)))
     }
 
-    /// Puts an item where no item is, or reads the one that is there.
+    /// Puts an item, unless there is one; then reads the stored item.
     async fn insert<T: Decode>(self, put: Write) -> StoreResult<InsertOutcome<T>> {
         match self.write(put.when([absent(PK)])).await? {
             WriteOutcome::Done(_) => Ok(InsertOutcome::Inserted),
@@ -92,7 +92,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         }
     }
 
-    /// Updates an item, and reads it as it is now, or as it is where a condition does not hold.
+    /// Updates an item. Returns the updated item, or the stored item if a condition does not hold.
     async fn update_and_read<T: Decode>(self, update: Write) -> StoreResult<UpdateOutcome<T>> {
         Ok(match self.write(update).await? {
             WriteOutcome::Done(now) => UpdateOutcome::Updated(read(now.unwrap_or_default())?),
@@ -102,8 +102,8 @@ impl<'a, D: Db> Patterns<'a, D> {
         })
     }
 
-    /// Makes all writes or none. What is throttled, or conflicts with another transaction, is sent again while there
-    /// is patience.
+    /// Makes all writes or none. A transaction that is throttled, or conflicts with another transaction, is repeated
+    /// for as long as the invocation has patience.
     ///
     /// Conflicts: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html>
     async fn transact(self, writes: Vec<Write>) -> StoreResult<Result<(), RefusedWrites>> {
@@ -111,7 +111,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         while_throttled(self.invocation, attempt).await
     }
 
-    /// Reads items in any order, without those that are not there. No key may be given twice.
+    /// Reads the items that exist under these keys, in any order. No key may be given twice.
     async fn find_all<T: Decode + Send>(self, keys: Vec<ItemKey>) -> StoreResult<Listing<T>> {
         let (listing, left) = self.find_some(keys).await?;
         if left.is_empty() {
@@ -132,7 +132,8 @@ impl<'a, D: Db> Patterns<'a, D> {
         Ok((listing, left))
     }
 
-    /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.
+    /// A page of a partition of alerts. Items that cannot be read are returned as unreadable, because nothing else
+    /// would report them.
     async fn alert_page<T: Decode + Send>(
         self,
         mut query: ItemQuery,
@@ -150,7 +151,8 @@ impl<'a, D: Db> Patterns<'a, D> {
                 }
             }
 
-            // A caller goes on after the last item that can be read, so a page has one, or is the last.
+            // A caller goes on after the last readable item, so a page needs a readable item unless it is the last
+            // page.
             let damaged = listing.unreadable.last().filter(|_| listing.found.is_empty());
             let Some(UnreadableItem { pk, sk, .. }) = damaged.filter(|_| page.has_more) else {
                 return Ok(ListPage { listing, has_more: page.has_more });
@@ -159,13 +161,13 @@ impl<'a, D: Db> Patterns<'a, D> {
         }
     }
 
-    /// Reads a whole partition. Items that cannot be read stand apart.
+    /// Reads a whole partition. Items that cannot be read are listed apart.
     async fn list<T: Decode + Send>(self, partition: &str) -> StoreResult<Listing<T>> {
         let keys = Keys::From(keys::behind(None));
         self.list_of(ItemQuery { keys, ..ItemQuery::of(partition) }).await
     }
 
-    /// Reads all items of a query. Items that cannot be read stand apart.
+    /// Reads all items of a query. Items that cannot be read are listed apart.
     async fn list_of<T: Decode + Send>(self, mut query: ItemQuery) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
         loop {
@@ -178,7 +180,7 @@ impl<'a, D: Db> Patterns<'a, D> {
     }
 }
 
-/// That the item under a key is the one that a put expects.
+/// The condition that the stored item is the one that a put expects.
 fn expected(before: Expected) -> If {
     match before {
         Expected::Absent => absent(PK),
@@ -187,12 +189,12 @@ fn expected(before: Expected) -> If {
     }
 }
 
-/// Reads an item as a `T`. An item that is no readable `T` is an error, also one with a deletion mark.
+/// Reads an item as a `T`. An item that is no readable `T`, or has a deletion mark, is an error.
 fn read<T: Decode>(found: Item) -> StoreResult<T> {
     item::read(found).map_err(StoreError::Unreadable)
 }
 
-/// Reads an item. Returns `None` for a device that is being deleted, or is deleted.
+/// Reads an item. Returns `None` for a device that is deleted or being deleted.
 fn read_present<T: Decode>(found: Item) -> StoreResult<Option<T>> {
     match item::read(found) {
         Ok(present) => Ok(Some(present)),

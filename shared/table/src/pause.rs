@@ -17,7 +17,7 @@ impl Default for Pauses {
     }
 }
 
-/// Repeats a request that the table throttles for as long as the invocation has patience: the SDK gives up earlier.
+/// Repeats a throttled request for as long as the invocation has patience, because the SDK gives up earlier.
 pub async fn while_throttled<T, F>(
     invocation: &Invocation,
     mut attempt: impl FnMut() -> F + Send,
@@ -47,13 +47,13 @@ where
     }
 }
 
-/// Why a request is not sent at all.
+/// The error of a request that is not sent, because the patience was used up before.
 pub fn out_of_patience() -> StoreError {
     StoreError::Throttled("earlier requests were throttled to the end".into())
 }
 
 impl Pauses {
-    /// Waits, longer each time; returns whether there is patience for another try.
+    /// Waits, longer each time. Returns false if there is no patience for another attempt.
     pub async fn pause(&mut self, invocation: &Invocation) -> bool {
         let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
         if invocation.patience() <= pause {

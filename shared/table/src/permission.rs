@@ -1,4 +1,4 @@
-//! The permissions that a port needs, and the sum of them for a function's store. Checks none.
+//! The permissions that a port needs, and their sum for all ports of a function's store. Checks none.
 
 use crate::keys;
 use crate::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index};
@@ -33,19 +33,19 @@ pub enum Target {
     Tokens,
     /// The rollups, all of a device in one partition.
     Rollups,
-    /// What the rollup function keeps of its own work.
+    /// The rollup function's own state.
     RollupState,
-    /// What is known of changes that rollups may lack.
+    /// The announced changes that rollups may lack.
     LateChanges,
     /// The schema of the index by conditions.
     ConditionsSchema,
-    /// The values by which devices are found.
+    /// The entries of the index of attributes.
     Attributes,
-    /// The index of these.
+    /// The index of attributes.
     AttributeIndex,
-    /// The stays, each in a partition of its device and in one of its room.
+    /// The stays, each in the partitions of its device and of its room.
     Stays,
-    /// The devices that were seen in a room, each room's in a partition of its own.
+    /// The devices that were seen in rooms; each room has a partition.
     SeenIn,
     /// The annotations.
     Annotations,
@@ -53,21 +53,21 @@ pub enum Target {
     AlertRules,
     /// The channels by which alerts are told.
     AlertChannels,
-    /// What is secret of the channels.
+    /// The secrets of the channels.
     AlertSecrets,
     /// The states of rules.
     AlertStates,
-    /// The messages that were told.
+    /// The log of messages.
     AlertTold,
     /// The messages that wait to be sent.
     AlertWaiting,
-    /// The devices and rules that are to be rechecked.
+    /// The rechecks of devices and rules.
     AlertRechecks,
-    /// The note of when the system last ran.
+    /// The note that says when the system last ran.
     AlertRunning,
-    /// The sources that are asked.
+    /// The polled sources.
     Sources,
-    /// What is secret of the sources.
+    /// The secrets of the sources.
     SourceSecrets,
     /// The index by room.
     RoomIndex,
@@ -76,7 +76,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The items of a partition. A partition that is no other kind's is that of a device's readings.
+    /// The items of a partition. A partition of no other kind has the readings of a device.
     pub fn of_partition(pk: &str) -> Self {
         match pk {
             keys::ROOMS => Self::Rooms,
@@ -118,14 +118,14 @@ impl Target {
 /// An action on some items.
 pub type Permission = (Action, Target);
 
-/// Declares the trait of a function's store: the ports that the function asks, and with them what its role
-/// must permit. Every store that has the ports is one.
+/// Declares the trait of a function's store: the ports that the function uses, and the permissions that they need.
+/// Every store that has these ports implements the trait.
 #[macro_export]
 macro_rules! store {
     ($(#[$attribute:meta])* $visibility:vis trait $name:ident: $first:ident $(+ $port:ident)*) => {
         $(#[$attribute])*
         $visibility trait $name: $first $(+ $port)* {
-            /// What the function's role must permit, port by port.
+            /// The permissions that the function's role must have, port by port.
             const PERMISSIONS: &'static [&'static [$crate::Permission]] =
                 &[<Self as $first>::PERMISSIONS $(, <Self as $port>::PERMISSIONS)*];
         }

@@ -1,5 +1,5 @@
-//! The ports: one trait per access pattern, in words of the domain, with the permissions that it needs.
-//! Says nothing of keys, items or the SDK.
+//! The ports of readings and the registry: one trait per access pattern, in words of the domain, with the permissions
+//! that it needs. Says nothing of keys, items or the SDK.
 
 use chrono::TimeDelta;
 use domain::{
@@ -17,7 +17,7 @@ use crate::{
 ports! {
     /// Store readings.
     ///
-    /// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
+    /// Done twice, it changes nothing: each reading is put whole, under a key made of its device and timestamp.
     PutReadings [(BatchWriteItem, Readings)] {
         /// Stores readings; no two of them have the same device and timestamp. Each is deleted some days after its
         /// `retention` is over.
@@ -26,17 +26,17 @@ ports! {
 
     /// Add metrics to readings that may be stored already.
     ///
-    /// Done twice, it changes nothing: it only sets.
+    /// Done twice, it changes nothing: the update only sets attributes.
     MergeReadings [(PartiQLInsert, Readings), (UpdateItem, Readings)] {
-        /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they are. A room that
-        /// was filled in, and not sent, replaces no stored room, unless a person chose it.
+        /// Sets the metrics of each reading, and leaves other metrics of the same device and timestamp as they are. A
+        /// room that was filled in, not sent, replaces a stored room only if a person chose the room.
         fn merge_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
     }
 
     /// Store a reading that has no timestamp, at the timestamp of its arrival.
     AddArrival [(PutItem, Readings)] {
-        /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one: done twice,
-        /// it changes nothing.
+        /// Stores a reading at a free timestamp. Done twice, it changes nothing: a stored reading with the same
+        /// `arrival` is the same reading.
         fn add_arrival(
             reading: &Reading,
             arrival: &str,
@@ -44,7 +44,7 @@ ports! {
         ) -> StoreResult<Added>;
     }
 
-    /// Deletes readings: a person's repair of a wrong one.
+    /// Deletes readings, by which a person removes wrong ones.
     DeleteReadings [(DeleteItem, Readings)] {
         /// Deletes readings. Done twice, it changes nothing.
         fn delete_readings(readings: &[ReadingKey]) -> PutOutcome;
@@ -62,9 +62,10 @@ ports! {
         /// Whether the table has the index by room.
         fn has_room_index() -> bool;
     } {
-        /// A page of one room's readings, all its devices merged in time order.
+        /// A page of one room's readings, with the readings of all its devices in order of time.
         ///
-        /// `devices` are or were in the room; a table without the index by room is asked device by device.
+        /// `devices` are all devices that are or were in the room. They are read one by one if the table has no index
+        /// by room.
         fn room_readings(
             room: &RoomId,
             devices: &[DeviceId],
@@ -76,31 +77,31 @@ ports! {
 ports! {
     /// List devices and rooms.
     ReadRegistry [(Query, Devices), (Query, Rooms)] {
-        /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
-        /// caller knows that the list is incomplete.
+        /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` devices if there are more, so that the caller
+        /// knows that the list is incomplete.
         fn devices() -> StoreResult<Listing<Device>>;
 
-        /// All rooms, sorted by id, in the same way as devices.
+        /// All rooms, sorted by id, with the same limit as devices.
         fn rooms() -> StoreResult<Listing<Room>>;
     }
 
-    /// In how many partitions the registry's devices are: asked once in a process.
+    /// Read the number of partitions of the registry's devices, once in a process.
     ReadShards [(Query, Devices)] {
-        /// The number of partitions; `None` for a table without devices.
+        /// The number of partitions; `None` if the table has no devices.
         fn stored_shards() -> StoreResult<Option<Shards>>;
 
-        /// Refuses a table whose devices are in another number of partitions than the settings say: a list would be
-        /// empty, and every device would be registered again.
+        /// Refuses a table whose devices are in another number of partitions than the settings say. Otherwise lists
+        /// would be empty, and every device would be registered again.
         fn check_shards() -> StoreResult<()>;
     }
 
-    /// A page of rooms, and of a room's devices, however many there are.
+    /// Pages of rooms, and of a room's devices, for registries of any size.
     PageRegistry [(Query, Rooms), (Query, RoomIndex)] {
         /// The rooms after an id, sorted by id, as they are this moment.
         fn room_page(after: Option<&RoomId>, limit: usize) -> StoreResult<ListPage<Room>>;
 
-        /// The devices of a room after an id, sorted by id; `None` where the table has no index by room. The
-        /// index follows the table after a moment.
+        /// The devices of a room after an id, sorted by id; `None` if the table has no index by room. The index follows
+        /// the table after a moment.
         fn room_device_page(
             room: &RoomId,
             after: Option<&DeviceId>,
@@ -113,7 +114,7 @@ ports! {
         /// One device, as it is this moment.
         fn device(id: &DeviceId) -> StoreResult<Option<Device>>;
 
-        /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+        /// The deletion of a device; `None` if the device is registered or unknown.
         fn deletion(id: &DeviceId) -> StoreResult<Option<Deletion>>;
 
         /// One room, as it is this moment.
@@ -122,32 +123,34 @@ ports! {
 }
 
 ports! {
-    /// Look up several devices and rooms, as they are this moment. No id is asked for twice.
+    /// Look up several devices and rooms, as they are this moment. No id may be given twice.
     FindRegistry [(BatchGetItem, Devices), (BatchGetItem, Rooms), (Query, Devices)] {
-        /// The registered devices of some ids, in any order.
+        /// The registered devices with these ids, in any order.
         fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;
 
-        /// The registered devices, and the ids that could not be looked up, because the table's capacity did not suffice.
+        /// The registered devices with these ids, and the ids that could not be looked up because the table's capacity
+        /// did not suffice.
         fn find_some_devices(ids: &[DeviceId]) -> StoreResult<(Listing<Device>, Vec<DeviceId>)>;
 
-        /// The registered rooms of some ids, in any order.
+        /// The registered rooms with these ids, in any order.
         fn find_rooms(ids: &[RoomId]) -> StoreResult<Listing<Room>>;
     }
 
     /// Find devices by the values of the index of attributes.
     SearchDevices [(Query, AttributeIndex), (GetItem, Attributes)] {
-        /// Tells whether the index holds every device, apart from what was written a moment ago.
+        /// Whether the index holds every device, apart from writes of the last moment.
         fn is_indexed() -> StoreResult<bool>;
 
-        /// Some entries of the index, in its order. It may lag behind the devices.
+        /// A page of entries of the index, in the order of the index. The index may lag behind the devices.
         fn search(query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>>;
     }
 
-    /// Notes that the index of attributes is complete where there is nothing to put into it.
+    /// Notes that the index of attributes is complete, if no device has a value for it.
     MarkIndexed [(GetItem, Attributes), (PutItem, Attributes), (Query, Devices)] {
-        /// Notes that the index is complete if nothing is noted of it, no device has a value that belongs into it, and
-        /// no edit without the index is made meanwhile. Then whoever edits a device writes its values, or takes the
-        /// note away. Returns whether it is noted. A table of more devices than memory holds is left as it is.
+        /// Notes that the index is complete, unless it has a note already, a device has a value for the index, or an
+        /// edit without the index is made meanwhile. From then on, each edit of a device writes its values or removes
+        /// the note. Returns whether the index is noted as complete. Does nothing for a table with more devices than
+        /// memory holds.
         fn mark_indexed(now: Timestamp) -> StoreResult<bool>;
     }
 
@@ -161,27 +164,27 @@ ports! {
         (DeleteItem, Attributes),
         (UpdateItem, Attributes),
     ] {
-        /// Notes that a run has begun. A complete index stays complete.
+        /// Notes that a run over all devices has begun. A complete index stays complete.
         fn begin_index(run: &str) -> StoreResult<()>;
 
-        /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
-        /// second time none is.
+        /// Corrects the stored values of a device in the index, and returns how many were wrong. Done twice, the second
+        /// time returns 0.
         fn index_device(device: &Device) -> StoreResult<usize>;
 
-        /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
-        /// made. Returns whether it is noted.
+        /// Notes that the index is complete, unless another run has begun since or an edit without the index was made.
+        /// Returns whether this is noted.
         fn end_index(run: &str, at: Timestamp) -> StoreResult<bool>;
     }
 
     /// Looks up an access token.
     FindToken [(GetItem, Tokens)] {
-        /// The token of that hash, revoked or not, as it is this moment.
+        /// The token with this hash, revoked or not, as it is this moment.
         fn token(hash: &TokenHash) -> StoreResult<Option<Token>>;
     }
 
-    /// Keeps new access tokens.
+    /// Stores new access tokens.
     AddToken [(PutItem, Tokens)] {
-        /// Keeps a new token. It replaces none: done twice, the second time is refused.
+        /// Stores a new token, which must not exist yet: done twice, the second time is refused.
         fn add_token(token: &Token) -> StoreResult<()>;
     }
 
@@ -194,56 +197,57 @@ ports! {
         fn revoke_token(hash: &TokenHash, at: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Counts the devices that a sender introduces, where memory does not hold the registry. Whoever may store readings
-    /// may write this number.
+    /// Counts the devices that a sender introduces, if memory does not hold the registry. Any function that may store
+    /// readings may write this number.
     CountIntroduced [(UpdateItem, Readings)] {
-        /// Counts that a sender introduces `more` devices, at most `limit`, unless it would then have introduced more
-        /// than `limit`. Returns `None` where it is counted, else how many it has introduced. Done twice, it counts
-        /// twice: the number is never too small.
+        /// Adds `more` devices, at most `limit`, to the number that a sender has introduced. If the sum would exceed
+        /// `limit`, adds nothing and returns the stored number; otherwise returns `None`. Done twice, it counts twice,
+        /// so the number is never too small.
         fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Option<usize>>;
     }
 
-    /// Registers devices and rooms that are new.
+    /// Registers new devices and rooms.
     ///
-    /// Done twice, or by many at once, the first item stays.
+    /// Done twice, or by several processes at once, the first item stays.
     RegisterDevices [
         (PutItem, Devices),
         (PutItem, Rooms),
         (Query, Devices),
     ] {
-        /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
-        /// counts its fold settings on from it.
+        /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the number of the
+        /// device's fold settings then goes on from that of the tombstone.
         fn register_device(device: &Device) -> StoreResult<Registration>;
 
         /// Registers a room, unless it is registered.
         fn register_room(room: &Room) -> StoreResult<InsertOutcome<Room>>;
     }
 
-    /// Applies to the registry what the stream's readings say.
+    /// Applies to the registry what the readings of the stream say.
     ///
-    /// Done twice, the second time is refused and changes nothing: each part is written only while it is
-    /// newer, earlier or absent.
+    /// Done twice, the second time is refused and changes nothing: each value is written only while it is newer,
+    /// earlier or absent.
     UpdateRegistry [
         (UpdateItem, Devices),
         (UpdateItem, Rooms),
         (PutItem, Stays),
     ] {
-        /// Adds what was learned of a device; never touches what a person set. A room is written only
-        /// while the device's room is the one of `known`, and facts of a sender while it has the version of `known`.
+        /// Adds facts that were learned of a device; never changes what a person set. A room is written only while the
+        /// device still has the room of `known`. Facts of a sender are written only while the device has the version of
+        /// `known`.
         fn update_device(
             known: &Device,
             learned: &DeviceUpdate,
         ) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
-        /// it is noted once.
+        /// Notes that a device introduces a room, unless it has reached its limit of introduced rooms. Done twice, it
+        /// is noted once.
         fn introduce_room(device: &DeviceId, room: &RoomId) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another
-        /// than that of `known`, or an edit or stay has been written since.
+        /// Begins a learned stay of a device, and ends its current stay. Refused if the device's place differs from
+        /// `known`, or an edit or stay has been written since.
         fn begin_stay(known: &Device, stay: &Stay) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Notes an earlier first reading of a room.
+        /// Notes that a room's first reading was earlier than known.
         fn update_room(id: &RoomId, first_seen: Timestamp) -> StoreResult<UpdateOutcome<Room>>;
 
         /// Names a registered room that has no name.
@@ -264,9 +268,9 @@ ports! {
         (DeleteItem, Attributes),
     ] {
         /// Edits a registered device if the patch may be applied ([`DevicePatch::check`],
-        /// [`MeterChange`](crate::MeterChange)), else says why not. Device and meters are judged as the table has
-        /// them when the edit is written. [`companions`](crate::companions) are written with the device, all or
-        /// nothing: a room that a person names exists from then on, even before its first reading.
+        /// [`MeterChange`](crate::MeterChange)), else says why not. Device and meters are checked as the table has them
+        /// when the edit is written. All [`companions`](crate::companions) are written with the device, or nothing is.
+        /// A room that a person names exists from then on, even before its first reading.
         fn edit_device(
             id: &DeviceId,
             patch: &DevicePatch,
@@ -295,5 +299,6 @@ ports! {
     }
 }
 
-/// The number of stays that are restored at once: with the device they are one transaction, of at most 100 items.
+/// The largest number of stays that are restored at once. Together with the device they are one transaction, of at most
+/// 100 items.
 pub const MAX_RESTORED_STAYS: usize = 48;

@@ -1,10 +1,11 @@
-//! Ports as rows of a table: each is declared once, with its permissions and its one implementation. Holds no row.
+//! The macro by which ports are declared: each port once, with its permissions and its single implementation. Declares
+//! no port.
 
-/// Declares ports: for each the trait, what it must be permitted, that every [`Db`](crate::db::Db) has it, and the
-/// methods of a [`Session`](crate::Session) whose store has it. What a function does is the method of the same name of
-/// `Patterns`.
+/// Declares ports. For each port it makes the trait with its permissions, an implementation for every
+/// [`Db`](crate::db::Db), and methods on a [`Session`](crate::Session) whose store has the port. The implementation
+/// calls the method of the same name of `Patterns`.
 ///
-/// What `knows` lists is known without asking the table.
+/// Methods under `knows` answer without a request to the table.
 ///
 /// Code over a port cannot call another port or an operation of `Db`, because `Db` is no supertrait of a port.
 macro_rules! ports {
@@ -21,7 +22,7 @@ macro_rules! ports {
     )+) => { $(
         $(#[$about])*
         pub trait $port: Send + Sync {
-            /// What the port must be permitted.
+            /// The permissions that the port needs.
             const PERMISSIONS: &'static [$crate::Permission] =
                 &[$(($crate::Action::$action, $crate::Target::$target)),+];
 

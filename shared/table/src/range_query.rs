@@ -1,8 +1,8 @@
-//! A part of a range of readings, and a page of it. Reads nothing.
+//! A query for a page of readings in a range, and pages in general. Reads nothing.
 
 use domain::{DeviceId, Order, Reading, TimeRange, Timestamp};
 
-/// The part of a range that is asked for.
+/// A query for a page of readings in a range.
 #[derive(Debug, Clone)]
 pub struct RangeQuery {
     /// The whole range.
@@ -11,9 +11,9 @@ pub struct RangeQuery {
     pub order: Order,
     /// The last reading of the page before.
     pub after: Option<ReadingKey>,
-    /// The largest number of readings; a page has fewer where they are large.
+    /// The largest number of readings; a page of large readings has fewer.
     pub limit: usize,
-    /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
+    /// Whether the read is consistent, for twice the units. A room's readings cannot be read consistently.
     pub consistent: bool,
 }
 
@@ -33,12 +33,12 @@ impl ReadingKey {
     }
 }
 
-/// Some of what was asked for, in its order.
+/// A page of results, in the order of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What was found.
+    /// The results.
     pub items: Vec<T>,
-    /// Whether there is more after the last.
+    /// Whether there are more results after the last.
     pub has_more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What one process has read and uses for some time. Reads nothing.
+//! Caches for values that one process has read. Reads nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::TimeDelta;
 use domain::Timestamp;
 
-/// A value and when it was read.
+/// A cached value and the time at which it was read.
 #[derive(Debug)]
 pub struct Remembered<T>(Mutex<Option<(Timestamp, Arc<T>)>>);
 
@@ -25,7 +25,7 @@ impl<T> Remembered<T> {
         is_young(*read_at, max_age(value), now).then(|| Arc::clone(value))
     }
 
-    /// Keeps a value that was asked for at `now`.
+    /// Stores a value that was read at `now`.
     pub fn keep(&self, value: T, now: Timestamp) -> Arc<T> {
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
@@ -34,7 +34,8 @@ impl<T> Remembered<T> {
     }
 }
 
-/// Values of keys, each with the instant at which it was read. Beyond the most entries all are forgotten.
+/// Cached values by key, each with the time at which it was read. If the largest number of entries is passed, all are
+/// dropped.
 #[derive(Debug)]
 pub struct BoundedMemory<K, V> {
     max_entries: usize,
@@ -70,7 +71,7 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
     }
 }
 
-/// An invocation may use what one that began so much later has read.
+/// A value may be read up to this time after the invocation's own start, by another invocation that began later.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
 fn is_young(read_at: Timestamp, max_age: TimeDelta, now: Timestamp) -> bool {

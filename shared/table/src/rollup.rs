@@ -1,4 +1,4 @@
-//! Rollups and the state of the rollups, as the table keeps them. Folds nothing.
+//! The stored forms of rollups and of their state. Folds nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use domain::{
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[must_use]
 pub struct RollupKey {
-    /// The device whose readings it sums up.
+    /// The device whose readings are in the rollup.
     pub device: DeviceId,
     /// The bucket of the readings.
     pub bucket: Bucket,
@@ -30,78 +30,78 @@ impl RollupKey {
     }
 }
 
-/// A rollup as the table keeps it.
+/// The stored form of a rollup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct StoredRollup {
-    /// Its identity.
+    /// The identity of the rollup.
     pub key: RollupKey,
     /// The timestamps of the bucket.
     pub range: TimeRange,
     /// The time zone of a day, by its name; `None` for a quarter.
     pub zone: Option<String>,
-    /// The number of times that it was put.
+    /// The number of times that the rollup was put.
     pub version: u64,
-    /// The number of the device's settings that it was folded with.
+    /// The number of the device's settings with which the rollup was folded.
     pub settings: u64,
-    /// The earliest expiry of its readings, if any of them expires.
+    /// The earliest expiry of the rollup's readings, if any of them expires.
     pub raw_until: Option<Timestamp>,
-    /// When it expires itself.
+    /// When the rollup itself expires.
     pub expires: Option<Timestamp>,
-    /// Whether a reading has changed since, too late to be folded.
+    /// Whether a reading has changed since the fold, too late to be folded.
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
-    /// What the index by conditions has of it; `None` for a day, and if the table has no such index.
+    /// The rollup in the index by conditions; `None` for a day, and if the table has no such index.
     pub indexed: Option<Indexed>,
 }
 
-/// What the index by conditions has of a rollup of 15 minutes.
+/// A rollup of 15 minutes in the index by conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indexed {
-    /// The version of the schema; 0 before the first schema. A rollup of a smaller version never replaces
-    /// it.
+    /// The version of the schema; 0 before the first schema. A rollup with a smaller version never replaces this one.
     pub schema: u8,
     /// The entry; `None` for a rollup that lacks a metric of the schema.
     pub entry: Option<IndexEntry>,
 }
 
 impl StoredRollup {
-    /// Whether it may replace `known` as far as the index by conditions is concerned: by a schema that is
-    /// not older, or where the table has no such index.
+    /// Whether the rollup may replace `known` as far as the index by conditions is concerned. This holds if its schema
+    /// is not older, or if the table has no such index.
     pub fn is_indexed_as_new_as(&self, known: &Self) -> bool {
         let schema = |rollup: &Self| rollup.indexed.as_ref().map(|indexed| indexed.schema);
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
-    /// Whether its readings are still kept.
+    /// Whether the rollup's readings are still stored.
     pub fn has_readings(&self, now: Timestamp) -> bool {
         self.raw_until.is_none_or(|until| until > now)
     }
 
-    /// Whether `DynamoDB` may have deleted it already; it deletes some time after the expiry.
+    /// Whether the rollup has expired. `DynamoDB` deletes an item some time after its expiry.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
-/// A reading as the table keeps it.
+/// The stored form of a reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReading {
     /// The reading.
     pub reading: Reading,
-    /// When it expires.
+    /// When the reading expires.
     pub expires: Option<Timestamp>,
 }
 
 /// The state of the rollups of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupState {
-    /// The time zone of the days, by its name. It was stored first and rules from then on.
+    /// The name of the time zone of the days. The first stored zone holds from then on.
     pub zone: String,
-    /// Rollups are complete from here on; [`Timestamp::MIN`] for a table that was empty when this was made.
+    /// The time from which on rollups are complete; [`Timestamp::MIN`] for a table that was empty when this state was
+    /// made.
     pub since: Timestamp,
-    /// The watermark of each group of devices: up to there every bucket with readings has its rollup.
+    /// The watermark of each group of devices: before this time, every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],
     /// The depth of the work queue when `sealed` last moved.
     pub queue: Option<QueueDepth>,
@@ -110,9 +110,9 @@ pub struct RollupState {
 /// The work that waits in the queue of the rollup function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// The number of messages, those that are being worked on included; SQS counts approximately.
+    /// The approximate number of messages by SQS, including messages that are being worked on.
     pub messages: u64,
-    /// When they were counted.
+    /// When the messages were counted.
     pub at: Timestamp,
 }
 
@@ -128,16 +128,16 @@ impl RollupState {
     }
 }
 
-/// How far the rollups of a device are folded again after a change of its settings.
+/// The progress of folding a device's rollups again after a change of its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refold {
     /// The number of the settings with which all rollups are folded.
     pub settings: u64,
-    /// The fold with newer settings that is under way: their number, and the time up to which it is done.
+    /// The current fold with newer settings: the number of the settings, and the time up to which rollups are folded.
     pub under_way: Option<(u64, Timestamp)>,
 }
 
-/// What the index by conditions is to have of rollups.
+/// The values that the index by conditions is to have of rollups.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Indexing {
     /// The table has no such index.
@@ -145,12 +145,12 @@ pub enum Indexing {
     Off,
     /// There is no schema yet.
     Unset,
-    /// What the schema says.
+    /// The values that this schema defines.
     By(Arc<ConditionsSchema>),
 }
 
 impl Indexing {
-    /// What the index is to have of the rollup of a bucket.
+    /// The values that the index is to have of the rollup of a bucket.
     pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
         match (self, bucket) {
             (Self::Off, _) | (_, Bucket::Day(_)) => None,
@@ -181,29 +181,29 @@ pub struct StoredSchema {
     pub is_ready: bool,
 }
 
-/// A rollup of 15 minutes as the index by conditions has it.
+/// A rollup of 15 minutes, as it is read from the index by conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedQuarter {
     /// The rollup's identity.
     pub key: RollupKey,
     /// The 15 minutes.
     pub quarter: QuarterHour,
-    /// Its address and its values.
+    /// The address and the values of the rollup.
     pub entry: IndexEntry,
     /// The rooms of its readings.
     pub rooms: BTreeSet<Option<RoomId>>,
-    /// When it expires.
+    /// When the rollup expires.
     pub expires: Option<Timestamp>,
 }
 
 impl IndexedQuarter {
-    /// What each metric of the schema was, in its order.
+    /// The values of the metrics of the schema, in the order of the schema.
     pub fn values(&self) -> &[MetricMeans] {
         &self.entry.values
     }
 }
 
-/// Which rollups of the index by conditions are asked for: those of a device in a month.
+/// A query for rollups in the index by conditions, of one device in one month.
 #[derive(Debug, Clone, Copy)]
 pub struct ConditionsQuery<'a> {
     /// The device.
@@ -216,6 +216,6 @@ pub struct ConditionsQuery<'a> {
     pub last: &'a [u8],
     /// The rollup after which the page begins.
     pub after: Option<&'a IndexedQuarter>,
-    /// The most rollups of a page.
+    /// The largest number of rollups of a page.
     pub limit: usize,
 }

@@ -1,4 +1,4 @@
-//! The ports of rollups: reading, putting, and the state of the function that keeps them. Folds nothing.
+//! The ports of rollups and of the state of the rollup function. Folds nothing.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -18,15 +18,15 @@ ports! {
         /// One rollup, as it is this moment.
         fn rollup(key: &RollupKey) -> StoreResult<Option<StoredRollup>>;
 
-        /// All rollups of the quarters that begin in a range, oldest first. A consistent read sees all that was
-        /// put before, at twice the price.
+        /// All rollups of the quarters that begin in a range, oldest first. A consistent read sees all earlier puts, at
+        /// twice the price.
         fn quarters(
             device: &DeviceId,
             range: TimeRange,
             consistent: bool,
         ) -> StoreResult<Vec<StoredRollup>>;
 
-        /// The rollups of the days from `first` to `last`, both inside: at most `limit`.
+        /// The rollups of the days in `dates`, both ends inclusive: at most `limit`.
         fn days(
             device: &DeviceId,
             dates: RangeInclusive<LocalDate>,
@@ -37,17 +37,17 @@ ports! {
 
     /// All readings of a device in a range, with their expiry, as they are this moment.
     ReadStoredReadings [(Query, Readings)] {
-        /// All of them, oldest first: for ranges that fit into memory.
+        /// All readings of the range, oldest first. The range must fit into memory.
         fn stored_readings(device: &DeviceId, range: TimeRange) -> StoreResult<Vec<StoredReading>>;
     }
 
     /// Stores rollups.
     ///
-    /// Each put expects what was read before the readings were: so of two folds the one that read older
+    /// Each put expects the version that was read before the readings. So of two folds, the fold that read older
     /// readings is refused.
     PutRollups [(PutItem, Rollups)] {
-        /// Puts a rollup; returns whether the item was as expected. A rollup that was folded with newer
-        /// settings is never replaced.
+        /// Puts a rollup; returns whether the stored item was as expected. A rollup that was folded with newer settings
+        /// is never replaced.
         fn put_rollup(stored: &StoredRollup, expected: Expected) -> StoreResult<bool>;
     }
 
@@ -57,7 +57,7 @@ ports! {
         fn rollup_state() -> StoreResult<Option<RollupState>>;
     }
 
-    /// Reads what is known of changes of past readings that rollups may lack.
+    /// Reads the announced changes of past readings that rollups may lack.
     ReadLateChanges [(GetItem, LateChanges)] {
         /// The marks and the backlog, as they are this moment.
         fn late_changes() -> StoreResult<LateChanges>;
@@ -65,20 +65,20 @@ ports! {
 
     /// Marks changes of past readings before they are made.
     MarkLateChanges [(UpdateItem, LateChanges)] {
-        /// Stores marks, if those that are stored have the expected version, 0 where there are none; returns what
-        /// is stored if they have another. By many at once, one is stored and the others hear of it.
+        /// Stores marks if the stored marks have the expected version, 0 if there are no marks. Otherwise returns the
+        /// stored marks. If several processes store at once, one succeeds and the others get its marks.
         fn put_late_marks(marks: &[LateMark], expected: u64) -> StoreResult<Option<LateChanges>>;
     }
 
-    /// Reads how far rollups follow new settings of their device.
+    /// Reads how far a device's rollups follow its new settings.
     ReadRefold [(GetItem, Rollups)] {
-        /// How far the rollups of a device are folded again, as it is this moment; nothing is folded with newer
-        /// settings than 0 where nothing is stored.
+        /// How far the rollups of a device are folded again, as it is this moment. If nothing is stored, all are folded
+        /// with settings 0.
         fn refold(device: &DeviceId) -> StoreResult<Refold>;
     }
 
-    /// Keeps the state of the rollups. Done twice, or by many at once, it is the same: a watermark moves forward, and
-    /// back only where it is ahead of the clock; of backlogs the one that is noted last stays.
+    /// Writes the state of the rollups. Done twice, or by several processes at once, the result is the same. A
+    /// watermark moves back only if it is ahead of the clock. The last noted backlog stays.
     KeepRollupState [
         (PutItem, RollupState),
         (UpdateItem, RollupState),
@@ -89,23 +89,23 @@ ports! {
         /// Stores the first state, unless there is one.
         fn begin_rollups(state: &RollupState) -> StoreResult<InsertOutcome<RollupState>>;
 
-        /// Moves the watermarks of groups of devices forward, each unless it is ahead already, and notes the depth
-        /// of the queue where it is known.
+        /// Moves the watermarks of groups of devices forward, except those that are ahead already, and notes the depth
+        /// of the queue if it is known.
         fn advance_sealed(
             groups: &BTreeSet<usize>,
             sealed: Timestamp,
             queue: Option<QueueDepth>,
         ) -> StoreResult<()>;
 
-        /// Moves the watermarks of groups of devices back, each if it is ahead of `sealed`: an earlier sweep had a
-        /// clock that was wrong.
+        /// Moves the watermarks of groups of devices back to `sealed` if they are ahead of it, because an earlier sweep
+        /// had a wrong clock.
         fn set_back_sealed(groups: &BTreeSet<usize>, sealed: Timestamp) -> StoreResult<()>;
 
-        /// Notes changes that came late.
+        /// Notes late changes that are not folded yet.
         fn note_backlog(backlog: Backlog) -> StoreResult<()>;
 
-        /// Notes that the index by conditions lacks rollups, where a schema is stored and the table has no such
-        /// index now: whoever makes it again must not find it complete.
+        /// Notes that the index by conditions lacks rollups, if a schema is stored and the table has no such index now.
+        /// So an index that is made again later is not taken for complete.
         fn distrust_conditions() -> StoreResult<()>;
 
         /// Notes that the rollups are complete from `since` on, and the time zone of their days.
@@ -121,18 +121,17 @@ ports! {
         /// Whether the table has the index by conditions.
         fn has_conditions_index() -> bool;
     } {
-        /// The schema, as it is this moment. Reads nothing and returns `None` where the table has no index by
-        /// conditions.
+        /// The schema, as it is this moment. Without an index by conditions, returns `None` and reads nothing.
         fn conditions_schema() -> StoreResult<Option<StoredSchema>>;
 
-        /// What the index by conditions is to have of rollups.
+        /// Which values of rollups the index by conditions is to have.
         fn indexing() -> StoreResult<Indexing>;
     }
 
     /// Stores the schema of the index by conditions.
     PutConditionsSchema [(PutItem, ConditionsSchema)] {
-        /// Stores a schema that is not ready; returns whether the stored one was as expected. Done twice, the
-        /// second is refused.
+        /// Stores a schema that is not ready; returns whether the stored schema was as expected. Done twice, the second
+        /// time is refused.
         fn put_conditions_schema(
             schema: &ConditionsSchema,
             expected: Expected,
@@ -141,21 +140,21 @@ ports! {
 
     /// Notes that the index by conditions is complete.
     SetConditionsReady [(UpdateItem, ConditionsSchema)] {
-        /// Notes that every rollup of 15 minutes is in the index by the schema of this version; returns whether
-        /// that is the stored one. Done twice, it is the same.
+        /// Notes that every rollup of 15 minutes is in the index by the schema of this version; returns whether the
+        /// stored schema has this version. Done twice, the result is the same.
         fn set_conditions_ready(version: u8) -> StoreResult<bool>;
     }
 
     /// Rollups of 15 minutes by the address of their means.
     QueryConditions [(Query, ConditionsIndex)] {
-        /// At most `limit` rollups of a device in the month of a timestamp, in the order of their addresses, between two addresses, both inside;
-        /// behind `after`, if there is one.
+        /// At most `limit` rollups of a device in the month of a timestamp, in the order of their addresses. They lie
+        /// between two addresses, both inclusive, and after `after`, if given.
         fn indexed_quarters(
             query: &ConditionsQuery<'_>,
         ) -> StoreResult<Page<IndexedQuarter>>;
     }
 
-    /// Every device, at once or page by page, however many there are.
+    /// Lists all devices, at once or page by page, for registries of any size.
     ListDevices [(Query, Devices)] {
         /// The devices after an id, sorted by id, as they are this moment.
         fn device_page(after: Option<&DeviceId>, limit: usize) -> StoreResult<ListPage<Device>>;

@@ -1,10 +1,10 @@
-//! Questions to the index of attributes, and its answers. Asks nothing.
+//! Queries of the index of attributes, and its entries. Sends none.
 
 use domain::{DeviceId, SearchRange, SearchValue, Subject};
 
 use crate::keys;
 
-/// Some entries of one subject, in the order of the index.
+/// A query for entries of one subject, in the order of the index.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchQuery<'a> {
     /// The subject.
@@ -17,7 +17,7 @@ pub struct SearchQuery<'a> {
     pub limit: usize,
 }
 
-/// An entry of the index: a device has, or had until a moment ago, a value.
+/// An entry of the index: a device has a value, or had the value until a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
     /// The value.
@@ -32,7 +32,7 @@ impl SearchHit {
         keys::search_place(&self.value, &self.device)
     }
 
-    /// Reads back what [`place`](Self::place) writes.
+    /// Parses a text that [`place`](Self::place) has made.
     pub fn parse(place: &str) -> Option<Self> {
         keys::parse_search_place(place).map(|(value, device)| Self { value, device })
     }

@@ -1,4 +1,4 @@
-//! Devices that were seen in a room, with the months: the stored form, and its ports. Chooses no room.
+//! Devices that were seen in a room, with months: the stored form, and the ports. Chooses no room.
 
 use std::ops::RangeInclusive;
 
@@ -15,26 +15,26 @@ pub struct RoomVisit {
     pub room: RoomId,
     /// The device.
     pub device: DeviceId,
-    /// The month of the earliest such reading that has been folded.
+    /// The month of the earliest folded reading of the device in the room.
     pub first: Month,
-    /// The month of the latest.
+    /// The month of the latest folded reading of the device in the room.
     pub last: Month,
-    /// The number of times that this was written.
+    /// The number of times that this item was written.
     pub version: u64,
 }
 
 impl RoomVisit {
-    /// What is noted of the first reading of a device that names a room.
+    /// The item for the first reading of a device that names a room.
     pub const fn begun(room: RoomId, device: DeviceId, month: Month) -> Self {
         Self { room, device, first: month, last: month, version: 1 }
     }
 
-    /// Whether the months from the first to the last contain these.
+    /// Whether the months from the first to the last contain all of these months.
     pub fn covers(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.start() && *months.end() <= self.last
     }
 
-    /// The item with these months as well, to be put in its place.
+    /// The item with these months added, in the next version.
     pub fn widened(&self, months: &RangeInclusive<Month>) -> Self {
         Self {
             first: self.first.min(*months.start()),
@@ -44,7 +44,7 @@ impl RoomVisit {
         }
     }
 
-    /// Whether a month lies within both these and the months from the first to the last.
+    /// Whether any of these months is among the months from the first to the last.
     pub fn overlaps(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.end() && *months.start() <= self.last
     }
@@ -53,19 +53,19 @@ impl RoomVisit {
 ports! {
     /// Notes which devices were seen in which rooms.
     ///
-    /// What is noted only widens. It may say more than there is: a reading may be deleted.
+    /// The noted months only grow. They may include months without readings, because readings may be deleted.
     NoteSeen [(GetItem, SeenIn), (PutItem, SeenIn), (PutItem, Rollups)] {
-        /// What is noted of a device in a room, as it is this moment.
+        /// The months in which a device was seen in a room, as they are this moment.
         fn seen(room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>>;
 
-        /// Puts what is noted, with the device's side where there was none; returns whether there was as
-        /// `expected`. Done twice, the second is refused.
+        /// Stores a visit; a first visit is stored with the note among the device's rollups. Returns whether the stored
+        /// visit was as `expected`. Done twice, the second time is refused.
         fn put_seen(seen: &RoomVisit, expected: Expected) -> StoreResult<bool>;
     }
 
     /// The devices that were seen in a room.
     ReadSeen [(Query, SeenIn)] {
-        /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
+        /// The devices that were seen in a room in these months, both ends inclusive, sorted by id: at most `limit`.
         fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<RoomVisit>>;
     }
 }

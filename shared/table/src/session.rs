@@ -1,11 +1,11 @@
-//! A table as one invocation asks it: the ports of a function's store as methods. Decides nothing.
+//! The table as one invocation uses it: the ports of a function's store as methods. Decides nothing.
 
 use domain::Timestamp;
 
 use crate::Invocation;
 
-/// The table, the time that is left, and the timestamp that counts as now. `S` is a function's own store: a port that the
-/// store does not name cannot be called.
+/// The table, the time that is left, and the timestamp that counts as now. `S` is the function's own store: a port that
+/// this store does not name cannot be called.
 #[derive(Debug)]
 #[must_use]
 pub struct Session<'a, S> {
@@ -16,7 +16,7 @@ pub struct Session<'a, S> {
     pub now: Timestamp,
 }
 
-/// Copies ask the same table in the same invocation.
+/// A copy stands for the same table and invocation.
 impl<S> Clone for Session<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -31,12 +31,12 @@ impl<'a, S> Session<'a, S> {
         Self { store, invocation, now }
     }
 
-    /// The session at a later instant: for work that takes as long as an invocation may.
+    /// The session at a later instant, for work that takes as long as an invocation may.
     pub const fn at(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 
-    /// The session with a part of the time.
+    /// The session with a part of the invocation.
     pub const fn within(self, invocation: &'a Invocation) -> Self {
         Self { invocation, ..self }
     }

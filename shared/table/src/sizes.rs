@@ -1,4 +1,4 @@
-//! About how many bytes items have as `DynamoDB` counts them: names and texts by their length, a number by half its
+//! The approximate bytes of items, as `DynamoDB` counts them: names and texts by their length, a number by half its
 //! digits ([AWS][sizes]). Reads no item.
 //!
 //! [sizes]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
@@ -7,26 +7,27 @@ use domain::{Decimal, Device, MAX_METRICS, MetricRollup, OfKind, Reading, RoomId
 
 use crate::rollup::StoredRollup;
 
-/// The names and numbers of a reading's key, and the name of its room.
+/// The bytes of a reading without its texts and metrics: key, and the name of the attribute with its room.
 const READING: usize = 39;
-/// The names and numbers of a rollup's key, and what it has whatever its metrics.
+/// The bytes of a rollup without its texts and metrics.
 const ROLLUP: usize = 100;
-/// A value of a usual sensor.
+/// The bytes of a usual sensor's value.
 const VALUE: usize = 4;
 const LONGEST_VALUE: usize = 21;
-/// The numbers that a rollup has of a metric.
+/// The bytes of the numbers that a rollup has for one metric.
 const METRIC: usize = 50;
-/// The zone, the start and the end of a day.
+/// The bytes of the zone, the start and the end of a daily rollup.
 const DAY: usize = 75;
-/// What a rollup has for the index by conditions, about: its month and address, and the means of the schema's metrics.
+/// The approximate bytes of a rollup's attributes for the index by conditions: its month and address, and the means of
+/// the schema's metrics.
 pub const INDEXED: usize = 80;
 /// The bytes for which a query takes half a read unit.
 const HALF: usize = 4_096;
-/// A list, and each of its members beside what it is.
+/// The bytes of a list without its members, and of each member without its value.
 const LIST: usize = 3;
 const MEMBER: usize = 1;
 
-/// About how many bytes the items of a device have.
+/// The approximate bytes of the items of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemSizes {
     /// A reading.
@@ -36,7 +37,7 @@ pub struct ItemSizes {
 }
 
 impl ItemSizes {
-    /// The sizes of items with so many of the device's metrics.
+    /// The sizes of items with this number of the device's metrics.
     pub fn of(device: &Device, metrics: usize) -> Self {
         let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
         let known = device.metrics().len().max(1);
@@ -58,12 +59,12 @@ pub fn of_reading(reading: &Reading) -> usize {
     READING + reading.device.as_str().len() + room + metrics
 }
 
-/// The halves of a read unit that a query takes which finds so many bytes: one at least.
+/// The halves of a read unit for a query that finds this number of bytes, at least one.
 pub fn read_halves(bytes: usize) -> usize {
     bytes.div_ceil(HALF).max(1)
 }
 
-/// The read units of so many halves.
+/// The read units of this number of halves.
 pub fn units_of(halves: usize) -> f64 {
     f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
@@ -81,7 +82,7 @@ pub fn of_rollup(stored: &StoredRollup) -> usize {
     ROLLUP + device + rooms + metrics + more
 }
 
-/// The list of a metric's numbers: a sum has about as many digits as the values and the count together.
+/// The bytes of the list of a metric's numbers. A sum has about as many digits as the values and the count together.
 fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
     let values = [&metric.min, &metric.max, &metric.first.value, &metric.last.value];
     let values: usize = values.into_iter().map(number).sum();
@@ -104,7 +105,7 @@ fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
     LIST + 8 * MEMBER + count + sum + values + times + of_kind
 }
 
-/// A number: a byte, and one for two digits. Zeros at its ends are no digits.
+/// The bytes of a number: one, and one for each two digits. Zeros at both ends are no digits.
 fn number(value: &Decimal) -> usize {
     let (mut digits, mut zeros) = (0_usize, 0);
     for byte in value.as_str().bytes().take_while(|byte| !matches!(byte, b'e' | b'E')) {
@@ -124,7 +125,7 @@ fn whole(number: u64) -> usize {
     1 + number.to_string().trim_end_matches('0').len().div_ceil(2)
 }
 
-/// About how many bytes the item of a device's largest reading has: that of its longest metrics with the longest values.
+/// The approximate bytes of a device's largest possible reading, with its longest metrics and the longest values.
 pub fn of_largest_reading(device: &Device) -> usize {
     let mut names: Vec<usize> = device.metrics().keys().map(|name| name.as_str().len()).collect();
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,5 +1,4 @@
-//! A source that is asked, as the table keeps it, and apart from it what is secret: the stored form, and its ports. Asks
-//! nothing.
+//! The stored form of a polled source, with the secrets apart, and the ports of sources. Polls nothing.
 
 use domain::{MemberError, PolledSourceId, Timestamp};
 use polling::{PolledSource, SecretTexts, SourceStatus, Spent};
@@ -8,32 +7,32 @@ use serde_json::{Map, Value};
 use crate::ports_macro::ports;
 use crate::{Expected, Listing, StoreResult};
 
-/// A source that is asked.
+/// A polled source.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct StoredSource {
-    /// Its id.
+    /// The id of the source.
     pub id: PolledSourceId,
-    /// The number of times that a person saved it.
+    /// The number of times that a person saved the source.
     pub version: u64,
     /// The settings, without secrets, as a person wrote them.
     pub settings: Map<String, Value>,
-    /// When it is due.
+    /// When the source is due.
     pub next: Timestamp,
-    /// Until when somebody asks it.
+    /// The end of the lease of the current run.
     pub lease: Option<Timestamp>,
     /// The number of the run that has the lease.
     pub claim: Option<u64>,
     /// The number of runs and tests so far.
     pub run: u64,
-    /// The requests that were made.
+    /// The numbers of requests that the source has made.
     pub spent: Spent,
-    /// What is kept between runs.
+    /// The status that is stored between runs.
     pub status: SourceStatus,
 }
 
 impl StoredSource {
-    /// A source that is saved now, in the place of another one if there is one. What is kept between runs stays.
+    /// A source that is saved now, in place of a previous version if there is one. The status between runs stays.
     pub fn new(
         id: PolledSourceId,
         before: Option<&Self>,
@@ -53,19 +52,19 @@ impl StoredSource {
         PolledSource::from_stored(&self.settings)
     }
 
-    /// Whether a save that gives no secrets may keep those of before. It tells a person early; whoever asks reads them by
+    /// Whether a save without secrets may keep the stored ones. Tells a person early; the secrets themselves are read by
     /// [`SourceSecrets::of`].
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         self.source().is_ok_and(|own| own.destination() == source.destination())
     }
 
-    /// What a save of it expects in its place: the version before.
+    /// The item that a save of this source expects: the previous version.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }
 }
 
-/// What is secret of a source, and the request that it was given for.
+/// The secrets of a source, and the request that they were given for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
     /// The request, as [`PolledSource::destination`] names it.
@@ -88,13 +87,13 @@ impl SourceSecrets {
 }
 
 ports! {
-    /// The sources, without what is secret.
+    /// The sources, without their secrets.
     ReadSources [(Query, Sources)] {
-        /// All sources, sorted by id. What was saved a moment ago may be missing or old.
+        /// All sources, sorted by id. Changes of the last moment may be missing.
         fn sources() -> StoreResult<Listing<StoredSource>>;
     }
 
-    /// A person's edits of the sources. It reads no secret.
+    /// A person's edits of the sources. Reads no secret.
     EditSources [
         (Query, Sources), (UpdateItem, Sources), (PutItem, SourceSecrets), (DeleteItem, Sources),
         (DeleteItem, SourceSecrets),
@@ -102,37 +101,38 @@ ports! {
         /// All sources as they are this moment, sorted by id.
         fn current_sources() -> StoreResult<Listing<StoredSource>>;
 
-        /// Saves a source in the place of the version before it, a first version where no source is; returns whether it
-        /// was so. Its secrets are stored with it, both or neither; without them the stored secrets stay. What is kept
-        /// between runs stays, and whoever asks it now can note nothing. Done twice, the second is refused.
+        /// Stores a source in place of its previous version; a first version needs that there is no source. Returns
+        /// whether this was so. Given secrets are stored with the source, both or neither; otherwise the stored secrets
+        /// stay. The status between runs stays, and a run that is under way can note nothing more. Done twice, the
+        /// second time is refused.
         fn save_source(source: &StoredSource, secrets: Option<&SourceSecrets>) -> StoreResult<bool>;
 
         /// Deletes a source and its secrets, both or neither. Done twice, it changes nothing.
         fn delete_source(id: &PolledSourceId) -> StoreResult<()>;
     }
 
-    /// What is secret of a source: for whoever asks it, and nobody else.
+    /// The secrets of sources, for the function that polls and for no other.
     ReadSourceSecrets [(GetItem, SourceSecrets)] {
         /// The secrets of a source, as they are this moment.
         fn source_secrets(id: &PolledSourceId) -> StoreResult<Option<SourceSecrets>>;
     }
 
-    /// A source is claimed, asked, and noted.
+    /// Polling a source: it is claimed, polled, and its result is noted.
     ///
-    /// Of several that ask at the same time one has the claim. Who dies with it leaves the source to the next one, once the
-    /// lease is over.
+    /// Of several processes that poll at the same time, only one has the claim. If this process dies, the next one
+    /// takes the source once the lease is over.
     RunSources [(UpdateItem, Sources)] {
-        /// Begins a run: notes the requests that it may make, and the lease if it has one, if nobody has saved, claimed or
-        /// tested the source since `known` was read. Returns the source as it is then, or `None`. Done twice, the second is
-        /// refused.
+        /// Begins a run: notes the requests that the run may make, and the lease if one is given. Refused if the source
+        /// was saved, claimed or tested since `known` was read. Returns the updated source; `None` if refused. Done
+        /// twice, the second time is refused.
         fn begin_source_run(
             known: &StoredSource,
             spent: Spent,
             lease: Option<Timestamp>,
         ) -> StoreResult<Option<StoredSource>>;
 
-        /// Ends a run: notes what it found and when the source is due again, if the claim is still the one of `claimed`;
-        /// returns whether it was. Done twice, the second is refused.
+        /// Ends a run: notes its result and when the source is due again, if the claim is still that of `claimed`.
+        /// Returns whether this is noted. Done twice, the second time is refused.
         fn end_source_run(
             claimed: &StoredSource,
             next: Timestamp,

@@ -2,7 +2,7 @@
 
 use domain::{DeviceId, DeviceStay, TimeRange, Timestamp};
 
-/// What is asked of the stays of a device or in a room: those that overlap a range.
+/// A query for the stays of a device or in a room that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StayQuery {
     /// The range.
@@ -13,12 +13,12 @@ pub struct StayQuery {
     pub limit: usize,
 }
 
-/// The identity of a stay among those of a device or in a room, in their order.
+/// The identity of a stay among those of a device or in a room. Keys sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StayKey {
-    /// When it began.
+    /// When the stay began.
     pub since: Timestamp,
-    /// Its device.
+    /// The device that stayed.
     pub device: DeviceId,
 }
 

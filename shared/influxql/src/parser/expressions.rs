@@ -1,5 +1,6 @@
-//! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, and so are more than [`MAX_CHAINED`]
-//! operators in chains: an operator of a chain makes the tree deeper by one. So walks over trees may recurse.
+//! Parses expressions. Refuses expressions that are nested deeper than [`MAX_DEPTH`], and more than [`MAX_CHAINED`]
+//! operators in chains, since each operator of a chain makes the tree deeper by one. So functions on the tree may
+//! recurse.
 
 use super::Parser;
 use crate::ast::{Cast, Expression, Operator};
@@ -7,9 +8,9 @@ use crate::duration;
 use crate::error::{QueryError, refuse};
 use crate::lexer::{Token, is_keyword};
 
-/// How deep expressions may be nested.
+/// The largest depth of nested expressions.
 const MAX_DEPTH: usize = 32;
-/// The number of operators of a query that stand in a chain, such as `a + b + c`, behind its first one.
+/// The largest number of a query's operators after the first operator of a chain, such as `a + b + c`.
 const MAX_CHAINED: usize = 500;
 
 const OPERAND: [&str; 4] = ["identifier", "string", "number", "bool"];
@@ -26,7 +27,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What a column or a dimension is made of: a pattern, or an expression.
+    /// A column or a dimension: a pattern or an expression.
     pub(super) fn column(&mut self) -> Result<Expression, QueryError> {
         match self.takes_pattern()? {
             Some(pattern) => Ok(Expression::Pattern(pattern)),
@@ -34,7 +35,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what stands within another expression.
+    /// Parses an expression that is nested in another expression.
     fn nested<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Result<T, QueryError>,
@@ -78,7 +79,7 @@ impl Parser<'_> {
         self.chain(&[Operator::Multiply, Operator::Divide, Operator::Modulo], Self::operand)
     }
 
-    /// Operands between which stand operators of one rank; the first two belong together.
+    /// Parses operands joined by operators of the same rank, from left to right.
     fn chain(
         &mut self,
         operators: &[Operator],
@@ -169,7 +170,7 @@ impl Parser<'_> {
         Ok(Expression::Reference { name, cast })
     }
 
-    /// `::type` behind a name.
+    /// A `::type` after a name.
     fn cast(&mut self) -> Result<Option<Cast>, QueryError> {
         const TYPES: [&str; 7] =
             ["float", "integer", "unsigned", "string", "boolean", "field", "tag"];
@@ -202,7 +203,7 @@ fn negative(of: Expression) -> Expression {
     }
 }
 
-/// Why a number with letters behind it is no duration.
+/// The error of a number followed by letters that are no unit of a duration.
 fn bad_duration(text: &str) -> QueryError {
     let small: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     if duration::parse(&small).is_none() {

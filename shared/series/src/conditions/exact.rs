@@ -1,5 +1,5 @@
-//! Refines episodes by readings: those inside, those of one quarter of an hour around, and those further on while
-//! an episode goes on there. Finds no episode that the means do not show.
+//! Refines episodes by the readings inside and one quarter of an hour around. Where an episode goes on, further
+//! readings are read. Finds no episode that the means do not show.
 
 use chrono::TimeDelta;
 use domain::{
@@ -42,14 +42,14 @@ pub(crate) async fn refined(
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
 
-    // One that reaches from region to region, because the rollups lag, is found in each.
+    // An episode that spans several regions, because the rollups lag, is found in each.
     refined.sort_by_key(|episode| (episode.range.from(), episode.range.to()));
     refined.dedup();
     Ok(refined)
 }
 
-/// The episodes that touch a region, each from the first reading to the last, and the readings that were read.
-/// `length_read` is the time whose readings the request reads.
+/// Finds the episodes that touch a region, each from its first reading to its last, and returns the readings as well.
+/// `length_read` adds up the time whose readings the request reads.
 async fn followed(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -65,7 +65,7 @@ async fn followed(
     loop {
         let mut found = of_readings(question, conditions, range, &read);
         found.retain(|episode| episode.range.intersection(region).is_some());
-        // Until then a value may hold that precedes the range.
+        // A value from before the range may hold until then.
         let settled = range.from().saturating_add(MAX_HOLD);
         let may_begin_before = range.from() > readable.from()
             && found.first().is_some_and(|episode| episode.range.from() <= settled);
@@ -87,8 +87,8 @@ async fn followed(
     }
 }
 
-/// The episodes of readings within what is asked, stay by stay: what a device measured in a room holds until it is
-/// elsewhere, and no value holds beyond now.
+/// Finds the episodes in readings, stay by stay. A value holds at most until the device is in another room, and never
+/// beyond now.
 fn of_readings(
     question: &DeviceQuestion<'_>,
     conditions: &[Condition],
@@ -115,7 +115,7 @@ fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
     TimeRange::new(from, asked.to()).expect("it is no shorter")
 }
 
-/// A range with some time before and after it, as far as it is readable.
+/// Widens a range by some time before and after, within the readable range.
 fn widened(
     question: &DeviceQuestion<'_>,
     range: TimeRange,

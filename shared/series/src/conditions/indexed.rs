@@ -1,4 +1,4 @@
-//! Finds the quarters of an hour that match by the index, within a allowance. Chooses no plan.
+//! Finds matching quarters of an hour in the index, within an allowance of read units. Chooses no plan.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -12,15 +12,16 @@ use super::matching::{Matching, is_of, months};
 use super::search::EpisodeSearch;
 use crate::gather::DeviceQuestion;
 
-/// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
-/// goes on at the next address inside.
+/// The number of entries of one page. If a page ends with an entry outside the box, the reader goes on at the next
+/// address inside.
 const PAGE: usize = 100;
-/// The read units of a full page, at the most.
+/// The largest number of read units of a full page.
 pub(crate) const PAGE_UNITS: f64 = 4.0;
-/// The number of queries at once.
+/// The number of queries that run at once.
 const CONCURRENCY: usize = 16;
 
-/// The box of some conditions in an index, and the ranges of addresses that cover it.
+/// Conditions as a box in the index, which has one dimension for each metric, and the ranges of addresses that cover
+/// the box.
 pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,
@@ -28,7 +29,7 @@ pub(crate) struct Boxed<'a> {
     pub ranges: Vec<RangeInclusive<u64>>,
 }
 
-/// The part of a device's time that is asked for by the index.
+/// A question about a device, and the part of its range that is read from the index.
 pub(crate) struct Indexed<'a> {
     pub question: &'a DeviceQuestion<'a>,
     pub range: TimeRange,
@@ -36,16 +37,16 @@ pub(crate) struct Indexed<'a> {
 
 /// One range of addresses in a month of a device.
 struct Task {
-    /// The place of the device.
+    /// The index of the device in the list.
     device: usize,
     month: Timestamp,
     range: RangeInclusive<u64>,
-    /// The entry after which it goes on.
+    /// The last entry that was read in the range.
     after: Option<IndexedQuarter>,
 }
 
-/// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
-/// the allowance of read units.
+/// Reads the index for all devices. Returns the matching quarters of each device, or `None` if the next query might
+/// exceed the allowance of read units.
 pub(crate) async fn matching(
     session: Session<'_, impl QueryConditions>,
     devices: &[Indexed<'_>],
@@ -82,7 +83,7 @@ pub(crate) async fn matching(
     Ok(waiting.is_empty().then_some(found))
 }
 
-/// The ranges of all months of all devices.
+/// The tasks for each device, month and address range.
 fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<Item = Task> + 't {
     let months = devices.iter().enumerate().flat_map(|(device, indexed)| {
         months(indexed.range).into_iter().map(move |month| (device, month.from()))
@@ -111,12 +112,12 @@ async fn page(
     Ok((task, page))
 }
 
-/// The rest of a range: after an entry outside of the box it begins at the next address inside.
+/// The rest of a range. If the last entry is outside the box, the rest begins at the next address inside.
 fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Task> {
     if !page.has_more {
         return None;
     }
-    // A page without a readable entry tells no address: the next one cannot be asked for.
+    // Without a readable entry there is no address from which to go on.
     let last = page.items.into_iter().next_back()?;
     let address = boxed.schema.parse_address(&last.entry.address)?;
     if boxed.region.contains(&boxed.schema.curve().point(address)) {
@@ -127,7 +128,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
 }
 
-/// The entry of the answer, if the values themselves match: several values have one code.
+/// The quarter of an entry, if its values match. Its address is not enough, because several values have the same code.
 fn matching_entry(
     found: &IndexedQuarter,
     device: &Indexed<'_>,
@@ -146,8 +147,7 @@ fn matching_entry(
 }
 
 impl<'a> Boxed<'a> {
-    /// The box of a request's conditions, covered by at most so many ranges; `Err` names a metric that is
-    /// not in the schema.
+    /// The box of the conditions, without address ranges; `Err` names a metric that is not in the schema.
     pub(crate) fn of(
         schema: &'a ConditionsSchema,
         search: &'a EpisodeSearch,

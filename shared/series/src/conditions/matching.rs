@@ -1,4 +1,4 @@
-//! What both plans find, and the months by which they read. Reads nothing.
+//! The matching quarters of an hour that both plans return, and the months in which both plans read. Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use domain::{CalendarUnit, MetricMeans, MetricName, QuarterHour, Rollup, RoomId,
 
 use crate::gather::DeviceQuestion;
 
-/// The quarters of an hour that match, with what the metrics of the conditions were.
+/// Matching quarters of an hour, each with the means of the metrics in the conditions.
 pub(crate) type Matching = BTreeMap<QuarterHour, BTreeMap<MetricName, MetricMeans>>;
 
-/// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
-/// several counts for each.
+/// Whether a quarter of an hour counts for the rooms of the question. If the device was in several rooms, the quarter
+/// counts for each of them.
 pub(crate) fn is_of(question: &DeviceQuestion<'_>, rooms: &BTreeSet<Option<RoomId>>) -> bool {
     let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
     question.rooms.is_none_or(|asked| rooms().may_be_of(asked))
 }
 
-/// A range by months of UTC.
+/// The months of UTC in a range; the first and the last are cut at its ends.
 pub(crate) fn months(range: TimeRange) -> Vec<TimeRange> {
     let months = CalendarUnit::Month.buckets(range, Zone::UTC);
     months.filter_map(|month| month.intersection(range)).collect()

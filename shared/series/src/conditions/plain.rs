@@ -1,4 +1,4 @@
-//! Finds the quarters of an hour that match among all of a device, months at once. Uses no index.
+//! Finds matching quarters of an hour by reading all quarters of a device, several months at a time. Uses no index.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::gather::{DeviceQuestion, RollupPiece, gather};
 use crate::grid::Grid;
 use crate::ports::Store;
 
-/// The number of months of a device that are asked for at once.
+/// The number of months of a device that are read at once.
 const MONTH_CONCURRENCY: usize = 12;
 
-/// Reads all quarters of an hour of a device in a part of what is asked, and keeps those that match.
+/// Reads all quarters of an hour of a device in `part`, and keeps those that match.
 pub(crate) async fn matching(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -37,7 +37,8 @@ pub(crate) async fn matching(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// A piece is a quarter of an hour: no row is longer, and no range begins within one.
+/// The quarter of an hour of a piece, if all conditions match. Each piece is one quarter, because the rows are
+/// quarters.
 fn matching_piece(
     piece: &RollupPiece,
     question: &DeviceQuestion<'_>,

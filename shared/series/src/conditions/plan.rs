@@ -1,7 +1,9 @@
-//! Chooses between all rollups of a range and the index, by what each costs, and says why. Finds nothing.
+//! Chooses between reading all rollups of a range and using the index, by their costs, and gives the reason. Finds
+//! nothing.
 //!
-//! The index is tried first where it is estimated to cost a fifth of all rollups at the most, and it stops
-//! when it has cost that: whatever the estimate was worth, both together cost 1.2 times all rollups.
+//! The index is tried first if its estimated cost is at most a fifth of the cost of all rollups. A search in the index
+//! stops when it has cost a fifth. So even with a wrong estimate, both plans together cost at most 1.2 times all
+//! rollups.
 
 use chrono::TimeDelta;
 use domain::{MetricName, QuarterHour, TimeRange};
@@ -14,21 +16,22 @@ use super::matching::months;
 use super::search::EpisodeSearch;
 use crate::gather::DeviceQuestion;
 
-/// Shorter ranges are read whole.
+/// For shorter ranges, the index is not used.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
-/// The part of the cost of all rollups that the index may cost.
+/// The share of the cost of all rollups that the index may cost.
 const MAX_SHARE: f64 = 0.2;
-/// The largest part of the domain that a box may hold.
+/// The largest share of the schema's domain that the box of the conditions may fill.
 const MAX_VOLUME: f64 = 0.5;
 /// The largest number of cells that are split to cover a box.
 const MAX_SPLITS: usize = 4_000;
-/// The number of ranges by which a month is asked for, and from which estimate on there are more.
+/// The number of address ranges in which a month is read. There are more ranges if few ranges have an estimated cost of
+/// over 200 read units.
 const RANGES: usize = 4;
 const MORE_RANGES: usize = 8;
 const MORE_FROM: f64 = 200.0;
-/// The entries that are read for one that is in the box, about.
+/// About how many index entries are read for each entry inside the box.
 const OVERHEAD: f64 = 1.4;
-/// The size of an entry of the index: its keys and rooms, and each metric of the schema, about.
+/// The approximate bytes of an index entry: those of its keys and rooms, and those of each metric of the schema.
 const ENTRY_BYTES: i64 = 130;
 const ENTRY_METRIC_BYTES: i64 = 25;
 
@@ -55,18 +58,18 @@ struct Plan {
     consumed_read_units: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     ranges: Option<usize>,
-    /// Why it was not tried or not brought to its end.
+    /// Why the plan was not tried, or was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// What the index would cost and did cost.
+/// The estimated and the actual cost of the index.
 #[derive(Debug, Default)]
 pub struct IndexPlan {
     pub(crate) estimate: Option<f64>,
     pub(crate) ranges: Option<usize>,
     pub(crate) consumed: f64,
-    /// Why the episodes do not come from it.
+    /// Why the episodes do not come from the index.
     pub(crate) reason: Option<String>,
 }
 
@@ -75,7 +78,7 @@ const PLAIN: &str = "plain";
 const INDEX: &str = "z-order";
 
 impl Explanation {
-    /// The explanation of an answer. `before` has the read units, about, by which its devices were found.
+    /// The explanation of an answer. `before` is about how many read units it took to find the devices.
     pub fn of(
         questions: &[DeviceQuestion<'_>],
         index: IndexPlan,
@@ -110,7 +113,7 @@ impl Explanation {
     }
 }
 
-/// Why a request is not for the index, as far as it tells by itself.
+/// Why the index cannot serve a search, as far as the search itself shows.
 pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'static str> {
     if !has_index {
         Some("the table has no index by conditions")
@@ -123,8 +126,8 @@ pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'st
     }
 }
 
-/// The box of a question, covered by ranges, and the allowance of the index; `Err` says why all rollups are
-/// read instead.
+/// The box of the conditions, covered by ranges of addresses, and the read units that the index may cost. `Err` says
+/// why all rollups are read instead.
 pub(crate) fn choose<'a>(
     stored: Option<&'a StoredSchema>,
     search: &'a EpisodeSearch,
@@ -140,7 +143,8 @@ pub(crate) fn choose<'a>(
     let mut boxed = Boxed::of(schema, search)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
 
-    // A period without one of the schema's metrics is not in the index, and may be one that is asked for.
+    // Quarters that lack a metric of the schema are not in the index. If the metric is not in the conditions, such a
+    // quarter may match.
     let is_asked =
         |name: &MetricName| search.conditions.iter().any(|condition| condition.metric == *name);
     if let Some(left) = schema.metrics().iter().find(|metric| !is_asked(&metric.name)) {
@@ -171,7 +175,7 @@ pub(crate) fn choose<'a>(
     Ok((boxed, allowance))
 }
 
-/// The part of the domain that a box holds.
+/// The share of the schema's domain that a box fills.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn volume(boxed: &Boxed<'_>) -> f64 {
     let region = &boxed.region;
@@ -182,16 +186,16 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
     sides.map(part).product()
 }
 
-/// The read units of all quarters of an hour of a device, about.
+/// Estimates the read units of all quarters of an hour of a device.
 pub(crate) fn plain_units(question: &DeviceQuestion<'_>) -> f64 {
     let rollup = ItemSizes::of(question.device, usize::MAX).rollup + INDEXED;
     let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
     let months = lived(question).into_iter().map(|month| read_units(quarters(month), bytes));
-    // It is asked even where it has nothing.
+    // A query that finds nothing costs half a unit.
     months.sum::<f64>().max(0.5)
 }
 
-/// The read units of the entries in a box, about, if the means are spread evenly over the domain.
+/// Estimates the read units of the index entries in a box, as if the means were spread evenly over the domain.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn index_units(
     question: &DeviceQuestion<'_>,
@@ -203,13 +207,13 @@ fn index_units(
     let bytes = (ENTRY_BYTES + ENTRY_METRIC_BYTES * metrics) as f64;
     let months = lived(question).into_iter().map(|month| {
         let entries = quarters(month) as f64 * volume * OVERHEAD;
-        // Each range is read to a half of 4 KB beyond its last entry.
+        // On average, each range is read half of 4 KB beyond its last entry.
         entries * bytes / 8_192.0 + ranges as f64 * 0.25
     });
     months.sum::<f64>().max(0.5)
 }
 
-/// The months in which a device can have quarters of an hour.
+/// The months of the range in which a device can have rollups: from its first reading until now.
 fn lived(question: &DeviceQuestion<'_>) -> Vec<TimeRange> {
     let range = question.grid.range();
     let lived = TimeRange::new(
@@ -223,7 +227,7 @@ fn quarters(range: TimeRange) -> i64 {
     range.length().num_minutes() / QuarterHour::LENGTH.num_minutes()
 }
 
-/// The read units of one query of so many items: half a unit for each 4 KB or part of 4 KB.
+/// The read units of one query that reads this number of items: half a unit for each started 4 KB.
 fn read_units(items: i64, bytes: i64) -> f64 {
     let halves = items.saturating_mul(bytes) / 4_096 + 1;
     units_of(usize::try_from(halves).unwrap_or(usize::MAX))

@@ -1,13 +1,13 @@
-//! The conditions that are asked for, and when. Parses no request.
+//! A search for episodes: its conditions and its range. Parses no request.
 
 use domain::{Condition, MetricName, TimeRange};
 
-/// What episodes are asked for.
+/// A search for episodes.
 #[derive(Debug)]
 pub struct EpisodeSearch {
-    /// At least one; no metric twice.
+    /// The conditions: at least one, and at most one for each metric.
     pub conditions: Vec<Condition>,
-    /// Whole quarters of an hour.
+    /// The range to search, in whole quarters of an hour.
     pub range: TimeRange,
     /// Whether readings refine the episodes.
     pub is_exact: bool,

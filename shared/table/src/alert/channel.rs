@@ -1,4 +1,4 @@
-//! A channel by which alerts are told, as the table keeps it, and apart from it what is secret. Sends nothing.
+//! The stored form of a channel that sends alerts, with the secret apart. Sends nothing.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 
 use crate::Expected;
 
-/// A channel, as everybody who may read may see it.
+/// A channel, as every reader may see it.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct StoredChannel {
-    /// Its id.
+    /// The id of the channel.
     pub id: ChannelId,
-    /// The number of times that it was put; notes do not count.
+    /// The number of times that the channel was put; notes of failures do not count.
     pub version: u64,
-    /// The kind and the other settings, without the secret; the sender interprets them. A member that is null is
-    /// not stored.
+    /// The kind and the other settings, without the secret. The sender interprets them. A member with the value `null`
+    /// is not stored.
     pub settings: Map<String, Value>,
     /// The time of the local day in which messages wait.
     pub quiet_hours: Option<QuietHours>,
-    /// Whether it fails.
+    /// The failure of the channel, if it fails.
     pub failing: Option<Failing>,
     /// When the channel was created. Messages from before belong to a deleted channel of the same id. `None` for a
     /// channel that an earlier version created.
@@ -32,17 +32,17 @@ pub struct StoredChannel {
 /// A channel's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failing {
-    /// Since when.
+    /// When the failure began.
     pub since: Timestamp,
-    /// When it is tried next.
+    /// When the channel is tried next.
     pub next: Timestamp,
 }
 
-/// The member of the quiet hours, which an item has beside the settings.
+/// The member that has the quiet hours. In the item, they are apart from the settings.
 const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
-    /// A channel that is saved now, in the place of another one if there is one.
+    /// A channel that is saved now, in place of a previous version if there is one.
     pub fn new(id: ChannelId, before: Option<&Self>, channel: &Channel, now: Timestamp) -> Self {
         let mut settings = object(channel.to_json());
         settings.remove(QUIET_HOURS);
@@ -52,8 +52,9 @@ impl StoredChannel {
         Self { id, version, settings, quiet_hours, failing: None, created }
     }
 
-    /// Whether a message that was judged then is for a channel of the same id that was deleted: its address was another.
-    /// A channel from ahead of the clock was saved by one that was wrong, and would drop all that is judged until then.
+    /// Whether a message that was judged at `judged` is for a deleted channel with the same id, which had another
+    /// address. If `created` is after now, it comes from a wrong clock and is ignored; otherwise all messages until
+    /// then would be dropped.
     pub fn is_younger_than(&self, judged: Timestamp, now: Timestamp) -> bool {
         self.created.is_some_and(|created| judged < created && created <= now)
     }
@@ -64,17 +65,17 @@ impl StoredChannel {
         members.extend(
             self.quiet_hours.map(|hours| (QUIET_HOURS.to_owned(), hours.to_string().into())),
         );
-        // Where its secret leads to is checked elsewhere, and whether it may be an e-mail was.
+        // The address in the secret is checked elsewhere. Whether the channel may send e-mail was checked before.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
     }
 
-    /// What a put of it expects in its place: the version before.
+    /// The item that a put of this channel expects: the previous version.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }
 }
 
-/// What is secret of a channel: its address and its keys. It is in no log: `Debug` does not show it.
+/// The secret of a channel: its address and its keys. `Debug` hides the secret, so that no log has it.
 #[derive(Clone, PartialEq)]
 pub struct ChannelSecret(pub Map<String, Value>);
 
@@ -85,7 +86,7 @@ impl ChannelSecret {
         Self(object(serde_json::from_str(&text).unwrap_or_default()))
     }
 
-    /// The secret that is stored.
+    /// Decodes the stored secret.
     pub fn secret(&self) -> Result<Secret, MemberError> {
         Secret::from_stored(&Value::Object(self.0.clone()).to_string())
     }

@@ -1,4 +1,5 @@
-//! A judgement to be stored: a state, what is told of it, and what each channel is to send. Judges nothing.
+//! A judgement to be stored: a state, its messages in the log, and the messages that each channel is to send. Judges
+//! nothing.
 
 use alerts::{LinkKey, Message};
 use domain::{ChannelId, RuleId, Timestamp};
@@ -21,14 +22,13 @@ pub struct NewJudgement {
 }
 
 impl NewJudgement {
-    /// A judgement by `rule`, made of the state that replaces the state that was read
-    /// ([`StoredAlertState::next`]), the messages in order, and the channels, each with the time from which on the
-    /// channel may send.
+    /// A judgement by `rule`. `state` replaces the state that was read ([`StoredAlertState::next`]). `messages` are in
+    /// order. `channels` come with the time from which each may send.
     ///
-    /// One transaction holds so many messages as [`MAX_JUDGEMENT_PARTS`] allow; of more, the newest are stored and
-    /// the others are [`left_out`](Self::left_out).
+    /// One transaction holds only as many messages as [`MAX_JUDGEMENT_PARTS`] allows. If there are more, the newest are
+    /// stored, and the others are [`left_out`](Self::left_out).
     ///
-    /// A message of an alert that fires gets a link to acknowledge the alert.
+    /// A message of a firing alert gets a link to acknowledge the alert.
     pub fn new(
         rule: &StoredRule,
         mut state: StoredAlertState,
@@ -66,28 +66,28 @@ impl NewJudgement {
         &self.state
     }
 
-    /// The id of the rule, and the `changed` of the version that judged.
+    /// The id of the rule, and the `changed` timestamp of the version by which the state was judged.
     pub const fn rule(&self) -> (&RuleId, Timestamp) {
         (&self.state.key.rule, self.changed)
     }
 
-    /// What is told.
+    /// The messages for the log.
     pub fn told(&self) -> &[ToldMessage] {
         &self.told
     }
 
-    /// What each channel is to send.
+    /// The messages that the channels are to send.
     pub fn waiting(&self) -> &[WaitingMessage] {
         &self.waiting
     }
 
-    /// The number of messages, the oldest, that are not stored because a transaction holds no more.
+    /// The number of oldest messages that are not stored, because one transaction does not hold them.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 }
 
-/// Bytes that nobody guesses.
+/// Random bytes that cannot be guessed.
 fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system has randomness");
@@ -97,11 +97,11 @@ fn random() -> [u8; 16] {
 /// The outcome of storing a judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgementOutcome {
-    /// All of it is stored.
+    /// The state and all messages are stored.
     Stored,
-    /// Nothing is stored: the state is not the one that was read.
+    /// Nothing is stored, because the stored state is not the one that was read.
     StateMoved,
-    /// Nothing is stored: the rule was saved again since, or was deleted.
+    /// Nothing is stored, because the rule was saved again or deleted.
     RuleChanged,
 }
 

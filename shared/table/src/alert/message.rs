@@ -1,4 +1,4 @@
-//! A message as the table keeps it: among all that was told, and for each channel until it is sent. Sends nothing.
+//! The stored forms of a message: in the log of messages, and for each channel until it is sent. Sends nothing.
 
 use alerts::{AlertSubject, LinkKey, Message, News, NoData, Rule, Scope, Watch};
 use chrono::TimeDelta;
@@ -6,53 +6,53 @@ use domain::{ChannelId, DeviceId, Label, RuleId, TimeRange, Timestamp};
 
 use crate::AlertKey;
 
-/// How long it is kept what was told.
+/// How long messages stay in the log.
 pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
-/// How long a message waits that no channel takes, because its channel fails or was deleted.
+/// How long a message waits if its channel fails or was deleted.
 pub const WAITING_KEPT: TimeDelta = TimeDelta::days(14);
-/// The longest lease. One that ends later was taken by a clock that was wrong, and holds nobody up.
+/// The longest lease. A lease that ends later was taken by a wrong clock, and holds up no sender.
 pub const MAX_LEASE: TimeDelta = TimeDelta::minutes(5);
-/// How far ahead a message is postponed at most: over the quiet hours of a day. One that waits for longer was
-/// postponed by a clock that was wrong.
+/// The longest time for which a message is postponed: over the quiet hours of a day. A message that waits longer was
+/// postponed by a wrong clock.
 pub const MAX_POSTPONED: TimeDelta = TimeDelta::hours(25);
 
-/// A message, with what its text needs beside names.
+/// A message in the log, with all that its text needs except names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldMessage {
-    /// The state that it is about.
+    /// The key of the state that the message is about.
     pub alert: AlertKey,
-    /// When it was judged.
+    /// When the message was judged.
     pub at: Timestamp,
-    /// The rule that it was judged by, as it was.
+    /// The rule by which it was judged, as the rule was then.
     pub rule: Rule,
     /// The message.
     pub message: Message,
 }
 
-/// The identity of a message. The order is that of time.
+/// The identity of a message in the log. Keys sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToldKey {
-    /// When it was judged.
+    /// When the message was judged.
     pub at: Timestamp,
-    /// The state that it is about.
+    /// The key of the state that the message is about.
     pub alert: AlertKey,
-    /// Its number among the messages of the state.
+    /// The number of the message among those of its state.
     pub number: u64,
 }
 
 impl ToldMessage {
-    /// Its identity.
+    /// The identity of the message.
     pub fn key(&self) -> ToldKey {
         ToldKey { at: self.at, alert: self.alert.clone(), number: self.message.number }
     }
 }
 
-/// What is asked of the messages that were told.
+/// A query for messages of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldQuery {
-    /// When they were judged.
+    /// The range in which the messages were judged.
     pub range: TimeRange,
-    /// The rule that they are of; without it, all.
+    /// The rule of the messages; `None`: all rules.
     pub rule: Option<RuleId>,
     /// The last message of the page before.
     pub after: Option<ToldKey>,
@@ -67,38 +67,38 @@ pub struct WaitingMessage {
     pub channel: ChannelId,
     /// The message.
     pub told: ToldMessage,
-    /// The number of leases that were taken: the attempts to send, also the attempt under way.
+    /// The number of leases that were taken, which is the number of attempts to send, including the current attempt.
     pub attempts: u32,
-    /// When it is to be sent.
+    /// The time from which on the message may be sent.
     pub next: Timestamp,
-    /// The end of the lease of whoever is sending it. The attempt of a lease that is over may have arrived: its sender
-    /// died, or had no answer.
+    /// The end of the sender's lease. If the lease is over, its sender died or had no answer, and the message may have
+    /// arrived.
     pub lease: Option<Timestamp>,
-    /// The number of devices by which it is told, where many have messages of its rule. With the lease it says what an
-    /// attempt told that may have arrived.
+    /// The number of devices for which the message stands in a storm, when many devices have messages of the same rule.
+    /// If an attempt may have arrived, it has sent this number.
     pub storm: Option<usize>,
-    /// The key of the link that acknowledges the episode; only messages of alerts that fire have a key.
+    /// The key of the link that acknowledges the episode. Only messages of firing alerts have a key.
     pub key: Option<LinkKey>,
 }
 
-/// The identity of a message that waits. Those of a state are in the order of their numbers.
+/// The identity of a waiting message. Messages of a state sort by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitingKey {
     /// The channel.
     pub channel: ChannelId,
-    /// The state that it is about.
+    /// The key of the state that the message is about.
     pub alert: AlertKey,
-    /// Its number among the messages of the state.
+    /// The number of the message among those of its state.
     pub number: u64,
 }
 
 impl WaitingMessage {
-    /// A message that nobody has tried to send.
+    /// A message that no sender has tried to send yet.
     pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
         Self { channel, told, attempts: 0, next, lease: None, storm: None, key: None }
     }
 
-    /// A message that says nothing but that the channel works. It is of no rule that there is.
+    /// A test message, which says only that the channel works. Its rule does not exist.
     pub fn test(channel: ChannelId, name: Label, now: Timestamp) -> Self {
         let id = "test";
         let device: DeviceId = id.parse().expect("an id");
@@ -119,7 +119,7 @@ impl WaitingMessage {
         };
 
         let message = Message {
-            // Tests that were asked for before may wait too.
+            // Earlier tests may wait too, so each needs its own number.
             number: u64::try_from(now.as_millis()).unwrap_or_default(),
             news: News::Test,
             since: now,
@@ -135,26 +135,26 @@ impl WaitingMessage {
         Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)
     }
 
-    /// Its identity.
+    /// The identity of the message.
     pub fn key(&self) -> WaitingKey {
         let ToldKey { alert, number, .. } = self.told.key();
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether it is to be sent, and nobody is sending it. A message that nobody postponed is sent whatever the
-    /// clock shows: it is judged already, perhaps by a clock that was ahead.
+    /// Whether the message is due and no sender has it. A message that was never postponed is always due, because a
+    /// clock that was ahead may have judged it.
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
         is_due && !self.is_leased(now)
     }
 
-    /// Whether somebody is sending it, or died with it a moment ago.
+    /// Whether a sender has the message, or died with it a moment ago.
     pub fn is_leased(&self, now: Timestamp) -> bool {
         self.lease.is_some_and(|until| is_ahead(until, MAX_LEASE, now))
     }
 }
 
-/// Whether a time is in the future, but by `longest` at most: a later time was set by a wrong clock.
+/// Whether a time is in the future by at most `longest`. A later time comes from a wrong clock.
 fn is_ahead(at: Timestamp, longest: TimeDelta, now: Timestamp) -> bool {
     at > now && at <= now.saturating_add(longest)
 }

@@ -1,34 +1,34 @@
-//! The rechecks: a device, or a rule that was saved, is to be judged again. Judges none.
+//! Rechecks: notes that a device or a saved rule must be judged again. Judges none.
 
 use std::fmt::{self, Display, Formatter};
 
 use domain::{DeviceId, RuleId, Timestamp};
 
-/// What is to be rechecked. Its order is that of the sort keys.
+/// The device or rule to recheck. Values sort as their sort keys do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rechecked {
     /// A rule, on each of its devices.
     Rule(RuleId),
-    /// A device, by each rule that is about it.
+    /// A device, by each rule about it.
     Device(DeviceId),
 }
 
-/// The note that something was stored, changed or deleted which no judgement has seen.
+/// The note that something was stored, changed or deleted after the last judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
     /// The device or rule.
     pub what: Rechecked,
-    /// The earliest instant that was touched.
+    /// The earliest instant from which on data were touched.
     pub since: Timestamp,
-    /// The device of a rule up to which it is judged.
+    /// For a rule: the device up to which it was judged again.
     pub after: Option<DeviceId>,
-    /// Changes whenever something is touched, also where the earliest instant stays: who has judged removes the recheck
-    /// that was read, and no later one.
+    /// A number that changes whenever something is touched, even if the earliest instant stays. So a judgement removes
+    /// only the recheck that it has read, and no later one.
     pub touch: u64,
 }
 
 impl Recheck {
-    /// Whether nothing was touched since `read` was read. The place up to which a rule is judged may have moved.
+    /// Whether nothing was touched since `read` was read. The device up to which a rule is judged may have changed.
     pub fn is_untouched_since(&self, read: &Self) -> bool {
         self.since == read.since && self.touch == read.touch
     }

@@ -1,4 +1,4 @@
-//! A rule of alerts as the table keeps it. Judges nothing.
+//! The stored form of a rule of alerts. Judges nothing.
 
 use alerts::{AlertSubject, Rule};
 use domain::RuleId;
@@ -8,21 +8,21 @@ use crate::{AlertKey, Expected};
 /// A rule of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRule {
-    /// Its id.
+    /// The id of the rule.
     pub id: RuleId,
-    /// The number of times that it was put.
+    /// The number of times that the rule was put.
     pub version: u64,
     /// The rule, with the time at which it was saved.
     pub rule: Rule,
 }
 
 impl StoredRule {
-    /// The key of its state on a subject.
+    /// The key of the rule's state on a subject.
     pub fn on(&self, subject: AlertSubject) -> AlertKey {
         AlertKey { rule: self.id.clone(), subject }
     }
 
-    /// What a put of it expects in its place: the version before.
+    /// The item that a put of this rule expects: the previous version.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

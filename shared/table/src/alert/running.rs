@@ -1,14 +1,14 @@
-//! When the system last ran, and when it did not. Reads no clock.
+//! The note that says when the system ran. Reads no clock.
 
 use domain::{TimeRange, Timestamp};
 
-/// When alerts were last judged, and the pauses before: a laptop sleeps, and no device is silent for that.
+/// When alerts were last judged, and the pauses before. While a laptop sleeps, no device counts as silent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningNote {
-    /// The number of times that it was put.
+    /// The number of times that the note was put.
     pub version: u64,
     /// When the system last ran.
     pub at: Timestamp,
-    /// When it did not, in order.
+    /// The pauses, during which the system did not run, in order of time.
     pub pauses: Vec<TimeRange>,
 }

@@ -1,10 +1,10 @@
-//! Conditions on one item: of a write, and of what a query sends. Evaluates none.
+//! Conditions on one item, for writes and for the filters of queries. Evaluates none.
 
 use std::borrow::Cow;
 
 use crate::item::Attribute;
 
-/// A condition on an item. An item that is not there has no attributes.
+/// A condition on an item. An item that does not exist has no attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum If {
@@ -12,7 +12,7 @@ pub enum If {
     Absent(Path),
     /// There is something at the path.
     Present(Path),
-    /// The value at the path is there, has the type of the given one and compares with it like this.
+    /// The value at the path exists, has the type of the given value, and compares with it in this way.
     Compare(Path, Op, Attribute),
     /// The set of texts at the path has this element.
     Holds(Path, String),
@@ -22,7 +22,8 @@ pub enum If {
     Any(Vec<If>),
 }
 
-/// A comparison. Numbers compare as numbers, texts and bytes by their bytes; only [`Is`](Self::Is) compares other types.
+/// A comparison. Numbers compare as numbers, texts and bytes by their bytes. Values of other types have only
+/// [`Is`](Self::Is).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Op {
@@ -48,7 +49,7 @@ impl From<&'static str> for Path {
     }
 }
 
-/// An attribute whose name is data, such as that of a metric of a reading.
+/// An attribute whose name is data, such as the name of a reading's metric.
 impl From<String> for Path {
     fn from(attribute: String) -> Self {
         Self { attribute: Cow::Owned(attribute), member: None }
@@ -75,7 +76,7 @@ pub fn is(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Is, value)
 }
 
-/// The value at the path is still what was read: this one, or no value.
+/// The value at the path is still the value that was read, or is still absent.
 pub fn still(path: impl Into<Path>, known: Option<Attribute>) -> If {
     match known {
         Some(value) => is(path, value),

@@ -1,4 +1,4 @@
-//! Writes of one item, each with its conditions, and what became of them. Makes none.
+//! Writes of one item, each with its conditions, and their outcomes. Makes none.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::{Action, ItemKey};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Write {
-    /// What is done with the item.
+    /// The change that the write makes.
     pub what: What,
-    /// What must hold of the item that is there.
+    /// The conditions on the stored item.
     pub conditions: Vec<If>,
 }
 
-/// What a write does with an item.
+/// The change that a write makes to an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// Stores the item in the place of the one that is there.
+    /// Stores the item in place of the stored one.
     Put(Item),
-    /// Changes attributes, and makes an item that is not there. An update without changes is one too.
+    /// Changes attributes; an item that does not exist is made, even without changes.
     Update(ItemKey, Vec<AttributeChange>),
-    /// Deletes the item. Without a condition, an item that is not there is no error.
+    /// Deletes the item. Without a condition, an absent item is no error.
     Delete(ItemKey),
-    /// Changes nothing: the conditions are those of the other writes of a transaction.
+    /// Changes nothing. Its conditions must hold for the other writes of a transaction.
     Check(ItemKey),
 }
 
-/// A change of one value of an item. No two changes of an update overlap. A member's map must be there, else the update
-/// is an error.
+/// A change of one value of an item. No two changes of an update may overlap. A member can be set only in a map that
+/// exists, else the update is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum AttributeChange {
@@ -42,49 +42,49 @@ pub enum AttributeChange {
     SetIfAbsent(Path, Attribute),
     /// Removes the value, if there is one.
     Remove(Path),
-    /// Adds to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
+    /// Adds a number to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
     Add(Path, Attribute),
-    /// Takes elements from a set of texts, which goes with its last one.
+    /// Takes elements from a set of texts. A set without elements is removed.
     Take(Path, Attribute),
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It is done. Holds the item of an update as it is now and of a deletion as it was; of a put nothing, because
-    /// the caller has it.
+    /// The write is done. Has the updated item after an update, and the deleted item after a deletion. After a put it
+    /// has nothing, because the caller has the item.
     Done(Option<Item>),
-    /// A condition does not hold. Holds the item that is there.
+    /// A condition does not hold. Has the stored item, if there is one.
     Refused(Option<Item>),
 }
 
-/// The writes of a transaction whose conditions do not hold; nothing of the transaction is written.
+/// The writes of a refused transaction whose conditions do not hold. Nothing of the transaction is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedWrites(BTreeMap<usize, Option<Item>>);
 
-/// Stores an item, whatever is there.
+/// Stores an item, and replaces any stored item.
 pub fn put<N: Into<String>>(item: impl IntoIterator<Item = (N, Attribute)>) -> Write {
     let item = item.into_iter().map(|(name, value)| (name.into(), value));
     Write::of(What::Put(item.collect()))
 }
 
-/// Changes an item that is there. A device that is being deleted is not.
+/// Changes an item that exists. A device that is being deleted counts as absent.
 pub fn update(key: &Key) -> Write {
     let is_no_tombstone = matches!(key, Key::Device(..)).then(|| absent(DELETED));
     upsert(key).when([present(PK)]).when(is_no_tombstone)
 }
 
-/// Changes an item, or makes it.
+/// Changes an item, which is made if it does not exist.
 pub fn upsert(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Update(key.into(), Vec::new()))
 }
 
-/// Deletes an item, if it is there.
+/// Deletes an item, if it exists.
 pub fn delete(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Delete(key.into()))
 }
 
-/// Writes nothing, and lets a transaction fail if a condition does not hold.
+/// Writes nothing, but makes a transaction fail if a condition does not hold.
 pub fn check(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Check(key.into()))
 }
@@ -117,7 +117,7 @@ impl Write {
         }
     }
 
-    /// What must be permitted.
+    /// The action that a role must permit.
     pub const fn action(&self) -> Action {
         match self.what {
             What::Put(_) => Action::PutItem,
@@ -133,7 +133,7 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
-/// Sets a value in the form `F` of items, or removes the attribute of a value without one.
+/// Sets a value, encoded in the form `F`; removes the attribute if the value has none.
 pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> AttributeChange {
     replace(path, F::attribute(value))
 }
@@ -148,7 +148,7 @@ pub fn remove(path: impl Into<Path>) -> AttributeChange {
     AttributeChange::Remove(path.into())
 }
 
-/// Sets a value, or removes the one that is there.
+/// Sets a value, or removes the stored value.
 pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChange {
     match value {
         Some(value) => set(path, value),
@@ -156,7 +156,7 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
     }
 }
 
-/// Sets the attributes of a value, and removes the attributes that the value may have and lacks.
+/// Sets all attributes of a value, and removes those that the value does not have.
 pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
     let attributes = value.attributes().into_iter();
     attributes.map(|(name, attribute)| replace(name, attribute)).collect()
@@ -173,7 +173,7 @@ pub fn take(path: impl Into<Path>, elements: Attribute) -> AttributeChange {
 }
 
 impl AttributeChange {
-    /// The place of the value.
+    /// The path of the value in the item.
     pub const fn path(&self) -> &Path {
         match self {
             Self::Set(path, _)
@@ -191,13 +191,13 @@ impl RefusedWrites {
         self.0.contains_key(&position)
     }
 
-    /// The item that refused the write at this position, `None` if there is no item.
+    /// The stored item at which the write at this position failed; `None` if there is no item.
     pub fn take(&mut self, position: usize) -> Option<Item> {
         self.0.remove(&position).flatten()
     }
 }
 
-/// The positions of the refused writes, each with the item that is there.
+/// Made of the positions of the refused writes, each with the stored item.
 impl FromIterator<(usize, Option<Item>)> for RefusedWrites {
     fn from_iter<I: IntoIterator<Item = (usize, Option<Item>)>>(refused: I) -> Self {
         Self(refused.into_iter().collect())
@@ -205,7 +205,7 @@ impl FromIterator<(usize, Option<Item>)> for RefusedWrites {
 }
 
 impl ItemKey {
-    /// The key of an item, with empty texts for key attributes that the item lacks.
+    /// The key of an item; a missing key attribute becomes an empty text.
     pub fn of_item(item: &Item) -> Self {
         let text = |name| match item.get(name) {
             Some(Attribute::S(text)) => text.clone(),

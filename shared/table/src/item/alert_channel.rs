@@ -1,4 +1,4 @@
-//! A channel's two items: what everybody may see, and what is secret. Knows no kind of channel.
+//! The two items of a channel: its visible settings, and its secret. Knows no kind of channel.
 
 use super::attribute::{CREATED, FAILING_SINCE, NEXT, QUIET_HOURS, SECRET, SETTINGS, VERSION};
 use super::form::{At, Form as _, Maybe, Text, Whole};
@@ -37,7 +37,7 @@ impl Group for Option<Failing> {
     }
 }
 
-// No export has what is secret, and its item is put under the channel's id.
+// Exports have no secrets. The item is put under the id of the channel.
 kind! { ChannelSecret = AlertSecret(_) { 0: Json = SECRET } }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A message's items: among all that was told, and among what a channel is to send. Writes no text.
+//! The items of a message: its entry in the log of messages, and the message that a channel is to send. Writes no text.
 
 use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT, STORM};
 use super::fields::{other_kind, parse_key};
@@ -52,7 +52,7 @@ fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute
     attributes
 }
 
-/// Takes out what [`message_attributes`] puts in. The key says which message it is.
+/// Decodes the attributes that [`message_attributes`] makes. The item's key gives `alert`, `at` and `number`.
 fn take_message(
     item: &mut Item,
     alert: AlertKey,

@@ -1,4 +1,4 @@
-//! The items of devices and rules to be rechecked, and of when the system last ran. Judges nothing.
+//! The items of rechecks, and of the note that says when the system last ran. Judges nothing.
 
 use super::attribute::{AFTER, AT, PAUSES, SINCE, TOUCH, VERSION};
 use super::form::{At, List, Listed, Maybe, Text, Whole};

@@ -1,4 +1,5 @@
-//! The item of a state: when it is due and when it expires beside it, so that others need not read it.
+//! The item of a rule's state. The times when the state is due and when it expires are attributes of their own, so that
+//! they can be read without the state.
 
 use super::attribute::{DUE, ONCE, STATE, VERSION};
 use super::form::{At, Maybe, Seconds, Whole, part};

@@ -1,4 +1,5 @@
-//! An annotation's item, under its time. Says nothing of the device, room or home that it is about.
+//! The item of an annotation, sorted by its time. Knows nothing of the device, room or home that the annotation is
+//! about.
 
 use super::attribute::{ABOUT, TEXT, UNTIL};
 use super::form::{At, Maybe, Text};

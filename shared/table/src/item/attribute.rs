@@ -2,36 +2,36 @@
 
 #![expect(missing_docs, reason = "most are the fields of the same names")]
 
-/// A flag: the sender of a reading named its room; it was not filled in.
+/// A flag: the room of a reading was named by its sender, and not filled in.
 pub const NAMED: &str = "_named";
-/// The room that the sender of a reading named where a person had chosen another.
+/// The room that the sender of a reading named, if a person had chosen another room.
 pub const NAMED_ROOM: &str = "_named_room";
-/// What tells the arrival of a reading without a timestamp from all others.
+/// A text that is unique to the arrival of a reading without a timestamp.
 pub const ARRIVAL: &str = "_arrival";
-/// What the sender of a reading says of its device, as JSON.
+/// Facts of a device that the sender of a reading gives, as JSON.
 pub const SAID_ABOUT: &str = "_about";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
-/// The number of times that a device was edited or that a stay of it was recorded.
+/// The version of a device: the number of writes that expected the version that they read, such as edits and stays.
 pub const DEVICE_VERSION: &str = "_version";
 /// The newest stay of a device.
 pub const STAY: &str = "_stay";
-/// The room of a stay. It is not called `room`: the index by room would hold the stay.
+/// The room of a stay. Under the name `room`, the index by room would hold the stay.
 pub const STAY_ROOM: &str = "stay_room";
 /// The first timestamp after a stay.
 pub const UNTIL: &str = "until";
-/// The number of times that the item was written, where each write expects the version that it read.
+/// The version of an item: the number of times that it was written, where each write expects the version that was read.
 pub const VERSION: &str = "ver";
 /// When the deletion of a device began.
 pub const DELETED: &str = "_deleted";
-/// When something of a device that is being deleted was found last.
+/// When a belonging of a device that is being deleted was last found.
 pub const FOUND: &str = "_found";
 /// When the deletion of a device ended.
 pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";
-/// Whether a room is outside, where a person said so: 1 or 0.
+/// Whether a room is outside, if a person said so: 1 or 0.
 pub const OUTSIDE: &str = "outside";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
@@ -43,7 +43,7 @@ pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
 /// A flag: a sender or a person has described the metric.
 pub const DESCRIBED: &str = "described";
-/// Facts of a device that senders tell: the name, the tags and the fields of metrics.
+/// Facts of a device that senders give: the name, the tags and the fields of metrics.
 pub const SOURCE: &str = "source";
 pub const FIELDS: &str = "fields";
 /// The token that introduced a device.
@@ -58,43 +58,43 @@ pub const VERDICTS: &str = "verdicts";
 pub const ROLE: &str = "role";
 /// A flag: a counter is a net meter.
 pub const NET: &str = "net";
-/// The metric that tells in which cycle a counter is.
+/// The metric that gives the current cycle of a counter.
 pub const CYCLE: &str = "cycle";
 pub const BEHIND: &str = "behind";
 /// The devices directly behind a meter.
 pub const BEHIND_IT: &str = "behind_it";
-/// Whether the means of rooms have a device, or a metric of it, where a person said so: 1 or 0.
+/// Whether a device or a metric counts in the means of rooms, if a person said so: 1 or 0.
 pub const IN_ROOM_MEANS: &str = "in_room_means";
-/// The time until which an import found hourly means of a metric only.
+/// The time until which an import found only hourly means of a metric.
 pub const HOURLY_UNTIL: &str = "hourly_until";
-/// Of a device, the number of its fold settings; of a rollup, the number of the settings of its fold; of a
-/// channel or a source, its settings without the secret.
+/// For a device, the number of its fold settings. For a rollup, the number of the settings by which it was folded. For
+/// a channel or a source, its settings without the secret.
 pub const SETTINGS: &str = "settings";
-/// What the newest changes of a device's settings concern.
+/// The metrics and times that the newest changes of a device's settings concern.
 pub const CHANGES: &str = "changes";
 /// The earliest expiry of the readings of a rollup: epoch seconds.
 pub const RAW_UNTIL: &str = "raw_until";
-/// A flag: a reading of a rollup has changed that can no longer be folded.
+/// A flag: a reading of the rollup has changed, and can no longer be folded.
 pub const FROZEN: &str = "frozen";
-/// The rooms of a rollup's readings, or those that a token shows.
+/// The rooms of a rollup's readings, or the rooms that a token shows.
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
-/// The number of the run that puts every device into the index of attributes, or of a source's runs.
+/// The number of a source's run, or of the run that puts every device into the index of attributes.
 pub const RUN: &str = "run";
-/// When such a run had done so.
+/// When the run that puts every device into the index of attributes was done.
 pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";
 pub const SINCE: &str = "since";
-/// The watermark of each group of devices: up to there every rollup is stored.
+/// The watermark of each group of devices: before this time, every rollup is stored.
 pub const SEALED: &str = "sealed";
-/// The time up to which rollups are folded again.
+/// The time up to which rollups were folded again.
 pub const DONE_UNTIL: &str = "done_until";
-/// The version of the schema by which the index by conditions has a rollup.
+/// The version of the schema by which a rollup is in the index by conditions.
 pub const CONDITIONS_VERSION: &str = "_zs";
-/// What each metric of the schema was: its mean and extremes.
+/// The mean and the extremes of each metric of the schema.
 pub const CONDITIONS_VALUES: &str = "_zv";
 pub const SCHEMA: &str = "schema";
 pub const ENCODING: &str = "encoding";
@@ -106,16 +106,16 @@ pub const READY: &str = "ready";
 pub const QUEUE: &str = "queue";
 /// The marks of late changes.
 pub const MARKS: &str = "marks";
-/// When the oldest of changes that came late was written, and when that was noted.
+/// When the oldest late change that is not folded was written, and when this was noted.
 pub const BACKLOG: &str = "backlog";
 /// The first and the last month in which a device was seen in a room.
 pub const FIRST_MONTH: &str = "first";
 pub const LAST_MONTH: &str = "last";
-/// The device up to which it is noted which rooms older rollups name.
+/// The device up to which a rule was rechecked.
 pub const AFTER: &str = "after";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
-/// What the devices of a write token begin with.
+/// The prefix of the ids of a write token's devices.
 pub const PREFIX: &str = "prefix";
 pub const DEVICE_TAGS: &str = "device_tags";
 pub const ROOM_TAG: &str = "room_tag";
@@ -123,7 +123,8 @@ pub const ROOM_TAG: &str = "room_tag";
 pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";
-/// When a token ends. It is not the attribute by which DynamoDB deletes items: the list still shows the token.
+/// When a token ends. This is not the attribute by which DynamoDB deletes items, because lists still show an ended
+/// token.
 pub const EXPIRES: &str = "expires";
 /// The homes that a token shows.
 pub const HOMES: &str = "homes";
@@ -131,48 +132,50 @@ pub const HOMES: &str = "homes";
 pub const ISSUED_BY: &str = "issued_by";
 /// The number of devices that a sender has introduced.
 pub const INTRODUCED: &str = "introduced";
-/// What an annotation is about. It is not called `room`: the index by room would hold the annotation.
+/// The device, room or home that an annotation is about. Under the name `room`, the index by room would hold the
+/// annotation.
 pub const ABOUT: &str = "about";
 /// The text of an annotation.
 pub const TEXT: &str = "text";
-/// The members of a rule of alerts. They are not at the top, where the index by room would hold a rule of a room.
+/// The members of a rule of alerts, in a map. As attributes of the item, a `room` would put the rule into the index by
+/// room.
 pub const RULE: &str = "rule";
 /// When a rule was saved.
 pub const RULE_CHANGED: &str = "changed";
 pub const QUIET_HOURS: &str = "quiet_hours";
 /// Since when a channel fails.
 pub const FAILING_SINCE: &str = "failing_since";
-/// When a channel that fails is tried next, a message is to be sent, or a source is due.
+/// When a failing channel is tried next, a message is to be sent, or a source is due.
 pub const NEXT: &str = "next";
 /// The request that the secrets of a source were given for.
 pub const DESTINATION: &str = "destination";
-/// What is secret of a channel or a source.
+/// The secret of a channel or a source.
 pub const SECRET: &str = "secret";
-/// The state of a rule that tells when something begins and ends.
+/// The state of a rule whose messages say when something begins and ends.
 pub const STATE: &str = "state";
-/// The state of a rule that tells something once.
+/// The state of a rule that sends each message once.
 pub const ONCE: &str = "once";
-/// When a state is to be judged again, whether or not there are readings.
+/// When a state must be judged again, even without new readings.
 pub const DUE: &str = "due";
 pub const MESSAGE: &str = "message";
 /// When a message was judged.
 pub const JUDGED_AT: &str = "judged_at";
 /// The attempts to send a message.
 pub const ATTEMPTS: &str = "attempts";
-/// The end of the lease of whoever is sending a message, or asking a source.
+/// The end of the lease of a process that sends a message or polls a source.
 pub const LEASE: &str = "lease";
-/// The number of the run that is asking a source.
+/// The number of the run that is polling a source.
 pub const CLAIM: &str = "claim";
 /// The requests that a source has made.
 pub const SPENT: &str = "spent";
-/// What is kept of a source between runs.
+/// The status of a source that is stored between runs.
 pub const STATUS: &str = "status";
-/// The number of devices by which a message is told.
+/// The number of devices in a message about a storm.
 pub const STORM: &str = "storm";
 /// The key of a message's link.
 pub const LINK_KEY: &str = "link_key";
-/// What tells a note of a device from a later one.
+/// A random number that distinguishes a recheck from later ones of the same device or rule.
 pub const TOUCH: &str = "touch";
-/// When the system last ran, and when it did not.
+/// When the system last ran, and the pauses in which it did not run.
 pub const AT: &str = "at";
 pub const PAUSES: &str = "pauses";

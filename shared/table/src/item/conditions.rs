@@ -17,7 +17,7 @@ use domain::{
     Bucket, ConditionsSchema, DeviceId, Encoding, IndexEntry, MetricMeans, SchemaMetric, Timestamp,
 };
 
-/// What the index has of a rollup. An item without a schema's version is of none.
+/// The attributes by which a rollup is in the index. Without the version of a schema there are no attributes.
 pub(super) fn indexed_attributes(
     indexed: &Indexed,
     device: &DeviceId,
@@ -42,7 +42,7 @@ pub(super) fn indexed_attributes(
 list! { MetricMeans { mean: Number, min: Number, max: Number } }
 
 impl Indexed {
-    /// Takes out what [`indexed_attributes`] makes.
+    /// Decodes the attributes that [`indexed_attributes`] makes.
     pub(super) fn take(item: &mut Item) -> Result<Option<Self>, ItemError> {
         let Some(schema) = take::<Maybe<Whole>, _>(item, CONDITIONS_VERSION)? else {
             return Ok(None);

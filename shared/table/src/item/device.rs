@@ -1,4 +1,4 @@
-//! A device's item, with its place, tags and metrics. Says nothing of its readings.
+//! The item of a device: its place, tags, metrics and settings. Has nothing of its readings.
 
 use std::collections::BTreeMap;
 
@@ -82,8 +82,7 @@ list! { Exchange { old: Number, new: Number } }
 list! { Extent { first: Millis, last: Millis } }
 list! { SourceField { measurement: Text, field: Text } }
 
-/// The settings that rollups are folded with. A change that cannot be read concerns everything, as one that is not
-/// there.
+/// The fold settings of a device. A change that is missing or unreadable counts as a change that concerns everything.
 impl Attributes for FoldSettings {
     fn attributes(&self) -> Vec<NamedAttribute> {
         let is_folded_as_ever = *self == Self::default();
@@ -104,7 +103,7 @@ impl Group for FoldSettings {
     }
 }
 
-/// When a room was learned, of one that a person chose: newer than any reading.
+/// The time of a room that a person chose, in place of a reading's time: newer than any reading.
 const CHOSEN: Timestamp = Timestamp::MAX;
 
 /// A device's room, and the timestamp of the reading that named it.
@@ -133,14 +132,15 @@ impl Group for Place {
     }
 }
 
-/// The attributes that a device loses when its deletion begins: all but the version and the number of the fold
-/// settings, which a device of the same id must never use again.
+/// The attributes that a device loses when its deletion begins. Only the version and the number of the fold settings
+/// stay, because a device with the same id must never use them again.
 pub fn description(device: &Device) -> impl Iterator<Item = &'static str> {
     let names = device.parts().attributes().into_iter().map(|(name, _)| name);
     names.filter(|name| ![SETTINGS, DEVICE_VERSION].contains(name))
 }
 
-/// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
+/// How long a deleted device is remembered. This is longer than the day for which the stream keeps records of its
+/// readings.
 const TOMBSTONE_DAYS: i64 = 7;
 
 /// When the item of a device whose deletion ended expires.
@@ -191,7 +191,7 @@ impl Decode for Device {
         }
 
         let mut parts = DeviceParts::decode(item)?;
-        // One behind itself is behind nothing, and stays readable.
+        // A device that is stored as behind itself is read as behind no meter, so that it stays readable.
         parts.behind = parts.behind.filter(|meter| *meter != parts.id);
         parts.behind_it.remove(&parts.id);
         Self::new(parts).map_err(|why| {
@@ -219,7 +219,7 @@ impl Form<Tags> for Labels {
     }
 }
 
-/// What people say of a device in words of their own: by name a list of texts and numbers.
+/// Attributes that people give a device: by name, a list of texts and numbers.
 pub(crate) type Described = ByText<Text, TextsAndNumbers>;
 
 pub(crate) struct TextsAndNumbers;
@@ -244,7 +244,8 @@ impl Form<AttributeValues> for TextsAndNumbers {
     }
 }
 
-/// What is known of each metric. Always there, even empty: a member can be set only where its map is.
+/// The known facts of each metric. The map is stored even if it is empty, because DynamoDB sets a member only in an
+/// existing map.
 pub(crate) struct Metrics;
 
 impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
@@ -252,7 +253,7 @@ impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
         part::<ByText<Text, Members>, _>(metrics)
     }
 
-    /// A name that is no longer valid is left out. Where the kind is not known, the name of the metric says it.
+    /// Skips metrics whose names are no longer valid. If the kind of a metric is not known, its name decides.
     fn value(attribute: Option<Attribute>) -> Result<BTreeMap<MetricName, MetricInfo>, Damage> {
         let metric = |(name, info): (String, Attribute)| {
             let name = MetricName::try_from(name).ok()?;
@@ -272,10 +273,10 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, Damage> {
     MetricInfo::take(&mut members).map_err(Damage::Inner)
 }
 
-/// A word of a list of words.
+/// A word of a fixed list, such as the kind of a metric.
 pub(crate) struct Word;
 
-/// A word that a later version may have added: a word that is not known is as if it were absent.
+/// An optional word of a fixed list. An unknown word, which a later version may have added, is read as absent.
 pub(crate) struct KnownWord;
 
 macro_rules! words {

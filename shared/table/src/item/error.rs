@@ -1,39 +1,39 @@
-//! The errors of items that are not what their keys say. Says nothing of requests.
+//! The errors of items that cannot be read as what their keys say. Says nothing of requests.
 
 use domain::DeletedDevice;
 
-/// The error of an item that is not what its key says.
+/// The error of an item that cannot be read as what its key says.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
-    /// An attribute that has to be there is not, or has another type.
+    /// A required attribute is absent, or has another type.
     #[error("{0} is missing or has another type")]
     Missing(&'static str),
-    /// The key is not one of the table's, or belongs to another kind of item.
+    /// The key is no key of the table, or belongs to another kind of item.
     #[error("the key {0:?}, {1:?} is not that of such an item")]
     Key(String, String),
-    /// The device is being deleted, or is deleted.
+    /// The device is deleted or being deleted.
     #[error("the device is deleted")]
     Deleted(Box<DeletedDevice>),
-    /// An attribute whose content cannot be.
+    /// The content of an attribute is not valid.
     #[error("{attribute} is not valid")]
     Invalid {
         /// The attribute.
         attribute: &'static str,
-        /// Why.
+        /// The reason.
         #[source]
         why: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// An item that cannot be what its key says.
+/// An item that cannot be read as what its key says.
 #[derive(Debug, thiserror::Error)]
 #[error("the item {} {}", domain::excerpt(pk), domain::excerpt(sk))]
 pub struct UnreadableItem {
-    /// Its partition key.
+    /// The partition key of the item.
     pub pk: String,
-    /// Its sort key.
+    /// The sort key of the item.
     pub sk: String,
-    /// Why.
+    /// The reason.
     #[source]
     pub why: ItemError,
 }

@@ -1,4 +1,4 @@
-//! The key that an item has, and the errors of keys and attributes that are not valid. Knows no kind of item.
+//! Reads the key of an item, and makes the errors of invalid keys and attributes. Knows no kind of item.
 
 use super::{Attribute, Item, ItemError};
 use crate::keys::{self, Key};

@@ -1,4 +1,5 @@
-//! How a value is kept in an attribute, both ways: as a text, a number, a time, a list. Knows no item.
+//! The forms in which values are stored in attributes, such as a text, a number, a time or a list; encodes and decodes.
+//! Knows no item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -11,12 +12,12 @@ use domain::{Decimal, RoomId, TimeRange, Timestamp};
 
 use super::{Attribute, Group, Item, ItemError, present};
 
-/// A form in which values of a type are kept.
+/// A form in which values of a type are stored.
 pub(crate) trait Form<T> {
-    /// The attribute; `None` for a value that an item has no attribute for.
+    /// Encodes a value; `None` if the value is stored as the absence of the attribute.
     fn attribute(value: &T) -> Option<Attribute>;
 
-    /// The value of an attribute, which may be absent.
+    /// Decodes an attribute, which may be absent.
     fn value(attribute: Option<Attribute>) -> Result<T, Damage>;
 }
 
@@ -59,7 +60,7 @@ impl<T: ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Text
     }
 }
 
-/// A time as text: all have the same width, so that they sort by time.
+/// A time as text. All such texts have the same width, so that they sort by time.
 pub(crate) struct At;
 
 impl Form<Timestamp> for At {
@@ -125,7 +126,7 @@ impl<T: Display + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Whole
     }
 }
 
-/// A number with all its digits.
+/// A decimal number with all its digits.
 pub(crate) struct Number;
 
 impl Form<Decimal> for Number {
@@ -157,7 +158,7 @@ impl Form<bool> for Said {
     }
 }
 
-/// A flag: set if the attribute is there, whatever it holds.
+/// A flag, which is set if the attribute is present, whatever its value.
 pub(crate) struct ByPresence;
 
 impl Form<bool> for ByPresence {
@@ -170,7 +171,7 @@ impl Form<bool> for ByPresence {
     }
 }
 
-/// The attribute of a flag: as short as any.
+/// The attribute of a flag: the number 1, which takes few bytes.
 pub fn flag() -> Attribute {
     Attribute::number(1)
 }
@@ -234,7 +235,7 @@ where
     }
 }
 
-/// A set of texts. DynamoDB has no empty one, so an empty set is absent.
+/// A set of texts. An empty set is stored as absent, because DynamoDB has no empty sets.
 pub(crate) struct TextSet;
 
 impl<T: Ord + ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<BTreeSet<T>>
@@ -255,7 +256,7 @@ impl<T: Ord + ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<BTree
     }
 }
 
-/// A map of values of one form, by names of one form of text.
+/// A map of names to values. The names have the form `N` and the values the form `F`.
 pub(crate) struct ByText<N, F>(PhantomData<(N, F)>);
 
 impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for ByText<N, F> {
@@ -275,7 +276,7 @@ impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for ByText<N, F> {
     }
 }
 
-/// The same map, without the members that cannot be read.
+/// A map like that of [`ByText`], read without the members that cannot be read.
 pub(crate) struct Readable<N, F>(PhantomData<(N, F)>);
 
 impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for Readable<N, F> {
@@ -304,7 +305,7 @@ impl<T: Group> Form<T> for Members {
     }
 }
 
-/// A list with a place for each part of a value: [`list!`] declares what is where.
+/// A list with one element for each part of a value. [`list!`] declares the parts in order.
 pub(crate) struct List;
 
 impl Form<TimeRange> for List {
@@ -318,8 +319,8 @@ impl Form<TimeRange> for List {
     }
 }
 
-/// Declares the fields of a struct that is kept as a list, in the order of the list. Each form must always have an
-/// attribute: a list has no absent places.
+/// Declares the fields of a struct that is stored as a list, in the order of the list. The form of each field must
+/// always give an attribute, because a list has no absent elements.
 macro_rules! list {
     ($type:ident { $($field:ident: $form:ty),+ $(,)? }) => {
         impl $crate::item::form::Form<$type> for $crate::item::form::List {
@@ -353,7 +354,7 @@ pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribut
     Attribute::L(parts.into_iter().flatten().collect())
 }
 
-/// The elements of a list that has so many.
+/// The elements of a list that must have exactly `N`.
 pub(super) fn elements<const N: usize>(
     attribute: Option<Attribute>,
 ) -> Result<[Attribute; N], Damage> {
@@ -363,7 +364,7 @@ pub(super) fn elements<const N: usize>(
     }
 }
 
-/// The value of an attribute that is there.
+/// Decodes an attribute that is present.
 pub(super) fn element<F: Form<T>, T>(attribute: Attribute) -> Result<T, Damage> {
     F::value(Some(attribute))
 }

@@ -38,7 +38,7 @@ fn item_to_members(item: Item) -> Option<Map<String, Value>> {
     item.into_iter().map(|(name, member)| Some((name, value(member)?))).collect()
 }
 
-/// What serializes as an object of JSON, as a map.
+/// A value that serializes as an object of JSON, stored as a map.
 pub(crate) struct Json;
 
 impl<T: Serialize + DeserializeOwned> Form<T> for Json {
@@ -52,7 +52,7 @@ impl<T: Serialize + DeserializeOwned> Form<T> for Json {
     }
 }
 
-/// What serializes as JSON, as its text: unlike a map it keeps what is null.
+/// A value that serializes as JSON, stored as a text. Unlike a map, the text keeps `null`.
 pub(crate) struct JsonText;
 
 impl<T: Serialize + DeserializeOwned> Form<T> for JsonText {

@@ -1,11 +1,12 @@
-//! Declarations of items: by field its form and the name of its attribute. Encodes and decodes by them; knows no item.
+//! Macros that declare items: for each field its form and the name of its attribute. They make the code that encodes
+//! and decodes; no item is declared here.
 
 use super::form::Form;
 use super::{Item, ItemError};
 
-/// Declares a kind of item: the struct, its key, whose parts are fields of the struct, and by other field the form and
-/// the attribute. `field: Group` without an attribute is a [`Group`](super::Group). Where the last part of the key is `_`, it is no field: such
-/// an item is put under a key that the caller has.
+/// Declares a kind of item: the struct, its key, and for each field the form and the attribute. The parts of the key
+/// are fields of the struct. `field: Group` without an attribute is a [`Group`](super::Group). A last part `_` is no
+/// field: the caller gives the key under which such an item is put.
 macro_rules! kind {
     ($type:ident = $key:ident ($($part:ident,)* _) { $($fields:tt)+ }) => {
         $crate::item::kind::kind!(@attributes $type { $($fields)+ });
@@ -65,7 +66,7 @@ macro_rules! kind {
 }
 pub(super) use kind;
 
-/// Declares a [`Group`](super::Group): by field of the struct its form and its attribute, or a group.
+/// Declares a [`Group`](super::Group): for each field of the struct its form and its attribute, or another group.
 macro_rules! group {
     ($type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
         $crate::item::kind::kind!(@attributes $type { $($field: $form $(= $name)?),+ });

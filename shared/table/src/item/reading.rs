@@ -1,4 +1,4 @@
-//! A reading's item: written attribute by attribute and read back. Makes no map of its own.
+//! The item of a reading, encoded attribute by attribute and decoded. Makes no map of its own.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
 use domain::{About, Decimal, MetricName, Reading, RoomId, Timestamp};
 
-/// How long readings stay after their retention is over: whatever reads all of a day, or sums it up,
-/// finds it whole until its last reading has expired.
+/// How long readings stay after their retention is over, so that a query or a fold of a day finds all its readings
+/// until the last one has expired.
 const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
 
-/// The attributes of a reading, to be deleted some days after its `retention` is over.
+/// The attributes of a reading, which expires some days after its `retention` is over.
 ///
-/// An iterator, so that only the writer makes a map of the attributes. The iterator has an exact length, so that
-/// the map is allocated once.
+/// Returned as an iterator, so that only the writer makes a map of the attributes. Its length is exact, so that the map
+/// is allocated once.
 pub fn from_reading(
     reading: &Reading,
     retention: Option<TimeDelta>,
@@ -44,12 +44,12 @@ pub fn from_reading(
     .chain(metrics.map(move |(name, value)| (name.as_str(), number(value))))
 }
 
-/// What a sender says of a device, as the attribute of a reading.
+/// Facts of a device that a sender gives, as the attribute of a reading.
 pub fn from_about(about: &About) -> Attribute {
     Attribute::S(serde_json::to_string(about).expect("texts, numbers and flags"))
 }
 
-/// The attributes of a reading that arrived without a timestamp; `arrival` tells it from all others.
+/// The attributes of a reading that arrived without a timestamp. `arrival` is unique to it.
 pub fn from_arrival<'a>(
     reading: &'a Reading,
     arrival: &str,
@@ -82,7 +82,7 @@ pub fn expires(at: Timestamp, retention: TimeDelta) -> Timestamp {
 }
 
 impl Decode for Reading {
-    /// Attributes that are no metrics are skipped: other writers may add their own.
+    /// Skips attributes that are no metrics, because other writers may add their own.
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
@@ -95,7 +95,7 @@ impl Decode for Reading {
                 (keys::ROOM, value) => room = Some(to_room_id(value, keys::ROOM)?),
                 (NAMED_ROOM, value) => named_room = Some(to_room_id(value, NAMED_ROOM)?),
                 (NAMED, _) => is_named = true,
-                // One that cannot be read takes no reading along: a later version may say more.
+                // Unreadable facts do not make the reading unreadable, because a later version may write more.
                 (SAID_ABOUT, Attribute::S(text)) => about = serde_json::from_str(&text).ok(),
                 (_, Attribute::N(value)) => {
                     if let (Ok(name), Ok(value)) =

@@ -1,7 +1,7 @@
-//! The items of rollups and of their state, and a reading's item with its expiry. Folds nothing.
+//! The items of rollups and of their state, and the decoding of readings with their expiry. Folds nothing.
 //!
-//! A metric's rollup is a list, not a map: named members and full timestamps nearly double what a year costs
-//! to read.
+//! A metric's rollup is a list, not a map, because named members and full timestamps nearly double the cost of reading
+//! a year.
 
 use chrono::TimeDelta;
 
@@ -104,9 +104,9 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
     })
 }
 
-/// A gauge: `[count, sum, min, max, first, ms, last, ms]`, where ms counts from the start of the bucket. A counter appends
-/// one list: `[increase]`, `[increase, flags]` or `[increase, flags, cycle of first, cycle of last]`. A power appends its
-/// area and the ms during which a value held.
+/// The list of a metric's rollup. A gauge is `[count, sum, min, max, first, ms, last, ms]`, where ms counts from the
+/// start of the bucket. A counter appends one list: `[increase]`, `[increase, flags]` or `[increase, flags, cycle of
+/// first, cycle of last]`. A power appends its area and the ms during which a value held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     let decimal = |number: &Decimal| Attribute::N(number.as_str().into());
     let since = |sample: &Sample| Attribute::number(sample.at.since(start).num_milliseconds());
@@ -167,7 +167,7 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
     })
 }
 
-/// What a metric has beyond a gauge, and the cycles of a counter's first and last value.
+/// The parts of a metric's rollup after those of a gauge, and the cycles of a counter's first and last value.
 fn to_kind(parts: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
     Some(match parts {
         [] => (OfKind::Gauge, [None, None]),
@@ -193,18 +193,18 @@ fn to_counter(counted: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
     Some((OfKind::Counter { increase: to_exact(increase)?, flags }, cycles))
 }
 
-/// Text, because a counter need not tell its cycle in each reading.
+/// The cycle of a counter's value as text; empty if the reading has no cycle.
 fn from_cycle(cycle: Option<&Decimal>) -> Attribute {
     Attribute::S(cycle.map_or_else(String::new, Decimal::to_string))
 }
 
-/// The cycle of a counter's value; an empty text where its reading tells none.
+/// The cycle of a counter's value; `None` for an empty text.
 fn to_cycle(attribute: &Attribute) -> Option<Decimal> {
     let Attribute::S(text) = attribute else { return None };
     Decimal::parse(text).ok()
 }
 
-/// A number of more digits than `DynamoDB` takes is kept as text.
+/// A number; it is stored as text if it has more digits than `DynamoDB` takes.
 fn from_exact(number: &Exact) -> Attribute {
     match number.to_decimal() {
         Ok(decimal) => Attribute::N(decimal.as_str().into()),
@@ -243,7 +243,7 @@ kind! { RollupState = RollupState {
 
 list! { QueueDepth { messages: Whole, at: At } }
 
-/// A time by group of devices.
+/// One time for each group of devices, as a map.
 pub(super) struct ByGroup;
 
 impl Form<[Timestamp; SWEEP_GROUPS]> for ByGroup {
@@ -273,7 +273,7 @@ kind! { Refold = Refold(_) {
     under_way: Maybe<List> = DONE_UNTIL,
 } }
 
-/// The number of the settings by which a device is folded, and the end of what is folded.
+/// The progress of folding again: the number of the settings, and the time up to which rollups are folded.
 impl Form<(u64, Timestamp)> for List {
     fn attribute((settings, until): &(u64, Timestamp)) -> Option<Attribute> {
         Some(list_of([Whole::attribute(settings), At::attribute(until)]))

@@ -1,11 +1,11 @@
-//! The item of a value by which a device is found: its key, and the keys of the index. Is never read.
+//! The item of an entry in the index of attributes: its key, and the keys of the index. It is never read as an item.
 
 use super::{Attribute, Item, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
 
-/// The item of a value of a device. Its partition in the index is the subject and the shard.
+/// The item of an entry of a device. Its partition in the index is made of the subject and the shard.
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
     let subject = Attribute::S(shard.of_name(entry.subject.as_str()));

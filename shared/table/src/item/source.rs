@@ -1,4 +1,4 @@
-//! A source's two items: its settings with what is kept between runs, and what is secret. Knows no maker.
+//! The two items of a source: its settings with its status between runs, and its secrets. Knows no maker.
 
 use polling::SecretTexts;
 
@@ -22,7 +22,7 @@ kind! { StoredSource = Source(id) {
     status: OrDefault<JsonText> = STATUS,
 } }
 
-// No export has what is secret, and its item is put under the source's id.
+// Exports have no secrets. The item is put under the id of the source.
 kind! { SourceSecrets = SourceSecrets(_) {
     destination: Text = DESTINATION,
     texts: Secrets = SECRET,

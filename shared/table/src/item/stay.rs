@@ -1,5 +1,5 @@
-//! A stay's two items, among those of its device and among those in its room; and the copy of the newest in
-//! the device's item.
+//! The two items of a stay, in the partitions of its device and of its room; and the copy of the newest stay in the
+//! device's item.
 
 use super::attribute::{SINCE, STAY_ROOM, UNTIL};
 use super::fields::{other_kind, parse_key};
@@ -11,7 +11,7 @@ use domain::{DeviceStay, Stay};
 
 group! { Stay { room: Text = STAY_ROOM, since: At = SINCE, until: Maybe<At> = UNTIL } }
 
-/// The items of a stay, which are only ever written together.
+/// The two items of a stay. They are always written together.
 pub fn from_stay(of: &DeviceStay) -> [Item; 2] {
     let DeviceStay { device, stay } = of;
     let of_device = Key::StayOf(device.clone(), stay.since);

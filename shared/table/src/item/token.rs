@@ -1,4 +1,4 @@
-//! An access token's item, under the digest of its secret. Never holds the secret.
+//! The item of an access token, under the hash of its secret. Never holds the secret.
 
 use super::attribute::{
     CREATED, DEVICE_TAGS, DEVICES, EXPIRES, HOMES, ISSUED_BY, NAME, PREFIX, REVOKED, ROOM_TAG,
@@ -9,8 +9,8 @@ use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Group, Item, ItemError, NamedAttribute};
 use domain::{Scope, Token, ViewScope, WritableDevices, WriteScope};
 
-/// The scope of a token that writes for any device. Tokens of some devices have another scope, so that an item
-/// without devices permits nothing.
+/// The stored scope of a token that writes for any device. A token of some devices has another scope, so that an item
+/// whose devices are missing permits nothing.
 const ANY: &str = "write-any";
 
 kind! { Token = Token(hash) {

@@ -1,4 +1,4 @@
-//! What a condition says of an item, and what a write makes of it. Stores nothing before all is worked out.
+//! Evaluates conditions on items, and the effects of writes. Stores nothing before everything is worked out.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::db::{AttributeChange, If, Op, Path, What, Write};
 use crate::item::{Attribute, Item};
 use crate::{ItemKey, StoreError, StoreResult};
 
-/// What a write does whose conditions hold.
+/// The effect of a write whose conditions hold.
 pub(super) enum Effect {
     Store(Item),
     Delete,
@@ -39,7 +39,7 @@ impl StoredItems {
         Ok(Ok(effect))
     }
 
-    /// Makes what was worked out; returns the item that is deleted.
+    /// Applies an effect. Returns the deleted item.
     pub(super) fn apply(&mut self, key: &ItemKey, effect: Effect) -> Option<Item> {
         match effect {
             Effect::Store(item) => self.store(item),
@@ -74,7 +74,7 @@ fn at<'a>(item: Option<&'a Item>, path: &Path) -> Option<&'a Attribute> {
     }
 }
 
-/// The set at a path. Of a text or a list, `DynamoDB` would tell something else, which no pattern asks.
+/// The set at a path. `DynamoDB` also evaluates these conditions on texts and lists, but no pattern uses this.
 fn set_at<'a>(item: Option<&'a Item>, path: &Path) -> Option<&'a Vec<String>> {
     match at(item, path)? {
         Attribute::Ss(set) => Some(set),
@@ -95,7 +95,7 @@ fn compares(known: &Attribute, op: Op, value: &Attribute) -> bool {
     })
 }
 
-/// The order of two values of one type that has an order.
+/// The order of two values of the same type, if the type has an order.
 pub(super) fn order(a: &Attribute, b: &Attribute) -> Option<Ordering> {
     match (a, b) {
         (Attribute::S(a), Attribute::S(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
@@ -143,7 +143,7 @@ fn changed(key: &ItemKey, known: Option<&Item>, changes: &[AttributeChange]) -> 
     Ok(item)
 }
 
-/// Changes one value. No other change of the update is about it, so that the order of changes does not matter.
+/// Changes one value. No other change of the update concerns this value, so the order of changes does not matter.
 fn change_value(map: &mut Item, name: &str, change: &AttributeChange) -> StoreResult<()> {
     let known = map.remove(name);
     let value = match change {

@@ -1,4 +1,5 @@
-//! What `DynamoDB` refuses whatever it holds. A pattern that asks for such a thing is wrong, so it panics here.
+//! Checks for requests that `DynamoDB` always refuses. A pattern that makes such a request is wrong, so these checks
+//! panic.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +13,19 @@ use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_INDEX, Layout};
 
-/// The most bytes of a partition key, of a sort key and of an expression.
+/// The largest number of bytes of a partition key, of a sort key and of an expression.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const MAX_PARTITION_KEY: usize = 2_048;
 const MAX_SORT_KEY: usize = 1_024;
 const MAX_EXPRESSION: usize = 4_096;
 
-/// The most writes of a transaction.
+/// The largest number of writes of a transaction.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
 const MAX_TRANSACTION: usize = 100;
 
-/// What stands for a name or a value in an expression, at most: `#n` and three digits.
+/// The longest placeholder of a name or a value in an expression: `#n` and three digits.
 const PLACEHOLDER: usize = 5;
 
 /// Panics if a key is there twice.
@@ -77,7 +78,7 @@ fn check_key(key: &ItemKey) {
     assert!(is_key(&key.pk, MAX_PARTITION_KEY) && is_key(&key.sk, MAX_SORT_KEY), "{key:?}");
 }
 
-/// The key of an index has a type, and is not empty.
+/// Panics if the key attribute of an index is empty, too long, or of another type.
 fn check_index_key(name: &str, value: &Attribute, layout: Layout) {
     let limits = layout.indexes().flat_map(|index| {
         [(index.partition_key, MAX_PARTITION_KEY), (index.sort_key, MAX_SORT_KEY)]
@@ -137,7 +138,7 @@ fn check_change(change: &AttributeChange, layout: Layout) {
     }
 }
 
-/// Whether one path is the other, or leads to it.
+/// Whether two paths are equal, or one contains the other.
 fn overlap(one: &Path, other: &Path) -> bool {
     one.attribute == other.attribute
         && (one.member == other.member || one.member.is_none() || other.member.is_none())
@@ -174,7 +175,7 @@ pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
     check_filter(query);
 }
 
-/// A page begins after an item of the partition, between the sort keys.
+/// Panics unless the page begins after an item of the partition, between the sort keys.
 fn check_start(query: &ItemQuery) {
     let Some(start) = &query.start else { return };
     let names: BTreeSet<&str> = place_keys(query.index).collect();
@@ -221,7 +222,7 @@ fn paths(condition: &If) -> Vec<&Path> {
     }
 }
 
-/// The bytes of conditions as an expression, at most.
+/// The largest number of bytes of conditions as an expression.
 fn condition_length(conditions: &[If]) -> usize {
     let length = |condition: &If| match condition {
         If::Absent(path) => "attribute_not_exists()".len() + path_length(path),
@@ -235,7 +236,7 @@ fn condition_length(conditions: &[If]) -> usize {
     conditions.iter().map(length).sum::<usize>() + between
 }
 
-/// The bytes of a change in the expression of an update, at most, with what divides it from the next.
+/// The largest number of bytes of a change in the expression of an update, including the separator.
 fn change_length(change: &AttributeChange) -> usize {
     let path = path_length(change.path());
     ", ".len()

@@ -1,4 +1,4 @@
-//! One page of a query: which items it visits, which of them it sends, and where the next page begins.
+//! Makes one page of a query: visits items, sends those that pass the filter, and finds the start of the next page.
 
 use std::cmp::Ordering;
 use std::iter;
@@ -14,7 +14,8 @@ use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 
-/// The size at which a page ends: with the item that exceeds it, whether or not the filter lets the item through.
+/// The size at which a page ends. The item that exceeds this size is still in the page, whether or not the filter lets
+/// it through.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;
@@ -42,7 +43,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
             page.sent.push(item);
         }
 
-        // Nobody checks whether another item follows.
+        // As in `DynamoDB`, a next page is announced without a check whether another item follows.
         if page.visited >= limit || bytes > MAX_PAGE_BYTES {
             page.next = Some(place(item, query.index));
             break;
@@ -74,7 +75,7 @@ pub(super) fn is_projected(index: &Index, name: &str) -> bool {
     }
 }
 
-/// Whether a sort key is one of a query's.
+/// Whether a query selects a sort key.
 pub(super) fn has_key(keys: &Keys, sort: &Attribute) -> bool {
     let is = |limit: &Attribute, is: fn(Ordering) -> bool| order(sort, limit).is_some_and(is);
     match keys {
@@ -146,21 +147,21 @@ fn in_index<'a>(items: &'a StoredItems, index: &Index, query: &ItemQuery) -> Vec
     found
 }
 
-/// The order of items in a partition of an index. `DynamoDB` promises none for items with the same sort key; here their
-/// keys in the table decide.
+/// The order of items in a partition of an index. `DynamoDB` promises no order for items with the same sort key; here
+/// their keys in the table decide.
 fn index_order(index: &Index, a: &Item, b: &Item) -> Ordering {
     let by_sort_key = a.get(index.sort_key).zip(b.get(index.sort_key));
     let by_sort_key = by_sort_key.and_then(|(a, b)| order(a, b)).unwrap_or(Ordering::Equal);
     by_sort_key.then_with(|| ItemKey::of_item(a).cmp(&ItemKey::of_item(b)))
 }
 
-/// The key after which a page begins that follows this item.
+/// The key after which the next page begins, if a page ends with this item.
 fn place(item: &Item, index: Option<&Index>) -> Item {
     let keys = place_keys(index);
     keys.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
 
-/// The names of the attributes of such a key.
+/// The attributes that make up the key after which a page begins.
 pub(super) fn place_keys(index: Option<&Index>) -> impl Iterator<Item = &'static str> {
     let of_index = index.map(|index| [index.partition_key, index.sort_key]);
     [PK, SK].into_iter().chain(of_index.into_iter().flatten())

@@ -1,4 +1,5 @@
-//! What a test asks to go wrong: failures, panics, slowness, items that are not stored. Asks nothing by itself.
+//! The troubles that a test asks for: failures, panics, slowness, items that are not stored. Makes no trouble by
+//! itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +10,7 @@ pub(super) type Hits = Box<dyn Fn(Permission) -> bool + Send>;
 /// Whether an action on a partition is throttled.
 pub(super) type Throttles = Box<dyn Fn(Action, &str) -> bool + Send>;
 
-/// What goes wrong, in the order in which it was asked for.
+/// The troubles that a test has asked for, in order.
 #[derive(Default)]
 pub(super) struct Troubles {
     pub(super) waiting: Vec<Waiting>,
@@ -18,7 +19,7 @@ pub(super) struct Troubles {
     pub(super) not_stored: Vec<usize>,
 }
 
-/// A trouble of one request, after so many that it does not meet.
+/// A trouble of one matching request, after a number of matching requests that pass.
 pub(super) struct Waiting {
     pub(super) hits: Hits,
     pub(super) after: usize,
@@ -31,7 +32,7 @@ pub(super) struct Slow {
     pub(super) time: Duration,
 }
 
-/// What becomes of a request.
+/// The trouble that a request meets.
 pub(super) enum Trouble {
     Fail(StoreError),
     Panic(String),
@@ -52,7 +53,8 @@ impl Troubles {
         self.throttled.iter().any(|hits| hits(action, partition))
     }
 
-    /// Counts a request for all that waits for one like it. A request meets one trouble: the next waits for the next.
+    /// Counts a request for each waiting trouble that matches. A request meets at most one trouble; the next one waits
+    /// for the next request.
     pub(super) fn meet(&mut self, needed: &BTreeSet<Permission>) -> Result<(), Trouble> {
         for position in 0..self.waiting.len() {
             let waiting = &mut self.waiting[position];
@@ -72,7 +74,7 @@ impl Troubles {
         self.slow.iter().filter(|slow| (slow.hits)(needed)).map(|slow| slow.time).sum()
     }
 
-    /// The outcome of a put of so many items, before any is stored.
+    /// The outcome of a put of this number of items, before any is stored.
     pub(super) fn take_not_stored(&mut self, count: usize) -> PutOutcome {
         let mut not_stored = std::mem::take(&mut self.not_stored);
         not_stored.retain(|position| *position < count);

@@ -1,5 +1,5 @@
-//! What tests ask of a table in memory in words of the domain: what goes wrong, what is stored of a kind, and what expires.
-//! Asks no port.
+//! Methods for tests, in words of the domain: they ask for troubles, read stored items of a kind, and delete expired
+//! items. Calls no port.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl MemoryDb {
-    /// Makes one request fail: so many requests that match pass, the next one fails.
+    /// Makes one request fail, after `after` matching requests that pass.
     pub fn fail(
         &self,
         hits: impl Fn(Permission) -> bool + Send + 'static,
@@ -26,7 +26,7 @@ impl MemoryDb {
         self.trouble(hits, after, Trouble::Fail(error));
     }
 
-    /// Lets a request that `hits` matches panic, after `after` such requests that do not.
+    /// Makes one request panic, after `after` matching requests that do not.
     pub fn panic(
         &self,
         hits: impl Fn(Permission) -> bool + Send + 'static,
@@ -45,23 +45,23 @@ impl MemoryDb {
         self.state().troubles.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
     }
 
-    /// Lets every query that `hits` matches take so long for each item that it visits.
+    /// Slows down each query that `hits` matches, by this time for each visited item.
     pub fn slow_down(&self, hits: impl Fn(Permission) -> bool + Send + 'static, time: Duration) {
         self.state().troubles.slow.push(Slow { hits: Box::new(hits), time });
     }
 
-    /// Throttles all requests with an action on a partition that `hits` matches, for as long as their callers have patience.
+    /// Throttles all requests with an action on a partition that `hits` matches, until the callers' patience is over.
     /// Batches of writes pass.
     pub fn throttle(&self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
         self.state().troubles.throttled.push(Box::new(hits));
     }
 
-    /// Leaves the items at these positions of the next [`put_all`](crate::db::Db::put_all) without storing them.
+    /// Makes the next [`put_all`](crate::db::Db::put_all) not store the items at these positions.
     pub fn leave_not_stored(&self, positions: &[usize]) {
         self.state().troubles.not_stored = positions.to_vec();
     }
 
-    /// Lets nothing fail, panic or be slow any more.
+    /// Ends all failures, panics and slowness.
     pub fn end_troubles(&self) {
         self.state().troubles = Troubles::default();
     }
@@ -71,7 +71,7 @@ impl MemoryDb {
         self.fail_after(0, errors);
     }
 
-    /// Lets requests fail with these errors, one each, after so many that do not.
+    /// Lets requests fail with these errors, one each, after a number of requests that pass.
     pub fn fail_after(&self, requests: usize, errors: impl IntoIterator<Item = StoreError>) {
         errors.into_iter().for_each(|error| self.fail(|_| true, requests, error));
     }
@@ -81,12 +81,12 @@ impl MemoryDb {
         errors.into_iter().for_each(|error| self.fail(writes_registry, 0, error));
     }
 
-    /// Lets a request panic with this text after so many that do not.
+    /// Makes a request panic with this text, after a number of requests that pass.
     pub fn panic_after(&self, requests: usize, text: &str) {
         self.panic(|_| true, requests, text);
     }
 
-    /// How often the table was asked so far.
+    /// The numbers of requests to the table so far.
     pub fn calls(&self) -> Calls {
         Calls {
             reads: self.count(is_read),
@@ -112,17 +112,17 @@ impl MemoryDb {
         self.stored(|key| matches!(key, Key::Rollup(..)))
     }
 
-    /// What is noted of devices in rooms.
+    /// All notes of devices that were seen in rooms.
     pub fn all_seen(&self) -> Vec<RoomVisit> {
         self.stored(|key| matches!(key, Key::SeenIn(..)))
     }
 
-    /// All messages that were told, oldest first.
+    /// All messages of the log, oldest first.
     pub fn all_told(&self) -> Vec<ToldMessage> {
         self.stored_in(ALERT_TOLD)
     }
 
-    /// All messages that wait, whether or not they are to be sent now.
+    /// All waiting messages, whether or not they may be sent now.
     pub fn all_waiting(&self) -> Vec<WaitingMessage> {
         self.stored_in(ALERT_WAITING)
     }
@@ -138,13 +138,13 @@ impl MemoryDb {
         self.state().items.get(&key).cloned().map(read)
     }
 
-    /// Deletes a rollup, as only `DynamoDB` does, after its expiry.
+    /// Deletes a rollup, as `DynamoDB` does after its expiry.
     pub fn delete_rollup(&self, key: &RollupKey) {
         let key = ItemKey::of(&Key::Rollup(key.device.clone(), key.bucket));
         self.state().items.remove(&key);
     }
 
-    /// What the items say whose keys are of a kind.
+    /// The decoded items whose keys are of a kind.
     fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
         let is_asked = |item: &&item::Item| {
             let ItemKey { pk, sk } = ItemKey::of_item(item);
@@ -154,14 +154,14 @@ impl MemoryDb {
         state.items.all().filter(is_asked).map(|item| read(item.clone())).collect()
     }
 
-    /// What the items of a partition say.
+    /// The decoded items of a partition.
     fn stored_in<T: Decode>(&self, partition: &str) -> Vec<T> {
         let state = self.state();
         let found = state.items.partition(partition).into_iter().flat_map(BTreeMap::values);
         found.map(|item| read(item.clone())).collect()
     }
 
-    /// Deletes the readings that have expired, and nothing else that has.
+    /// Deletes expired readings, and no other expired items.
     pub fn delete_expired_readings(&self, now: Timestamp) {
         let readings = self.stored::<StoredReading>(|key| matches!(key, Key::Reading(..)));
         let has_expired = |stored: &&StoredReading| stored.expires.is_some_and(|at| at <= now);
@@ -172,7 +172,7 @@ impl MemoryDb {
     }
 }
 
-/// How often the table was asked.
+/// The numbers of requests to the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
     /// Reads of anything.

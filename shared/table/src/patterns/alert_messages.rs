@@ -1,4 +1,4 @@
-//! The messages that were told, and those that wait to be sent. Sends nothing.
+//! The log of messages, and the messages that wait to be sent. Sends nothing.
 
 use domain::{ChannelId, Order, Timestamp};
 
@@ -28,7 +28,8 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(range, query.limit, is_asked).await
     }
 
-    /// A page of the messages that wait for a channel. Consistent: whoever stores a message asks at once for it to be sent.
+    /// A page of the messages that wait for a channel. The read is consistent, because a stored message is to be sent
+    /// at once.
     pub async fn waiting_messages(
         self,
         channel: &ChannelId,
@@ -42,12 +43,12 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(range, limit, |_| true).await
     }
 
-    /// Puts a test, if it is not there.
+    /// Puts a test message, unless it is there already.
     pub async fn put_test_message(self, message: &WaitingMessage) -> StoreResult<bool> {
         self.is_written(put(message.item()).when([absent(PK)])).await
     }
 
-    /// Leases a message with the number by which it is told, and counts an attempt.
+    /// Leases a message, stores the size of its storm, and counts an attempt.
     pub async fn lease_waiting(
         self,
         known: &WaitingMessage,
@@ -70,7 +71,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(deletion.when([present(PK), is_leased_as(leased)])).await
     }
 
-    /// Gives a message back.
+    /// Gives a message back, to be sent later.
     pub async fn postpone_waiting(
         self,
         leased: &WaitingMessage,
@@ -83,7 +84,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// An update of a message whose lease is still the one of `known`.
+/// An update of a message, on the condition that its lease is still that of `known`.
 fn update_of(known: &WaitingMessage) -> Write {
     update(&Key::AlertWaiting(known.key())).when([is_leased_as(known)])
 }

@@ -1,4 +1,4 @@
-//! The devices and rules that are to be rechecked, and the note of when the system last ran. Judges nothing.
+//! The rechecks of devices and rules, and the note that says when the system last ran. Judges nothing.
 
 use domain::{DeviceId, Timestamp};
 use futures_util::{StreamExt as _, stream};
@@ -15,13 +15,13 @@ use crate::{
     StoreResult,
 };
 
-/// How many are noted at once.
+/// The number of rechecks that are noted at once.
 const NOTE_CONCURRENCY: usize = 16;
-/// The number of attempts at one that others note and remove at the same time.
+/// The number of attempts to note a recheck that others note and remove at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Notes what was touched.
+    /// Notes a recheck of each device or rule that was touched.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting: Vec<_> =
             touched.iter().map(|(what, since)| self.note_recheck(what, *since)).collect();
@@ -30,10 +30,11 @@ impl<D: Db> Patterns<'_, D> {
         PutOutcome::of(noted)
     }
 
-    /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.
+    /// Notes a recheck from an instant on. If an earlier instant is stored, notes only that something was touched
+    /// again. A rule begins again at its first device.
     async fn note_recheck(self, what: &Rechecked, since: Timestamp) -> StoreResult<()> {
         let key = Key::AlertRecheck(what.clone());
-        // Random, so that no recheck is taken for one that was removed before.
+        // Random, so that no recheck is mistaken for one that was removed before.
         let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
         let touched = [set(TOUCH, touch), remove(AFTER)];
 
@@ -54,7 +55,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the recheck of {what}")))
     }
 
-    /// A page of what is to be rechecked.
+    /// A page of rechecks.
     pub async fn rechecks(
         self,
         after: Option<&Rechecked>,
@@ -82,12 +83,12 @@ impl<D: Db> Patterns<'_, D> {
             .await
     }
 
-    /// When the system last ran.
+    /// The note that says when the system last ran.
     pub async fn running_note(self) -> StoreResult<Option<RunningNote>> {
         self.find(&Key::AlertRunning).await
     }
 
-    /// Puts the note in the place of the expected one.
+    /// Stores the note in place of the expected one.
     pub async fn put_running_note(self, note: &RunningNote, before: Expected) -> StoreResult<bool> {
         self.is_written(put(note.item()).when([expected(before)])).await
     }

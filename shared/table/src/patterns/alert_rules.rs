@@ -1,4 +1,4 @@
-//! The rules of alerts, and the channels with what is secret of them. Judges and sends nothing.
+//! The rules of alerts, and the channels with their secrets. Judges and sends nothing.
 
 use domain::{ChannelId, RuleId};
 
@@ -22,7 +22,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::AlertRule(id.clone())).await
     }
 
-    /// Puts a rule in the place of the version before it.
+    /// Stores a rule in place of its previous version.
     pub async fn put_alert_rule(self, rule: &StoredRule) -> StoreResult<bool> {
         let new = put(rule.item()).when([expected(rule.expected())]);
         self.is_written(new).await
@@ -39,7 +39,7 @@ impl<D: Db> Patterns<'_, D> {
         self.list(ALERT_CHANNELS).await
     }
 
-    /// Puts a channel in the place of the version before it, with its secret if one is given.
+    /// Stores a channel in place of its previous version, with its secret if one is given.
     pub async fn put_channel(
         self,
         channel: &StoredChannel,

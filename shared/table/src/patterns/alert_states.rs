@@ -1,4 +1,4 @@
-//! The states of rules, and judgements with the messages that they tell. Judges nothing.
+//! The states of rules, and judgements with their messages. Judges nothing.
 
 use domain::{RuleId, Timestamp};
 use futures_util::{StreamExt as _, stream};
@@ -14,7 +14,8 @@ use crate::{
     Patterns, StoreResult, StoredAlertState,
 };
 
-/// How many states are deleted at once. A role that may delete in batches may also put in batches.
+/// The number of states that are deleted at once, one a request: a role that may delete in batches may also put in
+/// batches.
 const DELETE_CONCURRENCY: usize = 16;
 
 impl<D: Db> Patterns<'_, D> {
@@ -24,7 +25,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find_all(keys.collect()).await
     }
 
-    /// A page of states: those of a rule, or all.
+    /// A page of the states of a rule, or of all states.
     pub async fn alert_state_page(
         self,
         rule: Option<&RuleId>,
@@ -35,7 +36,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
     }
 
-    /// The due ones of the next states. One request; not consistent, for half the price.
+    /// The due states among the next states. One request; not consistent, for half the price.
     pub async fn due_alert_states(
         self,
         now: Timestamp,
@@ -63,14 +64,14 @@ impl<D: Db> Patterns<'_, D> {
         Ok(DueStates { listing, next: next.map(|last| ItemKey::of_item(&last).sk) })
     }
 
-    /// Puts a state in the place of the version before it.
+    /// Stores a state in place of its previous version.
     pub async fn put_alert_state(self, state: &StoredAlertState) -> StoreResult<bool> {
         let new = put(state.item()).when([expected(state.expected())]);
         self.is_written(new).await
     }
 
-    /// Stores a state with the messages that it tells. Judgements of one rule at the same time all check its item, so
-    /// their transactions conflict and are repeated.
+    /// Stores a state with its messages. Judgements of one rule at the same time all check the rule's item, so their
+    /// transactions conflict and are repeated.
     pub async fn put_judgement(self, judgement: &NewJudgement) -> StoreResult<JudgementOutcome> {
         if judgement.told().is_empty() {
             let is_put = self.put_alert_state(judgement.state()).await?;
@@ -86,7 +87,7 @@ impl<D: Db> Patterns<'_, D> {
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
         let state = put(state.item()).when([expected(state.expected())]);
-        // The condition of the state holds for the messages too.
+        // The messages need no condition of their own, because the state's condition covers the transaction.
         let told = judgement.told().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
         let writes = [rule, state].into_iter().chain(told).chain(waiting).collect();
@@ -97,7 +98,7 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Deletes the states of a rule, also those that cannot be read; returns how many there were.
+    /// Deletes the states of a rule, even unreadable ones; returns their number.
     pub async fn delete_alert_states(self, rule: &RuleId) -> StoreResult<usize> {
         let page = self.alert_page(states(Some(rule)), UNLIMITED, |_| true).await?;
         let Listing::<StoredAlertState> { found, unreadable, .. } = page.listing;
@@ -107,7 +108,7 @@ impl<D: Db> Patterns<'_, D> {
 
         let count = deleting.len();
         let deleted = stream::iter(deleting).buffer_unordered(DELETE_CONCURRENCY);
-        // All are tried, whatever becomes of one.
+        // All deletions are tried, even if one fails.
         let deleted: Vec<StoreResult<_>> = deleted.collect().await;
         deleted.into_iter().try_for_each(|deleted| deleted.map(drop))?;
         Ok(count)
@@ -120,7 +121,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The states of a rule, or all.
+/// The query for the states of a rule, or for all states.
 fn states(rule: Option<&RuleId>) -> ItemQuery {
     let states = rule.map_or_else(keys::all_ids, keys::alert_states_of);
     ItemQuery::of(ALERT_STATES).between(states)

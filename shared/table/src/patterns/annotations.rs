@@ -1,4 +1,4 @@
-//! Annotations: kept under their time, found by a range, replaced and deleted. Knows nothing of what they are about.
+//! Annotations: stored by time, found by a range, replaced and deleted. Knows nothing of their subjects.
 
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::keys::{self, Key};
 use crate::{AnnotationQuery, Belonging, ItemKey, Page, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// A page of annotations. Consistent, because a person looks at what they have just set.
+    /// A page of annotations. The read is consistent, because a person looks at an annotation just after setting it.
     pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<Page<Annotation>> {
         let after = query.after.clone().map(Key::Annotation);
         let start = after.map(|after| item::key(&after));
@@ -18,7 +18,7 @@ impl<D: Db> Patterns<'_, D> {
         self.range(range, query.limit, wants, |_| 0).await
     }
 
-    /// Keeps an annotation; it replaces the one of the same id.
+    /// Stores an annotation; a stored one with the same id is replaced.
     pub async fn put_annotation(self, annotation: &Annotation) -> StoreResult<()> {
         let write = upsert(&Key::Annotation(annotation.id.clone())).with(replace_all(annotation));
         self.write(write).await.map(drop)
@@ -30,7 +30,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(matches!(deleted, WriteOutcome::Done(Some(_))))
     }
 
-    /// The annotations of a device, at most so many. All annotations are read for them: a device is seldom deleted.
+    /// At most `limit` annotations of a device. All annotations are read to find them, because devices are seldom
+    /// deleted.
     pub async fn annotations_of(
         self,
         device: &DeviceId,
@@ -48,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The annotations that may overlap a range, one after the other.
+/// The query for annotations that may overlap a range.
 fn all_in(range: TimeRange) -> ItemQuery {
     ItemQuery::of(keys::ANNOTATIONS).between(keys::annotations_in(range))
 }

@@ -1,4 +1,4 @@
-//! What belongs to a device beside its own item: found in the device's partitions, and removed. Chooses nothing.
+//! The belongings of a device: found in the device's partitions, and removed. Chooses nothing.
 
 use domain::DeviceId;
 use futures_util::{StreamExt as _, stream};
@@ -9,13 +9,13 @@ use crate::item::{Attribute, Item};
 use crate::keys::{self, Key, PK, SK};
 use crate::{Belonging, Belongings, ItemKey, Patterns, PutOutcome, StoreError, StoreResult};
 
-/// How many belongings are removed at once. A role that may delete in batches may also put in batches, and
-/// nobody who deletes a device should be able to replace a reading.
+/// The number of belongings that are removed at once, one a request. A role that may delete in batches may also put in
+/// batches, and no function that deletes devices may be able to replace a reading.
 const REMOVE_CONCURRENCY: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// What belongs to a device, as it is this moment: at most `limit`. Whatever is in the device's partitions belongs
-    /// to the device, whether or not it can be read.
+    /// At most `limit` belongings of a device, as they are this moment. All items in the device's partitions are
+    /// belongings, even unreadable ones.
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
         let mut found = Vec::new();
         for partition in keys::partitions_of(id) {
@@ -30,7 +30,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Belongings { found, has_more })
     }
 
-    /// Adds what is in a partition until there are `limit` of all.
+    /// Adds the items of a partition, until `found` has `limit` belongings.
     async fn add_belongings_in(
         self,
         partition: String,
@@ -51,7 +51,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Removes belongings. Done twice, it changes nothing. The outcome's positions are theirs.
+    /// Removes belongings. Done twice, it changes nothing. Positions in the outcome are indices into `belongings`.
     pub async fn remove_belongings(self, belongings: &[Belonging]) -> PutOutcome {
         let removing: Vec<_> =
             belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
@@ -71,7 +71,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// What an item belongs to: something that has two sides goes with both.
+/// The belonging that an item is a part of. A stay or a visit has a second item, which goes with the first.
 fn belonging(item: &Item) -> Belonging {
     let key = ItemKey::of_item(item);
     let room = match item.get(STAY_ROOM) {

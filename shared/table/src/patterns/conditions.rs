@@ -14,13 +14,13 @@ use crate::{
     ConditionsQuery, Expected, IndexedQuarter, Indexing, Page, Patterns, StoreResult, StoredSchema,
 };
 
-/// Whether the table has the index by conditions: its layout says so.
+/// Whether the table has the index by conditions, by its layout.
 pub fn has_conditions_index(db: &impl Db) -> bool {
     db.layout().conditions_index
 }
 
 impl<D: Db> Patterns<'_, D> {
-    /// The schema, where the table has the index.
+    /// The schema; `None` if the table has no index by conditions.
     pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
         if !has_conditions_index(self.db) {
             return Ok(None);
@@ -28,7 +28,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::ConditionsSchema).await
     }
 
-    /// What the index by conditions is to have of rollups.
+    /// Which values of rollups the index by conditions is to have.
     pub async fn indexing(self) -> StoreResult<Indexing> {
         if !has_conditions_index(self.db) {
             return Ok(Indexing::Off);
@@ -37,7 +37,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(stored.map_or(Indexing::Unset, |stored| Indexing::By(Arc::new(stored.schema))))
     }
 
-    /// Stores a schema in the place of the expected one.
+    /// Stores a schema in place of the expected one.
     pub async fn put_conditions_schema(
         self,
         schema: &ConditionsSchema,
@@ -55,7 +55,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(ready).await
     }
 
-    /// One page of the index. Skips what cannot be read: other writers may leave it there.
+    /// One page of the index. Skips entries that cannot be read, because other writers may have left them there.
     pub async fn indexed_quarters(
         self,
         asked: &ConditionsQuery<'_>,

@@ -1,4 +1,5 @@
-//! The deletion mark of a device, written with the device's meter; and rooms and homes that go. Removes nothing else.
+//! The deletion mark of a device, written together with the device's meter; and the removal of rooms and homes. Removes
+//! nothing else.
 
 use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 
@@ -11,12 +12,12 @@ use crate::item::{Attribute, DeviceItem, Seconds, description, tombstone_expires
 use crate::keys::{Key, TTL};
 use crate::{BegunDeletion, MeterChange, Patterns, Pauses, StoreError, StoreResult, UpdateOutcome};
 
-/// The number of attempts at a device that others keep changing.
+/// The number of attempts to write a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Begins to delete a device, which from then on is in no list, no room and behind no meter. A meter with devices
-    /// behind it is not deleted.
+    /// Begins to delete a device. From then on, the device is in no list, in no room and behind no meter. A meter with
+    /// devices behind it is not deleted.
     pub async fn begin_deletion(self, id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
@@ -37,7 +38,7 @@ impl<D: Db> Patterns<'_, D> {
                 return Ok(BegunDeletion::Deletion(begun));
             }
 
-            // Somebody has done the same, or has changed something.
+            // Another writer has begun the same deletion, or has changed the device.
             if !pauses.pause(self.invocation).await {
                 break;
             }
@@ -46,7 +47,8 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// Gives a device the deletion mark in the version that was read: a device that is put behind it raises the version.
+    /// The update that marks a device as deleted, if the device has the version that was read. The version rises when
+    /// another device is put behind it.
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])
@@ -68,7 +70,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(behind)
     }
 
-    /// Notes that something of the device is found now. Returns the deletion, `None` where no deletion is under way.
+    /// Notes that belongings of the device are found now. Returns the deletion; `None` if the device is not being
+    /// deleted.
     pub async fn note_found(self, id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>> {
         let update = self.update_under_way(id).with([set(FOUND, Attribute::text(&at))]);
         Ok(match self.update_and_read::<DeviceItem>(update).await? {
@@ -77,8 +80,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. What is left is
-    /// a tombstone that expires, and that the next reading replaces.
+    /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. A tombstone stays, which
+    /// expires and is replaced by the next reading.
     pub async fn end_deletion(
         self,
         id: &DeviceId,
@@ -93,7 +96,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(update).await
     }
 
-    /// An update of a device whose deletion is under way.
+    /// An update of a device, on the condition that its deletion has begun and has not ended.
     fn update_under_way(self, id: &DeviceId) -> Write {
         upsert(&self.device_key(id)).when([present(DELETED), absent(ENDED)])
     }
@@ -103,12 +106,12 @@ impl<D: Db> Patterns<'_, D> {
         self.write(delete(&Key::Room(id.clone()))).await.map(drop)
     }
 
-    /// Puts a room back that was removed, unless it is registered again.
+    /// Restores a removed room, unless it is registered again.
     pub async fn put_back_room(self, room: &Room) -> StoreResult<()> {
         self.register_room(room).await.map(drop)
     }
 
-    /// Takes a room out of a home; returns whether it was in it.
+    /// Takes a room out of a home; returns whether the room was in the home.
     pub async fn leave_home(self, room: &RoomId, home: &HomeId) -> StoreResult<bool> {
         let update = update(&Key::Room(room.clone()))
             .when([is(HOME, Attribute::text(home))])

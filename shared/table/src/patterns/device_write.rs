@@ -1,4 +1,4 @@
-//! A device's update alone, or in one transaction with its companions. Works out no companion.
+//! Writes a device alone, or in one transaction with its companions. Works out no companion.
 
 use std::iter;
 
@@ -15,7 +15,7 @@ use crate::keys::{Key, PK};
 use crate::{Companion, Patterns, StoreResult, UpdateOutcome};
 
 impl<D: Db> Patterns<'_, D> {
-    /// An update to the next version of a device that is still what was read.
+    /// An update of a device to its next version, on the condition that the device is still as it was read.
     pub(super) fn next_version(self, known: &Device) -> Write {
         let next = Attribute::number(known.version() + 1);
         update(&self.device_key(known.id()))
@@ -23,8 +23,8 @@ impl<D: Db> Patterns<'_, D> {
             .with([set(DEVICE_VERSION, next)])
     }
 
-    /// Writes `new`, the next version of a device, with its companions, all or nothing. The outcome of a condition of
-    /// a companion that does not hold has no device.
+    /// Writes `new`, the next version of a device, and its companions, all or nothing. If a condition of a companion
+    /// fails, the outcome has no device.
     ///
     /// Done twice, the second time is refused.
     pub(super) async fn write_device(
@@ -42,8 +42,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Updates a device's item and writes its companions, all or nothing. The outcome has the item that is there now,
-    /// unless a transaction succeeds or a companion refuses.
+    /// Updates a device's item and writes its companions, all or nothing. The outcome has the stored item, unless a
+    /// transaction succeeds or a companion is refused.
     pub(super) async fn write_with(
         self,
         update: Write,
@@ -74,7 +74,7 @@ impl<D: Db> Patterns<'_, D> {
             Companion::ForgetBehind(meter, device) => {
                 vec![self.next_version(&meter).with([take(BEHIND_IT, only(&device))])]
             }
-            // Without a meter it holds for a device that is not registered too.
+            // Without a meter, the condition also holds for a device that is not registered.
             Companion::StillBehind { device, meter } => {
                 let meter = meter.map(|meter| Attribute::text(&meter));
                 vec![check(&self.device_key(&device)).when([still(BEHIND, meter)])]
@@ -89,7 +89,7 @@ pub(super) fn is_still(known: &Device) -> If {
     still(DEVICE_VERSION, (version > 0).then(|| Attribute::number(version)))
 }
 
-/// The settings that rollups are folded with, if `new` has others than `old`.
+/// The changes that store the fold settings of `new`, if they differ from those of `old`.
 pub(super) fn changed_fold_settings(
     old: &Device,
     new: &Device,
@@ -98,7 +98,7 @@ pub(super) fn changed_fold_settings(
     has_changed.then(|| replace_all(new.fold_settings())).into_iter().flatten()
 }
 
-/// The place of a metric in a device's item.
+/// The path of a metric in a device's item.
 pub(super) fn metric_path(name: &MetricName) -> Path {
     member(METRICS, name.as_str())
 }

@@ -1,4 +1,4 @@
-//! A person's edits of the registry: an update, or a transaction where more changes, or must hold, than the item.
+//! A person's edits of the registry: one update, or a transaction if other items change or must meet a condition.
 
 use domain::{
     BehindError, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId, RoomPatch,
@@ -17,12 +17,12 @@ use crate::{
     companions, search_companions,
 };
 
-/// The number of attempts at an edit of a device that others keep changing.
+/// The number of attempts to edit a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Edits a registered device if the patch may be applied, else says why not. Device and meters are judged as the
-    /// table has them when the edit is written. Companions of the device are written with it, all or nothing.
+    /// Edits a registered device if the patch may be applied, else says why not. Device and meters are checked as the
+    /// table has them when the edit is written. All companions of the device are written with it, or nothing is.
     pub async fn edit_device(
         self,
         id: &DeviceId,
@@ -41,7 +41,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// One attempt at an edit, made of what is stored now. `None` if somebody else wrote in between.
+    /// One attempt to edit the device as it is stored now. `None` if another writer changed it in between.
     async fn try_edit(
         self,
         id: &DeviceId,
@@ -72,7 +72,7 @@ impl<D: Db> Patterns<'_, D> {
         if self.db.layout().attribute_index {
             beside.extend(search_companions(&old, &new));
         } else if patch.is_searchable() {
-            // Before the edit: an index that lacks it must not be trusted.
+            // Before the edit, because an index without the edit must not be trusted.
             self.forget_index().await?;
         }
 
@@ -115,7 +115,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// What is written with a device whose meter changes, as the meters are this moment.
+    /// The companions of an edit that changes a device's meter, worked out from the meters as the table has them now.
     pub(super) async fn meter_companions(
         self,
         mut change: MeterChange,
@@ -129,18 +129,18 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Ok(change.companions()))
     }
 
-    /// Deletes the note that the index of attributes is complete, because what is written next is not in it.
+    /// Deletes the note that the index of attributes is complete, because the next edit is not written to the index.
     async fn forget_index(self) -> StoreResult<()> {
         self.write(delete(&Key::Indexed)).await.map(drop)
     }
 
-    /// An update that sets what the patch names: what readings teach meanwhile stays.
+    /// An update that sets only the values in the patch, so that facts learned from readings meanwhile stay.
     fn device_update(self, patch: &DevicePatch, old: &Device, new: &Device) -> Write {
         let stay = new.stay().filter(|_| new.stay() != old.stay());
         let attributes = (new.attributes() != old.attributes()).then(|| new.attributes());
         let place = (patch.room != Edit::Keep).then(|| replace_all(new.place()));
-        // Each metric whole, in one clause: an expression has 4 KB at most, and the version is that of `old`.
-        // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+        // Each metric is set whole, in one clause, because an expression has at most 4 KB. The version is that of
+        // `old`, so nothing is lost.
         let metrics = patch.metrics.keys().filter_map(|name| new.metrics().get_key_value(name));
 
         self.next_version(old)

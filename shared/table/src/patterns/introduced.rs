@@ -1,4 +1,4 @@
-//! The numbers of devices that senders have introduced. Registers no device.
+//! Counts the devices that senders have introduced. Registers no device.
 
 use crate::db::{Db, Op, WriteOutcome, absent_or, add, upsert};
 use crate::item::Attribute;
@@ -23,7 +23,7 @@ impl<D: Db> Patterns<'_, D> {
         let WriteOutcome::Refused(known) = self.write(counted).await? else { return Ok(None) };
 
         let known = known.as_ref().and_then(|item| item.get(INTRODUCED));
-        // What is no number permits no further device.
+        // A stored value that is no number permits no further device.
         Ok(Some(match known {
             Some(Attribute::N(number)) => number.parse().unwrap_or(limit),
             _ => limit,

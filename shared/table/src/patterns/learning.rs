@@ -1,4 +1,4 @@
-//! What readings and backups tell of registered devices and rooms. Never changes what a person set.
+//! Writes the facts that readings and backups give of registered devices and rooms. Never changes what a person set.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ use crate::item::{Attribute, Attributes as _, Members, part};
 use crate::keys::Key;
 use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 
-/// How many metrics one update adds: an expression may be 4 KB long.
+/// The largest number of metrics that one update adds: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`, an
-    /// earlier first reading only while it is earlier, and facts of a sender only while the device has the version of
-    /// `known`: else nothing of the first update is written.
+    /// Adds facts that were learned of a device. A room is written only while the device still has the room of `known`,
+    /// an earlier first reading only while it is earlier. Facts of a sender are written only while the device has the
+    /// version of `known`. If one of these conditions fails, nothing of the first update is written.
     pub async fn update_device(
         self,
         known: &Device,
@@ -51,14 +51,15 @@ impl<D: Db> Patterns<'_, D> {
         }
         if let Some((at, room)) = &learned.room {
             let place = Place::Learned(room.clone(), *at);
-            // Which reading is the newest was asked for this room; for another, it must be asked again.
+            // The newest reading was looked up for the room of `known`. If the room has changed, it must be looked up
+            // again.
             update_of_all =
                 update_of_all.with(replace_all(&place)).when(is_still_in(known.place()));
         }
 
         let mut outcome = self.update_and_read(update_of_all).await?;
 
-        // They have no condition that may be refused but that the device is there: they add what is absent.
+        // The only condition of these updates is that the device is there, because they add only absent metrics.
         for more in others.chunks(METRICS_CHUNK) {
             if matches!(outcome, UpdateOutcome::ConditionFailed(_)) {
                 break;
@@ -68,7 +69,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(outcome)
     }
 
-    /// An update to the next version of a device, which has what a sender says of it.
+    /// An update of a device to its next version, with the facts that a sender gives of it.
     fn description(self, known: &Device, new: &Device, metrics: &BTreeSet<&MetricName>) -> Write {
         let source =
             (new.source() != known.source()).then(|| set_as::<Members, _>(SOURCE, new.source()));
@@ -79,8 +80,8 @@ impl<D: Db> Patterns<'_, D> {
             .with(changed_fold_settings(known, new))
     }
 
-    /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another than
-    /// that of `known`, or an edit or stay has been written since.
+    /// Begins a learned stay of a device, and ends its current stay. Refused if the device's place differs from
+    /// `known`, or an edit or stay has been written since.
     pub async fn begin_stay(
         self,
         known: &Device,
@@ -107,7 +108,7 @@ impl<D: Db> Patterns<'_, D> {
         self.write_device(&new, update, stays.iter().map(keep).collect()).await
     }
 
-    /// Notes an earlier first reading of a room.
+    /// Notes that a room's first reading was earlier than known.
     pub async fn update_room(
         self,
         id: &RoomId,
@@ -117,8 +118,8 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
-    /// it is noted once.
+    /// Notes that a device introduces a room, unless it has reached its limit of introduced rooms. Done twice, it is
+    /// noted once.
     pub async fn introduce_room(
         self,
         device: &DeviceId,
@@ -152,18 +153,18 @@ fn changed_metrics<'a>(known: &Device, new: &'a Device) -> BTreeSet<&'a MetricNa
     changed.map(|(name, _)| name).collect()
 }
 
-/// Adds a metric that a device has not sent before.
+/// The change that adds a metric, unless the device has it already.
 fn new_metric(name: &MetricName) -> Option<AttributeChange> {
     let info = part::<Members, _>(&MetricInfo::from(name))?;
     Some(set_if_absent(metric_path(name), info))
 }
 
-/// The conditions that a device's place is still this one.
+/// The conditions that a device's place is still `place`.
 fn is_still_in(place: &Place) -> impl Iterator<Item = If> + use<> {
     place.attributes().into_iter().map(|(name, value)| still(name, value))
 }
 
-/// Notes a first reading, if it is earlier than the one that is known.
+/// Adds an earlier first reading to an update, on the condition that the stored first reading is later.
 fn earlier(update: Write, first_seen: Timestamp) -> Write {
     let first_seen = Attribute::text(&first_seen);
     update.when([above(FIRST_SEEN, first_seen.clone())]).with([set(FIRST_SEEN, first_seen)])

@@ -1,4 +1,4 @@
-//! Devices and rooms of the registry by their ids, as they are this moment. Makes no list.
+//! Looks up devices and rooms of the registry by their ids, as they are this moment. Makes no list.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&self.device_key(id)).await
     }
 
-    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+    /// The deletion of a device; `None` if the device is registered or unknown.
     pub async fn deletion(self, id: &DeviceId) -> StoreResult<Option<Deletion>> {
         self.check_shards().await?;
         let found: Option<DeviceItem> = self.find(&self.device_key(id)).await?;
@@ -28,14 +28,14 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::Room(id.clone())).await
     }
 
-    /// The registered devices of some ids, in any order. No id may be there twice.
+    /// The registered devices with these ids, in any order. No id may be given twice.
     pub async fn find_devices(self, ids: &[DeviceId]) -> StoreResult<Listing<Device>> {
         self.check_shards().await?;
         let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
         self.find_all(keys).await
     }
 
-    /// The registered devices, and the ids for which the table's capacity did not suffice.
+    /// The registered devices with these ids, and the ids that the table's capacity did not suffice to look up.
     pub async fn find_some_devices(
         self,
         ids: &[DeviceId],
@@ -49,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok((listing, left.collect()))
     }
 
-    /// The registered rooms of some ids, in any order.
+    /// The registered rooms with these ids, in any order.
     pub async fn find_rooms(self, ids: &[RoomId]) -> StoreResult<Listing<Room>> {
         self.find_all(ids.iter().map(|id| ItemKey::of(&Key::Room(id.clone()))).collect()).await
     }

@@ -1,19 +1,19 @@
-//! Pages of items of any kind, as large as was asked for. Builds no key.
+//! Pages of items of any kind, of a requested size. Builds no key.
 
 use crate::db::{Db, ItemQuery};
 use crate::item::{Attribute, Decode};
 use crate::{Page, Patterns, StoreResult};
 
-/// How large the items of a page grow, about; an answer of Lambda holds no more.
+/// About how many bytes a page's items may have, because an answer of Lambda holds no more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
 
 /// A limit that no range reaches.
 pub(super) const UNLIMITED: usize = usize::MAX - 1;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Follows the pages of a query until `limit` items that `keep` wants are found, or as many bytes as an answer
-    /// can hold. Asks for one item more, which tells whether there is another page. Skips items that cannot be
-    /// read: other writers may leave them there.
+    /// Follows the pages of a query until it has `limit` items that `keep` wants, or as many bytes as an answer can
+    /// hold. Reads one item more, to know whether there is another page. Skips unreadable items, because other writers
+    /// may have left them there.
     pub(super) async fn range<T: Decode + Send>(
         self,
         mut query: ItemQuery,
@@ -25,7 +25,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut bytes = 0;
         let mut skipped = 0;
         loop {
-            // If most items are skipped, each request asks for as many as were skipped so far.
+            // If most items are skipped, each request reads as many as were skipped so far.
             let wanted = (limit + 1 - items.len()).max(skipped);
             // DynamoDB's limit also counts the items that a filter leaves out.
             query.limit = query.filter.is_empty().then_some(wanted);

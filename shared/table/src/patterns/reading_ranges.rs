@@ -1,4 +1,4 @@
-//! Readings of a device or a room in a range; without the index by room, a room's range is merged from its devices.
+//! Readings of a device or a room in a range. Without the index by room, a room's readings are merged from its devices.
 //! Writes nothing.
 
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
 use crate::{Page, Patterns, RangeQuery, ReadingKey, StoreResult};
 
-/// Whether the table has the index by room: its layout says so.
+/// Whether the table has the index by room, by its layout.
 pub fn has_room_index(db: &impl Db) -> bool {
     db.layout().room_index
 }
@@ -27,7 +27,7 @@ impl<D: Db> Patterns<'_, D> {
         self.range(of_device(device, query), query.limit, |_| true, bytes).await
     }
 
-    /// A page of one room's readings. `devices` are asked where the table has no index by room.
+    /// A page of one room's readings. If the table has no index by room, `devices` are read instead.
     pub async fn room_readings(
         self,
         room: &RoomId,
@@ -40,10 +40,11 @@ impl<D: Db> Patterns<'_, D> {
         self.merged_readings(room, devices, query).await
     }
 
-    /// A room's range without the index: its devices, merged.
+    /// The readings of a room without the index: the readings of its devices, merged.
     ///
-    /// Each round asks the devices that may still hold a reading of the page, several at once, for about their share of
-    /// it, and for twice as many the next time. In memory are the readings of the page and what one round brings.
+    /// Each round reads the devices that may still have a reading of the page, several at once. A device is first read
+    /// for a little more than its share of the page, and then for twice as many readings each time. Memory holds the
+    /// readings of the page and those of one round.
     async fn merged_readings(
         self,
         room: &RoomId,
@@ -58,7 +59,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged: Vec<Reading> = Vec::new();
 
         loop {
-            // Behind this one no reading belongs to the page; it only tells that there is another page.
+            // The reading after the page. It only tells that there is another page; no later reading is needed.
             let last = merged.get(query.limit);
             let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
             let asked: Vec<_> = waiting
@@ -109,13 +110,13 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
     .between(keys::reading_range(query.range))
 }
 
-/// How many devices of a room are asked at once.
+/// The number of devices of a room that are read at once.
 const MERGE_CONCURRENCY: usize = 8;
 
-/// One device's readings on their way into a room's page.
+/// A cursor in one device's readings, which are merged into a room's page.
 struct Lane<'a> {
     device: &'a DeviceId,
-    /// The next page to ask for: it begins after the last reading that was found.
+    /// The query for the next page, which begins after the last reading that was found.
     query: RangeQuery,
     is_done: bool,
 }
@@ -127,7 +128,7 @@ impl<'a> Lane<'a> {
         Self { device, query, is_done: false }
     }
 
-    /// Whether a reading that is yet to be found may come before `last`.
+    /// Whether a reading that was not read yet may come before `last`.
     fn may_precede(&self, last: Option<&Reading>, order: Order) -> bool {
         let found = self.query.after.as_ref();
         let is_before = |last: &Reading| {
@@ -152,20 +153,20 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
     if order == Order::Ascending { ascending } else { ascending.reverse() }
 }
 
-/// The position after which a device's part of a room's page begins. Readings of one timestamp are in the order
-/// of their devices, and the page before ends with `after`.
+/// The position after which to read a device for a room's page. The page before ends with `after`. Readings of the same
+/// timestamp are in the order of their devices.
 fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
         Order::Ascending => (*device <= after.device, -1),
         Order::Descending => (*device >= after.device, 1),
     };
     let millis = after.at.as_millis() + if is_passed { 0 } else { step };
-    // A page cannot begin after a place outside of its range; then it begins with the range.
+    // A position outside of the range cannot start a page; then the page begins with the range.
     let at = Timestamp::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
     Some(ReadingKey { at, device: device.clone() })
 }
 
-/// How many bytes a reading takes in an answer, at the least.
+/// The least number of bytes that a reading takes in an answer.
 fn bytes(reading: &Reading) -> usize {
     let metrics = reading.metrics().iter();
     metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum()

@@ -10,18 +10,18 @@ use crate::item::{self, Attribute};
 use crate::keys::{Key, ROOM, TTL};
 use crate::{Patterns, PutOutcome, ReadingKey, StoreResult};
 
-/// The most readings that are inserted by one request.
+/// The largest number of readings that one request inserts.
 const MAX_INSERTED: usize = 25;
-/// How many requests insert at once.
+/// The number of requests that insert at once.
 const INSERT_CONCURRENCY: usize = 8;
-/// The number of updates at the same time. A request under way takes some 14 KB.
+/// The number of updates at the same time. A running request takes some 14 KB.
 const MERGE_CONCURRENCY: usize = 32;
-/// How many metrics one update sets: an expression may be 4 KB long.
+/// The largest number of metrics that one update sets: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 200;
-/// How many readings are deleted at once. A role that may delete in batches may also put in batches, and nobody who
-/// deletes readings should be able to replace one.
+/// The number of readings that are deleted at once, one a request. A role that may delete in batches may also put in
+/// batches, and no function that deletes readings may be able to replace one.
 const DELETE_CONCURRENCY: usize = 16;
 
 struct ReadingItems<'a> {
@@ -49,8 +49,8 @@ impl<D: Db> Patterns<'_, D> {
         self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
     }
 
-    /// Sets the metrics of readings. Of many readings, the new ones are inserted first: 25 inserts take the time
-    /// of one update.
+    /// Sets the metrics of readings. If there are many readings, new ones are inserted first, because 25 inserts take
+    /// the time of one update.
     pub async fn merge_readings(
         self,
         readings: &[Reading],
@@ -74,10 +74,11 @@ impl<D: Db> Patterns<'_, D> {
         PutOutcome::of(merging.collect::<Vec<_>>().await)
     }
 
-    /// Tries to insert readings; no two of them have the same device and timestamp. Returns for each whether it is
-    /// stored now. The others are stored already, or it is not known.
+    /// Tries to insert readings; no two of them have the same device and timestamp. Returns for each reading whether it
+    /// is stored now. Other readings were stored before, or their result is not known.
     ///
-    /// Where most of the first batch are stored already, the others are not tried: each costs its units also then.
+    /// If most readings of the first batch were stored before, the other batches are not tried, because a failed insert
+    /// costs units too.
     async fn insert_readings(self, items: &ReadingItems<'_>) -> Vec<bool> {
         let positions: Vec<usize> = (0..items.count()).collect();
         let mut batches = positions.chunks(MAX_INSERTED);
@@ -106,7 +107,7 @@ impl<D: Db> Patterns<'_, D> {
             let metrics = some
                 .iter()
                 .map(|(name, value)| set(name.as_str().to_owned(), Attribute::number(value)));
-            // It may have been stored while there was another retention.
+            // The stored reading may have the expiry of another retention.
             let expiry = retention.map(|retention| item::expiry(reading.at, retention));
             let about =
                 reading.about.as_ref().map(|about| set(SAID_ABOUT, item::from_about(about)));
@@ -131,7 +132,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// What a reading says of its room.
+/// The changes that store the room of a reading.
 fn rooms(reading: &Reading) -> Vec<AttributeChange> {
     match (&reading.named_room, &reading.room) {
         (Some(named), Some(room)) if named != room => {
@@ -144,7 +145,7 @@ fn rooms(reading: &Reading) -> Vec<AttributeChange> {
         (Some(named), _) => {
             vec![set(ROOM, Attribute::text(named)), set(NAMED, item::flag()), remove(NAMED_ROOM)]
         }
-        // Where there is a room already, it stays: the sender may have named it.
+        // A stored room stays, because the sender may have named it.
         (None, Some(room)) => vec![set_if_absent(ROOM, Attribute::text(room))],
         (None, None) => Vec::new(),
     }

@@ -1,4 +1,4 @@
-//! Lists of the registry: all of it, page by page, and by room. Caches nothing.
+//! Lists of the registry: whole, page by page, and by room. Caches nothing.
 
 use domain::{Device, DeviceId, Room, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -12,22 +12,22 @@ use crate::layout::ROOM_INDEX;
 use crate::shards::Shards;
 use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 
-/// One entry more than a function keeps in memory; the entry tells that the list is incomplete.
+/// One entry more than a function keeps in memory. The last entry only tells that the list is incomplete.
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
-/// The number of partitions that are asked at once.
+/// The number of partitions that are read at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// How many items beyond its share of a page each partition is asked for, so that most pages take one round.
+/// The number of items beyond its share of a page that are read from each partition. So most pages take one round.
 const MARGIN: usize = 8;
 
-/// One partition on its way into a page.
+/// A cursor in one partition, which is merged into a page.
 struct Lane {
     partition: String,
-    /// The least sort key that is yet to be read; none where the partition has no more.
+    /// The least sort key that was not read yet; `None` at the end of the partition.
     next: Option<String>,
 }
 
 impl Lane {
-    /// Whether an entry that is yet to be read may come before `last`.
+    /// Whether an entry that was not read yet may come before `last`.
     fn may_precede(&self, last: Option<&str>) -> bool {
         self.next.as_deref().is_some_and(|next| last.is_none_or(|last| next < last))
     }
@@ -49,15 +49,15 @@ impl<D: Db> Patterns<'_, D> {
         Ok(self.device_page(None, usize::MAX).await?.listing)
     }
 
-    /// A page of devices. Each partition is asked for its share of the page, several at once, and again only where it
-    /// may hold more of the page than that.
+    /// A page of devices. Several partitions are read at once, each for its share of the page. A partition is read
+    /// again only if it may have more devices of the page.
     pub async fn device_page(
         self,
         after: Option<&DeviceId>,
         limit: usize,
     ) -> StoreResult<ListPage<Device>> {
         let shards = self.db.layout().shards;
-        // The first page of a single partition checks itself.
+        // The first page of a single partition shows the number of partitions without a check.
         if shards != Shards::ONE || after.is_some() {
             self.check_shards().await?;
         }
@@ -74,7 +74,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged = Listing::default();
 
         loop {
-            // Behind this one no device belongs to the page; it only tells that there are more.
+            // The device after the page. It only tells that there are more; no later device is needed.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
             let asked: Vec<_> = lanes
                 .iter_mut()
@@ -116,7 +116,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(page_of(listing, limit))
     }
 
-    /// A page of a room's devices, where the table has the index by room.
+    /// A page of a room's devices; `None` if the table has no index by room.
     pub async fn room_device_page(
         self,
         room: &RoomId,
@@ -143,7 +143,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Some(page_of(listing, limit)))
     }
 
-    /// The next items of a lane, at most `share`.
+    /// Reads at most `share` further items of a partition.
     async fn next_of<T: Decode + Send>(
         self,
         lane: &mut Lane,
@@ -169,7 +169,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(listing)
     }
 
-    /// Reads at most so many items of a query, and returns the least sort key behind them if there may be more.
+    /// Reads at most `limit` items of a query. Returns the least sort key after them, if there may be more.
     async fn segment(
         self,
         mut query: ItemQuery,
@@ -198,7 +198,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Cuts what was read to a page.
+/// Cuts a list to a page.
 fn page_of<T>(mut listing: Listing<T>, limit: usize) -> ListPage<T> {
     let has_more = listing.found.len() > limit;
     listing.found.truncate(limit);

@@ -1,4 +1,4 @@
-//! The state of the rollups, and what is known of late changes. Seals nothing.
+//! The state of the rollups, and the announced late changes. Seals nothing.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +23,12 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::RollupState).await
     }
 
-    /// The marks and the backlog of this moment: a mark is written before its readings.
+    /// The marks and the backlog, read consistently, because a mark is written before its readings.
     pub async fn late_changes(self) -> StoreResult<LateChanges> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
 
-    /// Stores marks in the place of the expected version, or reads what is stored.
+    /// Stores marks in place of those with the expected version, or else reads the stored marks.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
@@ -68,7 +68,7 @@ impl<D: Db> Patterns<'_, D> {
         if self.is_advanced(groups, sealed, queue).await? {
             return Ok(());
         }
-        // Another sweep was faster with some of them, or with all.
+        // Another sweep has moved some of the watermarks already.
         for group in groups {
             self.is_advanced(&[*group].into(), sealed, None).await?;
         }
@@ -78,7 +78,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Moves all of the watermarks forward, or none where one is ahead already.
+    /// Moves all these watermarks forward, or none if one is ahead already. Returns whether they moved.
     async fn is_advanced(
         self,
         groups: &BTreeSet<usize>,
@@ -93,7 +93,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(advanced).await
     }
 
-    /// Moves the watermarks of groups back that are ahead. One by one: each is set back by itself, and this happens once
+    /// Moves back the watermarks of groups that are ahead, one by one, because the conditions differ. This happens only
     /// after a wrong clock.
     pub async fn set_back_sealed(
         self,
@@ -109,13 +109,13 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Notes changes that came late.
+    /// Notes late changes that are not folded yet.
     pub async fn note_backlog(self, backlog: Backlog) -> StoreResult<()> {
         let noted = set_as::<List, _>(BACKLOG, &backlog);
         self.write(upsert(&Key::LateChanges).with([noted])).await.map(drop)
     }
 
-    /// Notes that the index by conditions lacks rollups, where the table has no such index now.
+    /// Notes that the index by conditions lacks rollups, if the table has no such index now.
     pub async fn distrust_conditions(self) -> StoreResult<()> {
         if self.db.layout().conditions_index {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Rollups, and readings with their expiry, of a device in a range. Folds nothing.
+//! Reads and puts a device's rollups, and reads readings with their expiry. Folds nothing.
 
 use std::ops::RangeInclusive;
 
@@ -29,7 +29,7 @@ impl<D: Db> Patterns<'_, D> {
         self.all(ItemQuery { consistent, ..rollups }).await
     }
 
-    /// The rollups of days, both inside.
+    /// The rollups of the days in `dates`, both ends inclusive.
     pub async fn days(
         self,
         device: &DeviceId,
@@ -55,7 +55,8 @@ impl<D: Db> Patterns<'_, D> {
         self.all(ItemQuery::of(device.to_string()).between(keys::reading_range(range))).await
     }
 
-    /// Puts a rollup in the place of the expected one, which newer settings have not folded, or a newer schema placed.
+    /// Stores a rollup in place of the expected one, unless the stored one has newer settings or a newer schema of the
+    /// index.
     pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
         let mut new = put(stored.item()).when([expected(before)]);
         if let Expected::Version(_) = before {

@@ -1,4 +1,4 @@
-//! Searches and stores the values by which devices are found, and the note that all are stored.
+//! Searches and writes the index of attributes, and the note that it is complete.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -18,9 +18,9 @@ use crate::{
     StoreError, StoreResult, entry_companions,
 };
 
-/// The number of values that one transaction writes, beside the check of the device.
+/// The largest number of values that one transaction writes, beside the check of the device.
 const MAX_ENTRIES: usize = 90;
-/// The number of attempts at a device that others keep changing.
+/// The number of attempts to index a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
 impl<D: Db> Patterns<'_, D> {
@@ -33,7 +33,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(note.is_some_and(|note| note.contains_key(DONE)))
     }
 
-    /// Some entries of the index, of every partition of a subject at once.
+    /// A page of entries of the index. All partitions of a subject are read at once.
     pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>> {
         let after = query.after.map(SearchHit::place);
         let range = search_range(query.range, after.as_deref());
@@ -53,7 +53,7 @@ impl<D: Db> Patterns<'_, D> {
             pages.into_iter().flat_map(|page| page.items).map(|hit| (hit.place(), hit)).collect();
         hits.sort_by(|(a, _), (b, _)| a.cmp(b));
         has_more |= hits.len() > query.limit;
-        // A partition that has more holds at least as many as are asked for, so nothing is passed over.
+        // Nothing is skipped, because a partition with more entries has returned at least `limit`.
         hits.truncate(query.limit);
         Ok(Page { items: hits.into_iter().map(|(_, hit)| hit).collect(), has_more })
     }
@@ -73,7 +73,7 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Notes that the index is complete if no device has anything to put into it. Returns whether it is complete.
+    /// Notes that the index is complete, if no device has a value for it. Returns whether it is complete.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -82,8 +82,8 @@ impl<D: Db> Patterns<'_, D> {
             return Ok(true);
         }
 
-        // The version tells this note from later ones: if an edit deletes it and another process puts one, the last
-        // write below is refused.
+        // The version distinguishes this note from later ones. If an edit deletes the note and another process puts a
+        // new one, the last write below is refused.
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
         let mut note = item::key(&Key::Indexed);
         note.insert(VERSION.to_owned(), Attribute::number(version));
@@ -106,13 +106,13 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(put(note).when([expected(Expected::Version(version))])).await
     }
 
-    /// Notes that a run has begun.
+    /// Notes that a run over all devices has begun.
     pub async fn begin_index(self, run: &str) -> StoreResult<()> {
         let begun = upsert(&Key::Indexed).with([set(RUN, Attribute::S(run.to_owned()))]);
         self.write(begun).await.map(drop)
     }
 
-    /// Makes the stored values of a device those that it has. Returns how many were wrong.
+    /// Corrects the stored values of a device in the index. Returns how many were wrong.
     pub async fn index_device(self, device: &Device) -> StoreResult<usize> {
         let mut device = device.clone();
         for _ in 0..MAX_ATTEMPTS {
@@ -142,7 +142,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(ended).await
     }
 
-    /// The values of a device that are stored.
+    /// The stored values of a device.
     async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
         let pk = search_pk(device);
         let mut query = ItemQuery::of(pk.as_str());
@@ -161,11 +161,11 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Writes values of a device that is still what it was. Returns whether it is.
+    /// Writes values of a device, unless the device has changed since the read. Returns whether they are written.
     async fn write_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
         let device = check(&self.device_key(device.id())).when([present(PK), is_still(device)]);
         let entries = entries.iter().flat_map(|entry| self.companion_writes(entry.clone()));
-        // Only the check has a condition: where it fails, an edit was faster.
+        // Only the check has a condition: if it fails, the device was edited meanwhile.
         let writes = iter::once(device).chain(entries).collect();
         Ok(self.transact(writes).await?.is_ok())
     }

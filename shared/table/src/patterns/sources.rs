@@ -1,4 +1,4 @@
-//! The sources that are asked, with what is secret of them. Asks none.
+//! The polled sources and their secrets. Polls none.
 
 use domain::{PolledSourceId, Timestamp};
 use polling::{SourceStatus, Spent};
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl<D: Db> Patterns<'_, D> {
-    /// All sources, perhaps without what was saved a moment ago: a claim finds out.
+    /// All sources. Changes of the last moment may be missing, which the claim of a run finds out.
     pub async fn sources(self) -> StoreResult<Listing<StoredSource>> {
         let keys = Keys::From(keys::behind(None));
         self.list_of(ItemQuery { keys, consistent: false, ..ItemQuery::of(SOURCES) }).await
@@ -24,7 +24,7 @@ impl<D: Db> Patterns<'_, D> {
         self.list(SOURCES).await
     }
 
-    /// Saves a source in the place of the version before it, with its secrets if some are given.
+    /// Stores a source in place of its previous version, with its secrets if some are given.
     pub async fn save_source(
         self,
         source: &StoredSource,
@@ -56,7 +56,8 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::SourceSecrets(id.clone())).await
     }
 
-    /// Begins a run, unless the source has changed since the read. A test has no lease and leaves that of a run.
+    /// Begins a run, unless the source has changed since the read. A test takes no lease, and leaves the lease of a run
+    /// as it is.
     pub async fn begin_source_run(
         self,
         known: &StoredSource,

@@ -1,4 +1,4 @@
-//! Where devices have been: their stays, and the rooms in which they were seen. Writes no stay.
+//! The stays of devices, and the rooms in which devices were seen. Writes no stay.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +28,7 @@ impl<D: Db> Patterns<'_, D> {
         self.stays(keys::stays_in_pk(room), after, query).await
     }
 
-    /// A page of stays, as it is this moment, because a person looks at a stay just after the edit.
+    /// A page of stays. The read is consistent, because a person looks at a stay just after the edit.
     async fn stays(
         self,
         partition: String,
@@ -43,12 +43,12 @@ impl<D: Db> Patterns<'_, D> {
         self.range(stays, query.limit, is_asked_for, |_| 0).await
     }
 
-    /// What is noted of a device in a room.
+    /// The months in which a device was seen in a room, if any.
     pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>> {
         self.find(&Key::SeenIn(room.clone(), device.clone())).await
     }
 
-    /// Puts what is noted in the place of the expected, with the device's side where there was none.
+    /// Stores a visit in place of the expected one. A first visit is stored with the note among the device's rollups.
     pub async fn put_seen(self, seen: &RoomVisit, before: Expected) -> StoreResult<bool> {
         let noted = put(seen.item()).when([expected(before)]);
         if before != Expected::Absent {

@@ -9,12 +9,12 @@ use crate::keys::{Key, PK, TOKENS};
 use crate::{Patterns, StoreError, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// The token of that hash, revoked or not, as it is this moment.
+    /// The token with this hash, revoked or not, as it is this moment.
     pub async fn token(self, hash: &TokenHash) -> StoreResult<Option<Token>> {
         self.find(&Key::Token(*hash)).await
     }
 
-    /// Keeps a new token. It replaces no other: done twice, the second time is refused.
+    /// Stores a new token, which must not exist yet: done twice, the second time is refused.
     pub async fn add_token(self, token: &Token) -> StoreResult<()> {
         let new = put(token.item()).when([absent(PK)]);
         if self.is_written(new).await? {
