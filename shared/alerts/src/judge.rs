@@ -43,7 +43,9 @@ pub fn fold_episodes(
     now: Timestamp,
 ) -> Judgement {
     let latest = now.saturating_add(MAX_AHEAD);
-    let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses };
+    let is_same_rule = |state: &&EpisodeState| state.changed == rule.changed;
+    let known = state.filter(is_same_rule).and_then(|state| state.fold.silence());
+    let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses, known };
     let readings = &input.readings;
     let (readings, ahead) =
         readings.split_at(readings.partition_point(|reading| reading.at <= latest));
@@ -112,7 +114,7 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
         ended: None,
         value: state.fold.value.clone(),
         seen: state.fold.seen,
-        is_silent: state.fold.is_silent,
+        is_silent: state.fold.is_silent(),
     }
 }
 
@@ -273,7 +275,7 @@ impl Teller<'_> {
             ended,
             value: self.fold.value.clone(),
             seen: self.fold.seen,
-            is_silent: self.fold.is_silent,
+            is_silent: self.fold.is_silent(),
         });
     }
 }

@@ -73,7 +73,7 @@ impl<'a> Past<'a> {
     /// Passes over readings that change nothing. The next one is taken for the first of the device.
     pub const fn pass_over(&mut self) {
         self.fold.seen = None;
-        self.fold.is_silent = false;
+        self.fold.silent_from = None;
     }
 
     /// Since when it is where it would be whatever was before it began.

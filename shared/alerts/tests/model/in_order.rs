@@ -80,7 +80,7 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     let silent_after = TimeDelta::minutes(plain.silent_after);
     let from = all.first().map_or(at(0), |it| it.at);
     let mut past =
-        Past::begin(&rule, SilenceLimit { limit: silent_after, pauses: &[] }, from, true);
+        Past::begin(&rule, SilenceLimit::new(silent_after, &[]), from, true);
     past.take(&all, at(end));
     let shown: Vec<(bool, i64)> = past
         .episodes()
