@@ -33,6 +33,17 @@ pub struct Judgement {
     pub messages: Vec<Message>,
 }
 
+impl Judgement {
+    /// Whether another judgement of the same readings says the same, now and where the next fold begins.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        let phases = |judgement: &Self| {
+            let EpisodeState { fold, anchor, .. } = &judgement.state;
+            [fold.phase, anchor.fold.phase]
+        };
+        phases(self) == phases(other) && self.messages == other.messages
+    }
+}
+
 /// Judges readings. A rule that is off or pauses has a state and tells nothing; what is true at its end is told
 /// then.
 pub fn fold_episodes(

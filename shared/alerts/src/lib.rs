@@ -55,7 +55,7 @@ pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
 pub use secret::Secret;
-pub use silence::{Day, silence_limit};
+pub use silence::{Day, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, EpisodeState, ToldAlert};
 pub use subject::{AlertSubject, AlertSubjectError};

@@ -4,7 +4,9 @@ use chrono::TimeDelta;
 use domain::QuarterHour;
 
 /// The shortest silence.
-const LEAST: TimeDelta = TimeDelta::minutes(10);
+pub const LEAST_SILENCE: TimeDelta = TimeDelta::minutes(10);
+/// The longest silence: twice a week.
+pub const LONGEST_SILENCE: TimeDelta = TimeDelta::days(14);
 /// A device is silent after so many of its usual intervals.
 const INTERVALS: i32 = 4;
 /// The usual interval of a device if its last day says none.
@@ -28,7 +30,7 @@ pub struct Day<'a> {
 pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);
-    LEAST.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
+    LEAST_SILENCE.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
 }
 
 /// An hour by the upper quartile of the hours that have readings: those in which the device began or fell silent have
