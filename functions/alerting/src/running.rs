@@ -1,7 +1,7 @@
 //! Notes every five minutes that the system runs, and when it did not: no device is silent while a laptop sleeps.
 
 use chrono::TimeDelta;
-use domain::{TimeRange, Timestamp};
+use domain::Timestamp;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Expected, RunningNote, Session, StoreError, StoreResult};
@@ -11,8 +11,6 @@ use crate::ports::Store;
 
 /// How often it is noted.
 const EVERY: TimeDelta = TimeDelta::minutes(5);
-/// A longer time since the last note is a pause: two invocations may be late.
-const PAUSE: TimeDelta = TimeDelta::minutes(7);
 /// How long pauses are kept: longer than silence looks back.
 const KEPT: TimeDelta = TimeDelta::days(8);
 /// The most pauses that are kept, the newest.
@@ -60,9 +58,7 @@ fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
     let mut pauses = known.pauses.clone();
     // A pause from a clock that was ahead does not count.
     pauses.retain(|pause| pause.to() > oldest && pause.to() <= now);
-    if now.since(known.at) > PAUSE {
-        pauses.extend(TimeRange::new(known.at, now));
-    }
+    pauses.extend(known.pause_until(now));
 
     let spare = pauses.len().saturating_sub(MAX_PAUSES);
     pauses.drain(..spare);
@@ -71,6 +67,8 @@ fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
 
 #[cfg(test)]
 mod tests {
+    use domain::TimeRange;
+
     use super::*;
 
     fn at(minutes: i64) -> Timestamp {

@@ -1,6 +1,7 @@
 //! The function on a store in memory, with a receiver that answers as it is told. Only `servers` opens connections.
 
 mod failing;
+mod restarts;
 mod sending;
 mod servers;
 mod storm;

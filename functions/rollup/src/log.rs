@@ -2,7 +2,7 @@
 
 use domain::DeviceId;
 use runtime::telemetry::{WideEvent, chain};
-use runtime::work_queue::FoldRequest;
+use runtime::work_queue::{FoldRequest, NotSent};
 use table::StoreError;
 
 /// What one invocation has done.
@@ -20,6 +20,8 @@ pub(crate) struct Done {
     pub(crate) rechecks_refused: Option<StoreError>,
     /// Buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,
+    /// Why the queue told no number of messages.
+    pub(crate) queue_error: Option<NotSent>,
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
     failed: Vec<String>,
@@ -55,6 +57,10 @@ impl Done {
         }
         if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
+        }
+
+        if let Some(error) = &self.queue_error {
+            log.warn("rollup.queue_error", error);
         }
 
         log.warn_all("rollup.failed_devices", self.failed);

@@ -1,14 +1,14 @@
 //! Leaves rechecks of devices whose sealed quarters are in breach of a rule of alerts: the net under what a batch of the
 //! stream should have judged. Judges nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp};
+use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, sweep_group};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Rechecked, StoreError};
+use table::{Rechecked, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
@@ -20,6 +20,15 @@ const MAX_AGE: TimeDelta = TimeDelta::days(1);
 /// The devices that are asked about, and rechecks that are noted, at once.
 const PAGE: usize = 100;
 
+/// The rechecks that could not be noted.
+#[derive(Default)]
+pub(crate) struct UnnotedRechecks {
+    /// The groups of their devices.
+    pub(crate) groups: BTreeSet<usize>,
+    /// Why the first of them is not noted.
+    pub(crate) cause: Option<StoreError>,
+}
+
 /// What the sealed quarters of a range ask for.
 #[derive(Default)]
 pub(crate) struct Rechecks {
@@ -28,6 +37,13 @@ pub(crate) struct Rechecks {
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
     /// The devices whose quarters are left to the queue, which leaves no recheck, each with the first quarter.
     unfolded: BTreeMap<DeviceId, Timestamp>,
+}
+
+impl UnnotedRechecks {
+    fn add<'a>(&mut self, devices: impl Iterator<Item = &'a DeviceId>, error: StoreError) {
+        self.groups.extend(devices.map(sweep_group));
+        self.cause.get_or_insert(error);
+    }
 }
 
 impl Rechecks {
@@ -63,44 +79,61 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
-    /// Notes rechecks of the devices that a rule is about, as they are this moment.
+    /// Notes rechecks of the devices that a rule is about, as they are this moment. Returns the groups of devices of which some
+    /// are not noted, with a part of the patience: the watermarks of the others move on.
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
         run: &mut Run<'_, S>,
-    ) -> Result<(), NotDone> {
+    ) -> UnnotedRechecks {
+        let mut unnoted = UnnotedRechecks::default();
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
-            return Ok(());
+            return unnoted;
         };
-        let ids: Vec<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
+        let invocation = run.noting.invocation;
+        let part = invocation.for_one_of_several(invocation.patience());
+        let noting = run.noting.within(&part);
+        let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
+        let ids: Vec<DeviceId> = ids.into_iter().collect();
 
         for ids in ids.chunks(PAGE) {
-            let listing = run.noting.find_devices(ids).await?;
-            let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();
+            let listing = match unless_refused(noting.find_devices(ids).await, &mut run.done) {
+                Ok(listing) => listing.unwrap_or_default(),
+                Err(error) => {
+                    unnoted.add(ids.iter(), error);
+                    continue;
+                }
+            };
+            let mut touched: Vec<(&DeviceId, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
                 let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
                 let first = first.map(|(quarter, _)| quarter.start());
                 let first = first.or_else(|| unfolded.get(device.id()).copied());
-                touched.extend(first.map(|first| (device.id().clone().into(), first)));
+                touched.extend(first.map(|first| (device.id(), first)));
             }
             if touched.is_empty() {
                 continue;
             }
-            let noted = run.noting.note_rechecks(&touched).await;
+            let rechecks: Vec<(Rechecked, Timestamp)> =
+                touched.iter().map(|(id, since)| ((*id).clone().into(), *since)).collect();
+            let noted = noting.note_rechecks(&rechecks).await;
             run.done.rechecks += touched.len() - noted.not_stored.len();
-            unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done)?;
+            if let Err(error) = unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done) {
+                let left = noted.not_stored.iter().map(|position| touched[*position].0);
+                unnoted.add(left, error);
+            }
         }
-        Ok(())
+        unnoted
     }
 }
 
 /// The table refuses what the role does not permit, and a damaged item. Rollups are folded all the same, and the log
 /// tells the error.
-fn unless_refused<T>(result: Result<T, StoreError>, done: &mut Done) -> Result<Option<T>, NotDone> {
+fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_retryable() => Err(error.into()),
+        Err(error) if error.is_retryable() => Err(error),
         Err(error) => {
             done.rechecks_refused = Some(error);
             Ok(None)

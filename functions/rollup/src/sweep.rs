@@ -13,7 +13,7 @@ use table::{Indexing, QueueDepth, Session, StoreError, StoreResult, out_of_patie
 use crate::bucket_folding::{BucketFolding, NotDone, quarters_in};
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
-use crate::rechecks::Rechecks;
+use crate::rechecks::{Rechecks, UnnotedRechecks};
 use crate::run::Run;
 
 /// The most rollups of a window, where the table bears more.
@@ -108,7 +108,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
 
         // Before the watermarks move: who comes after a crash leaves the rechecks again.
-        self.note_rechecks(rechecks, run).await?;
+        let UnnotedRechecks { groups: unnoted, cause } = self.note_rechecks(rechecks, run).await;
+        done.retain(|group| !unnoted.contains(group));
+        if let Some(error) = cause {
+            swept = swept.and(Err(error.into()));
+        }
+
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
             run.noting.advance_sealed(&done, window.range.to(), queue).await?;
@@ -181,12 +186,22 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of waiting messages, at least those of this invocation; `None` where the queue gives no number. SQS counts
-    /// a new message within a minute:
+    /// The number of waiting messages, at least those of this invocation; `None` where the queue gives no number and nothing
+    /// was left to it, so that the last number stays. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
-    async fn queue_depth(&self, run: &Run<'_, S>) -> Option<QueueDepth> {
-        let counted = self.queue.depth(run.noting.invocation).await.ok()?;
-        Some(QueueDepth { messages: counted.max(run.done.queued), at: self.clock.now() })
+    async fn queue_depth(&self, run: &mut Run<'_, S>) -> Option<QueueDepth> {
+        let depth = self.queue.depth(run.noting.invocation).await;
+        let (at, queued) = (self.clock.now(), run.done.queued);
+        match depth {
+            Ok(counted) => Some(QueueDepth { messages: counted.max(queued), at }),
+            Err(error) => {
+                run.done.queue_error = Some(error);
+                // What waited before may wait still.
+                let last = run.state.as_ref().and_then(|state| state.queue);
+                let last = last.map_or(0, |last| last.messages);
+                (queued > 0).then(|| QueueDepth { messages: last.max(queued), at })
+            }
+        }
     }
 
     /// The devices that may have left quarters up to `target` to the sweep. Devices that are registered after the list

@@ -88,9 +88,9 @@ pub struct Fold {
     /// The time of the newest observation.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether the device has become silent since the newest observation.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_silent: bool,
+    /// Since when the device counts as silent, if it does.
+    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
+    pub silent_from: Option<Timestamp>,
 }
 
 /// A change that can be told: an episode fires or ends.
@@ -114,11 +114,33 @@ pub struct SilenceLimit<'a> {
     pub limit: TimeDelta,
     /// The pauses of the system, in order of time. Silence is counted from the end of a pause.
     pub pauses: &'a [TimeRange],
+    /// The silence that was judged before. It stays until the device sends again.
+    pub known: Option<KnownSilence>,
 }
 
-impl SilenceLimit<'_> {
+/// A silence that was judged before.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownSilence {
+    /// The time of the last reading before it.
+    seen: Timestamp,
+    /// When the silence began.
+    from: Timestamp,
+}
+
+impl<'a> SilenceLimit<'a> {
+    /// Silence of which nothing was judged before.
+    pub const fn new(limit: TimeDelta, pauses: &'a [TimeRange]) -> Self {
+        Self { limit, pauses, known: None }
+    }
+
     /// When the device becomes silent if its newest reading is of `seen`.
     pub fn begins(self, seen: Timestamp) -> Timestamp {
+        // A pause seems to begin when it was last noted that the system runs, so a silence that was judged since then would
+        // be taken back.
+        if let Some(known) = self.known.filter(|known| known.seen == seen) {
+            return known.from;
+        }
+
         self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
             let is_touched = pause.from() <= end && pause.to() > seen;
             if is_touched { end.max(pause.to().saturating_add(self.limit)) } else { end }
@@ -135,14 +157,24 @@ enum Due {
 impl Fold {
     /// A new fold in the phase normal.
     pub(crate) const fn normal(from: Timestamp) -> Self {
-        Self { phase: Phase::Normal { from }, value: None, seen: None, is_silent: false }
+        Self { phase: Phase::Normal { from }, value: None, seen: None, silent_from: None }
+    }
+
+    /// Whether the device counts as silent.
+    pub const fn is_silent(&self) -> bool {
+        self.silent_from.is_some()
+    }
+
+    /// The silence that lasts.
+    pub(crate) fn silence(&self) -> Option<KnownSilence> {
+        Some(KnownSilence { seen: self.seen?, from: self.silent_from? })
     }
 
     /// Adds the next observation. The caller has advanced the fold to its instant.
     pub(crate) fn take(&mut self, rule: &Rule, observation: &Observation) {
         let Observation { at, value } = observation;
         self.seen = Some(*at);
-        self.is_silent = false;
+        self.silent_from = None;
         if value.is_some() {
             self.value.clone_from(value);
         }
@@ -180,7 +212,7 @@ impl Fold {
             Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_hold)),
             Phase::Normal { .. } | Phase::Firing { .. } => None,
         };
-        let silent_from = self.seen.filter(|_| !self.is_silent).map(|seen| silence.begins(seen));
+        let silent_from = self.seen.filter(|_| !self.is_silent()).map(|seen| silence.begins(seen));
         match (phase, silent_from) {
             (Some(phase), Some(silent_from)) if phase > silent_from => {
                 Some((silent_from, Due::Silence))
@@ -206,7 +238,7 @@ impl Fold {
     }
 
     fn fall_silent(&mut self, rule: &Rule, at: Timestamp) {
-        self.is_silent = true;
+        self.silent_from = Some(at);
         match rule.no_data() {
             NoData::Fire => self.breach(at),
             NoData::Clear => self.clear(at),

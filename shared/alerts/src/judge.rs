@@ -33,6 +33,17 @@ pub struct Judgement {
     pub messages: Vec<Message>,
 }
 
+impl Judgement {
+    /// Whether another judgement of the same readings says the same, now and where the next fold begins.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        let phases = |judgement: &Self| {
+            let EpisodeState { fold, anchor, .. } = &judgement.state;
+            [fold.phase, anchor.fold.phase]
+        };
+        phases(self) == phases(other) && self.messages == other.messages
+    }
+}
+
 /// Judges readings. A rule that is off or paused has a state but sends nothing. When it is on again, it sends what is
 /// true then.
 pub fn fold_episodes(
@@ -43,7 +54,9 @@ pub fn fold_episodes(
     now: Timestamp,
 ) -> Judgement {
     let latest = now.saturating_add(MAX_AHEAD);
-    let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses };
+    let is_same_rule = |state: &&EpisodeState| state.changed == rule.changed;
+    let known = state.filter(is_same_rule).and_then(|state| state.fold.silence());
+    let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses, known };
     let readings = &input.readings;
     let (readings, ahead) =
         readings.split_at(readings.partition_point(|reading| reading.at <= latest));
@@ -112,7 +125,7 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
         ended: None,
         value: state.fold.value.clone(),
         seen: state.fold.seen,
-        is_silent: state.fold.is_silent,
+        is_silent: state.fold.is_silent(),
     }
 }
 
@@ -274,7 +287,7 @@ impl Teller<'_> {
             ended,
             value: self.fold.value.clone(),
             seen: self.fold.seen,
-            is_silent: self.fold.is_silent,
+            is_silent: self.fold.is_silent(),
         });
     }
 }

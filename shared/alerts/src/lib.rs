@@ -43,7 +43,7 @@ pub use channel_kinds::CHANNEL_KINDS;
 pub use channel_member::{ChannelMember, MemberForm, Need};
 pub use demand::{Projection, RECENT, RunningPeriod};
 pub use figures::{Figure, FigureState};
-pub use fold::{Fold, Observation, Phase, SilenceLimit};
+pub use fold::{Fold, KnownSilence, Observation, Phase, SilenceLimit};
 pub use json::RuleBody;
 pub use judge::{JudgedReadings, Judgement, can_be_skipped, ended_by_edit, fold_episodes};
 pub use link::LinkKey;
@@ -55,7 +55,7 @@ pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
 pub use secret::Secret;
-pub use silence::{Day, silence_limit};
+pub use silence::{Day, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, EpisodeState, ToldAlert};
 pub use subject::{AlertSubject, AlertSubjectError};

@@ -4,7 +4,9 @@ use chrono::TimeDelta;
 use domain::QuarterHour;
 
 /// The shortest time that counts as silence.
-const LEAST: TimeDelta = TimeDelta::minutes(10);
+pub const LEAST_SILENCE: TimeDelta = TimeDelta::minutes(10);
+/// The longest time that a device may be silent and not count as silent: twice a week.
+pub const LONGEST_SILENCE: TimeDelta = TimeDelta::days(14);
 /// A device is silent after so many of its usual intervals.
 const INTERVALS: i32 = 4;
 /// The assumed interval of a device whose last day shows none.
@@ -29,7 +31,7 @@ pub struct Day<'a> {
 pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);
-    LEAST.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
+    LEAST_SILENCE.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
 }
 
 /// The interval in an hour whose number of readings is the upper quartile. Hours in which the device began to send or

@@ -1,6 +1,8 @@
 //! The judgement of a rule about a metric or silence on one subject: reads and folds. Stores nothing.
 
-use alerts::{EpisodeState, Start, fold_episodes};
+use std::time::Duration;
+
+use alerts::{EpisodeState, JudgedReadings, LEAST_SILENCE, LONGEST_SILENCE, Start, fold_episodes};
 use series::SeriesError;
 use table::AlertState;
 
@@ -11,7 +13,8 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device or a room by its readings.
+    /// Judges a rule on a device or a room by its readings. Most values say the same after however long the subject counts as
+    /// silent: they do not wait for a limit that the table throttles.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -19,16 +22,28 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<NextState> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
+        let at_once = self.table.invocation.patient_for(Duration::ZERO);
+        let limit = self.within(&at_once).subject_silent_after(on_subject).await;
+        let longest = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
+
         let mut start = Start::of(rule, state, touched, self.table.now);
-        let readings = match self.readings(on_subject, &start).await {
+        let readings = match self.readings(on_subject, &start, longest).await {
             Err(SeriesError::OutOfReach(_)) => {
                 start = Start::near(rule, state, touched, self.table.now);
-                self.readings(on_subject, &start).await?
+                self.readings(on_subject, &start, longest).await?
             }
             readings => readings?,
         };
 
-        let judgement = fold_episodes(rule, state, &start, &readings, self.table.now);
+        let judged_by = |silent_after| {
+            let readings = JudgedReadings { silent_after, ..readings.clone() };
+            fold_episodes(rule, state, &start, &readings, self.table.now)
+        };
+        let mut judgement = judged_by(longest);
+        if limit.is_err() && !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
+            judgement = judged_by(self.subject_silent_after(on_subject).await?);
+        }
+
         let state = AlertState::Episodes(Box::new(judgement.state));
         Ok(NextState { state, messages: judgement.messages })
     }

@@ -8,13 +8,15 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
-use table::{BoundedMemory, Invocation, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult};
+use table::{
+    BoundedMemory, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult,
+};
 
 use crate::devices::Devices;
 use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
-use crate::rules::{MAX_UNNOTED, Rules};
+use crate::rules::Rules;
 use crate::throttled::ThrottledRequest;
 
 /// How long rules and channels are used.
@@ -108,7 +110,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels as they are this moment.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
         // Older remembered rules may lack a pause.
-        let before = self.judging.rules.get(self.table.now, |_| MAX_UNNOTED);
+        let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
     }

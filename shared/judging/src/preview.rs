@@ -137,7 +137,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let means = self.means_between(&mean, range.from(), range.to()).await?;
         let overdue = means.overdue(self.table.now);
 
-        let silence = SilenceLimit { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
+        let silence = SilenceLimit::new(ROOM_SILENCE, overdue.as_slice());
         let mut past = Past::begin(rule, silence, range.from(), begins_normal);
         past.take(&means.values, range.to());
         Ok(preview_of(past, Vec::new()))
@@ -161,7 +161,7 @@ impl<S: Store> JudgingSession<'_, S> {
             device.is_none() || info.is_some() || matches!(rule.watch, Watch::Silence { .. });
         // Nothing is before its first reading.
         let is_whole = device.as_ref().is_none_or(|device| device.first_seen() >= range.from());
-        let silence = SilenceLimit { limit: silent_after, pauses: &pauses };
+        let silence = SilenceLimit::new(silent_after, &pauses);
         let mut past = Past::begin(rule, silence, range.from(), begins_normal || is_whole);
         let walk = PreviewWalk {
             rule,

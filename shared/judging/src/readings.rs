@@ -1,30 +1,31 @@
 //! The readings of a device or a room by which episodes are judged. Judges nothing.
 
 use alerts::{AlertSubject, JudgedReadings, Observation, Start};
+use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
 use crate::observed::without_zeros;
 use crate::ports::Store;
-use crate::room_mean::{ROOM_SILENCE, RoomMean};
+use crate::room_mean::RoomMean;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings from `start` on that a fold of a rule on a subject needs.
+    /// The readings from `start` on that a fold of a rule on a subject needs, which is silent after a time without one.
     pub(crate) async fn readings(
         &self,
         on_subject: RuleOnSubject<'_>,
         start: &Start,
+        silent_after: TimeDelta,
     ) -> Result<JudgedReadings> {
         let watch = &on_subject.rule.rule.watch;
         let metric = watch.metric();
 
         let mut pauses = self.pauses(on_subject.rules).await?.to_vec();
-        let (readings, silent_after) = match (&on_subject.key.subject, metric) {
+        let readings = match (&on_subject.key.subject, metric) {
             (AlertSubject::Device(device), _) => {
-                let silent_after = self.silent_after(watch, device).await?;
-                (self.readings_of_device(device, metric, start).await?, silent_after)
+                self.readings_of_device(device, metric, start).await?
             }
             (AlertSubject::Room(room), Some(metric)) => {
                 let devices = self.devices().await?;
@@ -33,9 +34,9 @@ impl<S: Store> JudgingSession<'_, S> {
                 let means = self.means_since(&mean, start).await?;
                 // Nobody can tell yet whether the room was silent in this time.
                 pauses.extend(means.overdue(self.table.now));
-                (means.values, ROOM_SILENCE)
+                means.values
             }
-            (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
+            (AlertSubject::Room(_), None) => Vec::new(),
         };
 
         Ok(JudgedReadings { readings, silent_after, pauses, has_left: on_subject.has_left })

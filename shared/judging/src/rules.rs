@@ -1,15 +1,11 @@
 //! The rules and channels as this process knows them, and which rules are about a device. Judges nothing.
 
 use alerts::{AlertSubject, Rule, Scope, Watch};
-use chrono::TimeDelta;
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
 use table::{AlertKey, StoreError, StoredChannel, StoredRule, UnreadableItem};
 use tokio::sync::OnceCell;
 
 use crate::devices::{Devices, is_in, meter};
-
-/// A longer time since the last note that the system runs is a pause, although nobody has noted the pause yet.
-pub(crate) const MAX_UNNOTED: TimeDelta = TimeDelta::minutes(15);
 
 /// What each judgement needs beside readings.
 #[derive(Debug)]

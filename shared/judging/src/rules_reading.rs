@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::rules::{MAX_UNNOTED, Rules};
+use crate::rules::Rules;
 
 /// The longest time for each item without which messages are sent all the same.
 const MAX_ASKING: Duration = Duration::from_secs(3);
@@ -72,9 +72,6 @@ impl<S: Store> JudgingSession<'_, S> {
 /// The pauses that a note has, with one that nobody has noted yet.
 fn pauses_of(note: Option<RunningNote>, now: Timestamp) -> Vec<TimeRange> {
     let Some(note) = note else { return Vec::new() };
-    let mut pauses = note.pauses;
-    if now.since(note.at) > MAX_UNNOTED {
-        pauses.extend(TimeRange::new(note.at, now));
-    }
-    pauses
+    let unnoted = note.pause_until(now);
+    note.pauses.into_iter().chain(unnoted).collect()
 }

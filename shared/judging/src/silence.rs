@@ -69,7 +69,7 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(later.min(self.table.now.saturating_add(limit)));
         };
         let pauses = self.pauses(on_subject.rules).await?;
-        Ok(SilenceLimit { limit, pauses }.begins(newest))
+        Ok(SilenceLimit::new(limit, pauses).begins(newest))
     }
 }
 

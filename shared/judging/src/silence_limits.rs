@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{Day, Watch, silence_limit};
+use alerts::{AlertSubject, Day, Watch, silence_limit};
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
 use table::{StoreResult, StoredRollup};
 
 use crate::judging::JudgingSession;
 use crate::ports::Store;
+use crate::room_mean::ROOM_SILENCE;
+use crate::task::RuleOnSubject;
 
 /// The days whose quarters say what is usual.
 const DAYS: usize = 7;
@@ -18,6 +20,19 @@ const QUARTERS_OF_HOUR: usize = 4;
 const UNUSUAL: usize = 2;
 
 impl<S: Store> JudgingSession<'_, S> {
+    /// After how long without a reading the subject of a rule counts as silent.
+    pub(crate) async fn subject_silent_after(
+        &self,
+        on_subject: RuleOnSubject<'_>,
+    ) -> StoreResult<TimeDelta> {
+        match &on_subject.key.subject {
+            AlertSubject::Device(device) => {
+                self.silent_after(&on_subject.rule.rule.watch, device).await
+            }
+            AlertSubject::Room(_) => Ok(ROOM_SILENCE),
+        }
+    }
+
     /// After how long without a reading a device counts as silent to a rule.
     pub async fn silent_after(&self, watch: &Watch, device: &DeviceId) -> StoreResult<TimeDelta> {
         match watch {

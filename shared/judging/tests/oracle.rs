@@ -290,6 +290,46 @@ async fn a_throttled_device_leaves_time_for_the_silence_of_others() {
     assert_eq!(world.told().len(), 29);
 }
 
+/// Each value is a breach, however long its device may be silent.
+#[tokio::test(start_paused = true)]
+async fn values_are_told_though_what_says_when_devices_are_silent_is_throttled() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1});
+    let sensors: Vec<_> = (10..40).map(|number| sensor(number, 0)).collect();
+    for throttled in ["STATE#", "ROLLUP#"] {
+        let world = World::new(rule.clone(), &sensors).await;
+        world.store.throttle(move |_, partition| partition.starts_with(throttled));
+        let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let batch = by_device(&sensors);
+        let session = world.session(at(1), &given);
+        let found = Box::pin(session.judge_batch(&batch)).await;
+        assert_eq!((found.report.judged, world.told().len()), (30, 30), "{throttled}");
+        assert!(found.rechecks.is_empty() && found.cause.is_none(), "{throttled}: {found:?}");
+    }
+}
+
+/// The value may have ceased to hold: the device counts as silent after ten minutes, or later.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_may_hold_no_longer_waits_for_what_says_when_its_device_is_silent() {
+    let rule = json!({
+        "name": "Warm", "device": "d1", "metric": "temperature", "above": 1, "for": "20m",
+    });
+    for throttled in ["STATE#", "ROLLUP#"] {
+        let world = World::new(rule.clone(), &[sensor(1, 0)]).await;
+        world.store.throttle(move |_, partition| partition.starts_with(throttled));
+        let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let batch = by_device(&[sensor(1, 0)]);
+        let session = world.session(at(25), &given);
+        let found = Box::pin(session.judge_batch(&batch)).await;
+        assert_eq!((found.rechecks.len(), world.told().len()), (1, 0), "{throttled}");
+
+        world.store.end_troubles();
+        let rules = world.rules(at(26)).await;
+        let what = Rechecked::Device(given::device("d1"));
+        world.recheck(&rules, what, at(26)).await;
+        assert_eq!(world.news(), [News::Fired], "{throttled}");
+    }
+}
+
 // ---- Silence -----------------------------------------------------------------------------------
 
 const LIMIT: i64 = 10;
@@ -435,6 +475,25 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
         world.judge_silence(now).await;
     }
     assert_eq!(world.times_told(), [at(22)]);
+}
+
+/// Nobody has noted yet that the system runs again.
+#[tokio::test]
+async fn a_pause_that_is_not_noted_yet_is_no_silence() {
+    for pause in 8..20 {
+        let rule = json!({"name": "Gone", "device": "d1", "silent_for": "5m"});
+        let world = World::new(rule, &[sensor(1, 0)]).await;
+        let mark = RunningNote { version: 1, at: at(1), pauses: Vec::new() };
+        assert!(
+            world
+                .store
+                .put_running_note(&mark, Expected::Absent, &invocation())
+                .await
+                .expect("memory")
+        );
+        world.judge_silence(1 + pause).await;
+        assert_eq!(world.news(), [], "{pause} minutes");
+    }
 }
 
 /// A mean of some of them would be a wrong number.

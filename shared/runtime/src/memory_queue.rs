@@ -14,12 +14,13 @@ use crate::work_queue::{FoldRequest, WorkQueue};
 pub struct MemoryQueue<T> {
     sent: Arc<Mutex<Vec<T>>>,
     full: Arc<AtomicBool>,
+    is_depth_secret: Arc<AtomicBool>,
 }
 
 // A derived implementation would require messages with a default.
 impl<T> Default for MemoryQueue<T> {
     fn default() -> Self {
-        Self { sent: Arc::default(), full: Arc::default() }
+        Self { sent: Arc::default(), full: Arc::default(), is_depth_secret: Arc::default() }
     }
 }
 
@@ -37,6 +38,11 @@ impl<T: Clone> MemoryQueue<T> {
     /// Lets all sending fail from now on, or succeed again.
     pub fn fail(&self, fails: bool) {
         self.full.store(fails, Ordering::SeqCst);
+    }
+
+    /// From now on takes messages and does not tell how many there are, or tells it again.
+    pub fn fail_depth(&self, fails: bool) {
+        self.is_depth_secret.store(fails, Ordering::SeqCst);
     }
 
     fn put(&self, messages: &[T]) -> Result<(), NotSent> {
@@ -68,6 +74,9 @@ impl WorkQueue for MemoryQueue<FoldRequest> {
 
     async fn depth(&self, _: &Invocation) -> Result<u64, NotSent> {
         self.ensure_not_full()?;
+        if self.is_depth_secret.load(Ordering::SeqCst) {
+            return Err(NotSent::because("the test wants no depth"));
+        }
         Ok(self.messages().len() as u64)
     }
 }

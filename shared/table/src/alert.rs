@@ -16,5 +16,5 @@ pub use message::{
 };
 pub use recheck::{Recheck, Rechecked};
 pub use rule::StoredRule;
-pub use running::RunningNote;
+pub use running::{LEAST_PAUSE, RunningNote};
 pub use state::{AlertKey, AlertState, FIGURES_KEPT, STATE_KEPT, StoredAlertState};

@@ -46,7 +46,7 @@ mod source;
 mod stay_query;
 
 pub use alert::{
-    AlertKey, AlertState, ChannelSecret, FIGURES_KEPT, Failing, JudgementOutcome,
+    AlertKey, AlertState, ChannelSecret, FIGURES_KEPT, Failing, JudgementOutcome, LEAST_PAUSE,
     MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, NewJudgement, Recheck, Rechecked, RunningNote,
     STATE_KEPT, StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage,
     ToldQuery, WAITING_KEPT, WaitingKey, WaitingMessage,

@@ -2,7 +2,7 @@
 
 use runtime::clock::Stopwatch;
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
-use table::keys::ALERT_RULES;
+use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES};
 use table::memory_db::on;
 use table::{
     Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadRechecks as _,
@@ -645,4 +645,52 @@ async fn while_the_rules_are_throttled_quarters_are_sealed_by_those_of_the_last_
     bench.store.end_troubles();
     bench.minutes(131, 145).await;
     assert_eq!(bench.state().await.sealed(), at_minute(120));
+}
+
+/// Rechecks are throttled, or the items of the devices that they are about.
+#[tokio::test(start_paused = true)]
+async fn a_recheck_that_cannot_be_noted_holds_up_the_group_of_its_device_and_no_other() {
+    for throttled in [(Action::UpdateItem, ALERT_RECHECKS), (Action::BatchGetItem, DEVICES)] {
+        let bench = Bench::new().await;
+        let rule = given::alert_rule("r", at_minute(0));
+        assert!(bench.store.put_alert_rule(&rule, &bench.invocation).await.expect("memory"));
+        let hot = given::reading("d", at_minute(0), None, &[("temperature", "9")]);
+        bench.store.put_readings(&[hot], None, &bench.invocation).await;
+        bench.store.throttle(move |action, partition| (action, partition) == throttled);
+
+        for minute in 30..46 {
+            bench.clock.set(at_minute(minute));
+            let begun = Stopwatch::start();
+            drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+            assert!(begun.elapsed() < Duration::from_secs(60), "the next one is due");
+            assert_eq!(bench.logged("level"), "ERROR", "it is said");
+        }
+        let sealed = bench.state().await.sealed;
+        for (group, sealed) in sealed.into_iter().enumerate() {
+            let is_waiting = group == sweep_group(&device("d"));
+            assert_eq!(sealed, at_minute(if is_waiting { 0 } else { 30 }), "{throttled:?} {group}");
+        }
+
+        bench.store.end_troubles();
+        bench.minutes(46, 46).await;
+        assert_eq!(bench.state().await.sealed, [at_minute(30); SWEEP_GROUPS]);
+        let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
+        assert_eq!(rechecks.listing.found.len(), 1, "{throttled:?}");
+    }
+}
+
+/// Without the number, an answer would take quarters in the queue for folded.
+#[tokio::test]
+async fn where_the_queue_tells_no_depth_what_was_left_to_it_counts_and_the_log_says_why() {
+    let bench = Bench::new().await;
+    bench.damage("d", 0).await;
+    bench.write("d", 0, "1").await;
+    bench.work.fail_depth(true);
+    bench.minutes(30, 30).await;
+    assert_eq!(bench.work.messages().len(), 1);
+    let queue = bench.state().await.queue;
+    assert_eq!(queue, Some(QueueDepth { messages: 1, at: at_minute(30) }));
+    assert_eq!(bench.logged("level"), "WARN");
+    let told = bench.logged("rollup.queue_error");
+    assert!(told.as_str().is_some_and(|told| told.contains("depth")), "{told}");
 }
