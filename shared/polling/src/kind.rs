@@ -32,6 +32,8 @@ pub struct SourceKind {
     pub history: Option<HistoryWindow>,
     /// The room of its devices, unless a person says otherwise; else the source's id.
     pub(crate) room: Option<&'static str>,
+    /// Whether it tells imported energy, unless its member `meter` is false.
+    pub(crate) has_meter: bool,
     /// How many requests it may have.
     pub(crate) budget: Option<Budget>,
     /// With fewer requests left in the maker's own count, other programs of the account have them.
@@ -65,9 +67,11 @@ pub enum SourceMemberForm {
     /// A text that fits, and what is expected.
     Text(fn(&str) -> bool, &'static str),
     /// A number between two numbers.
-    Number(f64, f64),
+    Number(i32, i32),
     /// Yes or no; without it yes.
     Flag,
+    /// One of some texts.
+    Choice(&'static [&'static str]),
 }
 
 /// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
@@ -123,6 +127,7 @@ pub(crate) const PLAIN: SourceKind = SourceKind {
     least_every: TimeDelta::minutes(1),
     history: None,
     room: None,
+    has_meter: false,
     budget: None,
     reserve: None,
     recipe: "[]",
@@ -149,14 +154,27 @@ impl SourceMember {
             SourceMemberForm::Secret => return Err("is a secret; write it into secrets".to_owned()),
             SourceMemberForm::Text(is_valid, expected) => (is_valid(&text), expected.to_owned()),
             SourceMemberForm::Number(from, to) => {
-                let is_within = |number: f64| (from..=to).contains(&number);
+                let is_within = |number: f64| (from.into()..=to.into()).contains(&number);
                 (text.parse().is_ok_and(is_within), format!("must be a number from {from} to {to}"))
             }
             SourceMemberForm::Flag => {
                 (matches!(text.as_str(), "true" | "false"), "must be true or false".to_owned())
             }
+            SourceMemberForm::Choice(choices) => {
+                (choices.contains(&text.as_str()), format!("must be one of {}", choices.join(", ")))
+            }
         };
         is_valid.then_some(text).ok_or(expected)
+    }
+
+    /// A value in its form: a number and a flag are no texts.
+    pub(crate) fn in_form(&self, text: &str) -> Value {
+        match self.form {
+            SourceMemberForm::Number(..) | SourceMemberForm::Flag => {
+                serde_json::from_str(text).unwrap_or_else(|_| text.into())
+            }
+            _ => text.into(),
+        }
     }
 }
 

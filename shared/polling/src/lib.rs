@@ -23,7 +23,7 @@ mod time_window;
 
 pub use asking::Asking;
 pub use budget::{Budget, Spent};
-pub use kind::{DeviceDirectory, DirectoryDevice, SourceKind, SourceMember};
+pub use kind::{DeviceDirectory, DirectoryDevice, SourceKind, SourceMember, SourceMemberForm};
 pub use kinds::SOURCE_KINDS;
 pub use outcome::{AnswerOutcome, FailurePause};
 pub use placeholder::Values;

@@ -120,7 +120,7 @@ impl PolledSource {
     pub fn to_json(&self) -> Map<String, Value> {
         let mut all = match json!(self.asking) {
             Value::Object(members) => members,
-            _ => self.members.iter().map(|(name, value)| (name.clone(), json!(value))).collect(),
+            _ => self.members_in_form().collect(),
         };
         let every = self.every.map(|every| duration::text(every, "dhms"));
         let common = json!({
@@ -130,6 +130,14 @@ impl PolledSource {
         all.extend(common.as_object().cloned().unwrap_or_default());
         all.retain(|_, value| !value.is_null());
         all
+    }
+
+    /// The members of its kind, each in its form.
+    fn members_in_form(&self) -> impl Iterator<Item = (String, Value)> {
+        self.kind.members.iter().filter_map(|member| {
+            let value = self.members.get(member.name)?;
+            Some((member.name.to_owned(), member.in_form(value)))
+        })
     }
 
     /// The names of the secrets that it needs.
@@ -227,6 +235,11 @@ impl PolledSource {
     pub fn host(&self) -> String {
         let askings = self.askings();
         askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+    }
+
+    /// Whether it tells imported energy.
+    pub fn has_meter(&self) -> bool {
+        self.kind.has_meter && self.members.get("meter").is_none_or(|meter| meter != "false")
     }
 
     /// Whether a person gave its devices a room.

@@ -37,7 +37,7 @@ pub(super) const SWITCHBOT: SourceKind = SourceKind {
         SourceMember {
             name: "calls",
             about: "the most requests a day, fewer if another program asks too; 9000 without it",
-            form: SourceMemberForm::Number(100.0, 10_000.0),
+            form: SourceMemberForm::Number(100, 10_000),
             is_needed: false,
         },
     ],
