@@ -4,11 +4,12 @@ use std::fmt;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::asking::Asking;
 use crate::budget::Budget;
+use crate::directory::DeviceDirectory;
+use crate::placeholder::Values;
 use crate::secrets::SecretTexts;
 use crate::time_window::HistoryWindow;
 
@@ -72,26 +73,6 @@ pub enum SourceMemberForm {
     Flag,
     /// One of some texts.
     Choice(&'static [&'static str]),
-}
-
-/// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
-pub struct DeviceDirectory {
-    /// How long a list is good.
-    pub every: TimeDelta,
-    /// Reads the list.
-    pub(crate) read: fn(&Value) -> Vec<DirectoryDevice>,
-}
-
-/// A device of a maker's list.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct DirectoryDevice {
-    /// Its id in requests.
-    pub id: String,
-    /// The name that a person gave it.
-    pub name: String,
-    /// Whether its state had no number: it is not asked for again before the next list.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_silent: bool,
 }
 
 /// Makes the headers by which a request is signed.
@@ -179,9 +160,15 @@ impl SourceMember {
 }
 
 impl SourceKind {
-    /// The requests of its recipe.
-    pub(crate) fn askings(&self) -> Vec<Asking> {
-        serde_json::from_str(self.recipe).expect("a recipe is a list of requests")
+    /// The requests of its recipe that are made with these members.
+    pub(crate) fn askings(&self, members: &Values) -> Vec<Asking> {
+        let mut askings: Vec<Asking> =
+            serde_json::from_str(self.recipe).expect("a recipe is a list of requests");
+        askings.retain(|asking| {
+            let flag = asking.only_with.as_ref().and_then(|name| members.get(name));
+            flag.is_none_or(|flag| flag != "false")
+        });
+        askings
     }
 }
 

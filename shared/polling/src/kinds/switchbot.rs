@@ -10,10 +10,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::kind::{
-    DeviceDirectory, DirectoryDevice, Own, PLAIN, Signing, SourceKind, SourceMember,
-    SourceMemberForm,
-};
+use crate::directory::{DeviceDirectory, DirectoryDevice};
+use crate::kind::{Own, PLAIN, Signing, SourceKind, SourceMember, SourceMemberForm};
 use crate::secrets::SecretTexts;
 
 pub(super) const SWITCHBOT: SourceKind = SourceKind {
