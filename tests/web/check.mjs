@@ -1019,12 +1019,15 @@ async function edited(home, played, page) {
   assert.equal(await page.getByLabel("Access token").getAttribute("placeholder"), "unchanged");
   await page.getByRole("button", { name: "Test" }).click();
   assert.equal(await page.getByLabel("Room of Study (id)").inputValue(), "office");
+  await page.getByText("More settings").click();
+  await page.getByLabel("There is a smart meter").uncheck();
+  await page.getByRole("button", { name: "Test" }).click();
   await page.getByRole("checkbox", { name: /Study/ }).uncheck();
   await page.getByLabel("Tell me when it fails").check();
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("button", { name: "Pause Nature Remo" }).waitFor();
   const put = played.last("PUT", "/sources/remo");
-  assert.deepEqual([put.secrets, put.rooms], [undefined, { a1: { room: "room-a1", name: "リビング" }, b2: null }]);
+  assert.deepEqual([put.meter, put.secrets, put.rooms], ["false", undefined, { a1: { room: "room-a1", name: "リビング" }, b2: null }]);
   const rules = async () => (await home.ask("GET", "/alerts")).data.map(({ device, metric, silent_for }) => [device, metric, silent_for]);
   await stored(home, "/alerts", ({ data }) => data.length === 2);
   assert.deepEqual((await rules()).sort(), [["source:remo", "failing", undefined], ["source:remo", undefined, "4h"]].sort());
@@ -1061,9 +1064,9 @@ async function otherKinds(home, played) {
   assert.deepEqual(played.last("PUT", "/sources/weather"), { kind: "weather", latitude: "52.52", longitude: "13.38", rooms: { outdoors: { room: "outdoors" } } });
 
   await choose("Electricity price");
-  await page.getByLabel("Bidding zone").fill("nowhere");
-  await page.getByLabel("Bidding zone").press("Enter");
-  await page.getByText("must be a bidding zone").waitFor();
+  await page.getByLabel("Bidding zone").selectOption("SE3");
+  await page.getByRole("button", { name: "Test" }).click();
+  await page.getByText("must be one of DE-LU").waitFor();
   await page.waitForFunction(() => document.activeElement.matches("[name=zone][aria-invalid=true]"));
 
   await choose("New Maker");

@@ -1,16 +1,16 @@
 // A played API of sources for a check of the page: kinds as the server lists them, a test that finds devices, and what
 // is saved. Asks no maker.
 
-const member = (name, is_secret, is_needed, hint) => ({ name, is_secret, is_needed, hint });
+const member = (name, form, is_needed, hint, more = {}) => ({ name, form, is_needed, hint, ...more });
 
 export const KINDS = [
-  { kind: "remo", title: "Nature Remo", members: [member("token", true, true, "the access token"), member("meter", false, false, "whether there is a smart meter, which is a second request")], every: "1m", credit: null, where: "home.nature.global makes a token. The token can also switch appliances." },
-  { kind: "switchbot", title: "SwitchBot", members: [member("token", true, true, "the token"), member("secret", true, true, "the secret key beside it"), member("calls", false, false, "the most requests a day")], every: "1m", credit: null, where: "In the app: Profile, Preferences, About." },
-  { kind: "weather", title: "Open-Meteo", members: [member("latitude", false, true, "the latitude in degrees"), member("longitude", false, true, "the longitude in degrees")], every: "1h", credit: "Weather data by Open-Meteo.com (CC BY 4.0)", where: "No key is needed." },
-  { kind: "price", title: "Energy-Charts", members: [member("zone", false, true, "the bidding zone, such as DE-LU")], every: "1h", credit: "Prices by Energy-Charts.info (Fraunhofer ISE)", where: "No key is needed." },
+  { kind: "remo", title: "Nature Remo", members: [member("token", "secret", true, "the access token"), member("meter", "flag", false, "whether there is a smart meter, which is a second request")], every: "1m", credit: null, where: "home.nature.global makes a token. The token can also switch appliances." },
+  { kind: "switchbot", title: "SwitchBot", members: [member("token", "secret", true, "the token"), member("secret", "secret", true, "the secret key beside it"), member("calls", "number", false, "the most requests a day", { range: [100, 10000] })], every: "1m", credit: null, where: "In the app: Profile, Preferences, About." },
+  { kind: "weather", title: "Open-Meteo", members: [member("latitude", "number", true, "the latitude in degrees", { range: [-90, 90] }), member("longitude", "number", true, "the longitude in degrees", { range: [-180, 180] })], every: "1h", credit: "Weather data by Open-Meteo.com (CC BY 4.0)", where: "No key is needed." },
+  { kind: "price", title: "Energy-Charts", members: [member("zone", "choice", true, "the bidding zone", { choices: ["DE-LU", "SE3"] })], every: "1h", credit: "Prices by Energy-Charts.info (Fraunhofer ISE)", where: "No key is needed." },
   { kind: "json", title: "The address", members: [], every: "5m", credit: null, where: "The documentation of the API says which address answers JSON." },
   // A maker that the page has no word for.
-  { kind: "newmaker", title: "New Maker", members: [member("pin", true, true, "the PIN of the bridge")], every: "5m", credit: null, where: "The PIN is on the bridge." },
+  { kind: "newmaker", title: "New Maker", members: [member("pin", "secret", true, "the PIN of the bridge")], every: "5m", credit: null, where: "The PIN is on the bridge." },
 ];
 
 /** What the test of a kind finds. */
@@ -58,7 +58,7 @@ export class PlayedSources {
 
   test(body) {
     if (body.secrets?.token === "wrong") return { status: 422, title: "Unprocessable", detail: "Nature Remo refuses the token (401)." };
-    if (body.zone === "nowhere") return { status: 400, title: "Bad request", detail: "zone must be a bidding zone such as DE-LU", errors: [{ field: "zone", message: "must be a bidding zone such as DE-LU" }] };
+    if (body.zone === "SE3") return { status: 400, title: "Bad request", detail: "zone must be one of DE-LU", errors: [{ field: "zone", message: "must be one of DE-LU" }] };
     return { requests: [{ host: "api.example.org", status: 200, ms: 80, bytes: 900 }], devices: [], readings: [], rejected: [], ignored: [], numbers: {}, warnings: [], ...FOUND[body.kind] };
   }
 

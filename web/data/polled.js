@@ -3,7 +3,7 @@
 import { Failure, get, send, setToken } from "./api.js";
 import { alerts, deleteRule, pauseRule, putRule } from "./rules.js";
 
-/** @typedef {{name: string, is_secret: boolean, is_needed: boolean, hint: string}} Member */
+/** @typedef {{name: string, form: "secret" | "text" | "number" | "flag" | "choice", range?: [number, number], choices?: string[], is_needed: boolean, hint: string}} Member */
 /** @typedef {{kind: string, title: string, members: Member[], every: string, credit: string | null, where: string}} Kind */
 /** @typedef {{room: string, name?: string}} SourceRoom */
 /** @typedef {string | {at: string}} Pointer where a value is in an answer */

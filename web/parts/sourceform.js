@@ -12,6 +12,8 @@ import { guarded } from "./token.js";
 /** @typedef {import("../data/polled.js").Source} Source */
 /** @typedef {import("../data/polled.js").Kind} Kind */
 /** @typedef {import("../data/polled.js").Tested} Tested */
+/** @typedef {import("../data/polled.js").Member} Member */
+/** @typedef {HTMLInputElement | HTMLSelectElement} Input */
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {{known: Home, kind: Kind, source?: Source, id: string, done: (id: string) => void, cancel: () => void}} About `source` if it is saved already */
 
@@ -115,9 +117,30 @@ function secretField(name, isSaved) {
   return h("input", { type: "password", name, autocomplete: "off", spellcheck: "false", required: !isSaved, placeholder: isSaved ? t("unchanged") : null });
 }
 
-/** What was typed, by name; without what was left empty. @param {Map<string, HTMLInputElement>} inputs */
+/** What was typed, by name; without what was left empty, and without a flag that is on. @param {Map<string, Input>} inputs */
 function typedIn(inputs) {
-  return Object.fromEntries([...inputs].map(([name, input]) => [name, input.value.trim()]).filter(([, value]) => value));
+  const typed = (/** @type {Input} */ input) => input.type !== "checkbox" ? input.value.trim() : /** @type {HTMLInputElement} */ (input).checked ? "" : "false";
+  return Object.fromEntries([...inputs].map(([name, input]) => [name, typed(input)]).filter(([, value]) => value));
+}
+
+/**
+ * The input of a member, by its form. A flag that nobody set is on.
+ * @param {Member} member
+ * @param {any} value
+ * @returns {Input}
+ */
+function memberInput({ name, form, range, choices = [], is_needed }, value) {
+  const common = { name, required: is_needed };
+  switch (form) {
+    case "flag":
+      return h("input", { type: "checkbox", name, checked: value ?? true });
+    case "number":
+      return line({ ...common, type: "number", step: "any", min: range?.[0], max: range?.[1], value: value ?? "" });
+    case "choice":
+      return h("select", common, ...["", ...choices].map((choice) => h("option", { value: choice, selected: choice === value }, choice)));
+    default:
+      return line({ ...common, value: value ?? "" });
+  }
 }
 
 /**
@@ -126,17 +149,20 @@ function typedIn(inputs) {
  * @param {Source} [source]
  */
 function memberFields(kind, source) {
-  /** @type {Map<string, HTMLInputElement>} */
+  /** @type {Map<string, Input>} */
   const secrets = new Map();
-  /** @type {Map<string, HTMLInputElement>} */
+  /** @type {Map<string, Input>} */
   const members = new Map();
-  for (const { name, is_secret, is_needed } of kind.members) {
-    if (is_secret) secrets.set(name, secretField(name, source?.secrets?.includes(name) ?? false));
-    else members.set(name, line({ name, value: String(source?.[name] ?? ""), required: is_needed }));
+  for (const member of kind.members) {
+    const { name } = member;
+    if (member.form === "secret") secrets.set(name, secretField(name, source?.secrets?.includes(name) ?? false));
+    else members.set(name, memberInput(member, source?.[name]));
   }
 
-  const inputOf = (/** @type {string} */ name) => secrets.get(name) ?? /** @type {HTMLInputElement} */ (members.get(name));
-  const labelled = (/** @type {import("../data/polled.js").Member} */ { name, hint }) => field(named(`member_${name}`, hint), inputOf(name));
+  const labelled = (/** @type {Member} */ { name, form, hint }) => {
+    const [text, input] = [named(`member_${name}`, hint), secrets.get(name) ?? /** @type {Input} */ (members.get(name))];
+    return form === "flag" ? h("label", { class: "check" }, input, text) : field(text, input);
+  };
   const read = () => {
     const given = typedIn(secrets);
     const cleared = Object.fromEntries([...members.keys()].map((name) => [name, undefined]));
@@ -151,7 +177,7 @@ function memberFields(kind, source) {
 
 /**
  * Takes the place of this browser, for a kind that wants one.
- * @param {Map<string, HTMLInputElement>} members
+ * @param {Map<string, Input>} members
  */
 function placeButton(members) {
   const [latitude, longitude] = [members.get("latitude"), members.get("longitude")];
@@ -178,7 +204,7 @@ function jsonFields(source) {
   headers.value = Object.entries(source?.headers ?? {}).map(([name, value]) => `${name}: ${value}`).join("\n");
   const url = line({ name: "url", type: "url", required: true, value: source?.url ?? "", placeholder: "https://" });
   const places = h("div", { class: "controls" });
-  /** @type {Map<string, HTMLInputElement>} */
+  /** @type {Map<string, Input>} */
   const secrets = new Map();
 
   const others = source ? JSON.stringify([source.body, source.basic]) : "";

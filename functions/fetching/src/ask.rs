@@ -1,25 +1,27 @@
-//! One request to a maker, and what its answer means. Stores nothing.
+//! One request to a maker, what its answer means, and what ingest makes of it. Stores nothing itself.
 
 use std::sync::Arc;
 
-use domain::{PolledSourceId, Timestamp};
+use domain::Timestamp;
 use outgoing::{Fetched, Request};
 use polling::{
-    AnswerOutcome, AskContext, Asking, DirectoryDevice, FailurePause, PolledSource, ReadAnswer,
-    SecretTexts,
+    AnswerOutcome, AskContext, DirectoryListing, FailurePause, Question, ReadAnswer, SecretTexts,
+    SourceStatus, TimeWindow,
 };
 use runtime::clock::{Clock, Stopwatch};
 use serde_json::Value;
 
+use crate::deliver::{Delivered, Delivering};
 use crate::reply::TriedRequest;
 use crate::{Fetching, Store};
 
-/// A request of a source: its place among the requests, and the device that it is about.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Question<'a> {
-    pub(crate) position: usize,
-    pub(crate) asking: &'a Asking,
-    pub(crate) device: Option<&'a DirectoryDevice>,
+/// What a run asks, or the test of a source.
+pub(crate) struct Errand<'a> {
+    pub(crate) to: Delivering<'a>,
+    pub(crate) secrets: &'a SecretTexts,
+    /// What is known of the answers before.
+    pub(crate) status: &'a SourceStatus,
+    pub(crate) window: TimeWindow,
 }
 
 /// What came of a question.
@@ -28,8 +30,12 @@ pub(crate) struct Answered {
     pub(crate) sent: Option<TriedRequest>,
     /// The answer, if it can be read.
     pub(crate) answer: Option<Value>,
-    /// What ingest is to take of it.
-    pub(crate) read: ReadAnswer,
+    /// The devices, if it lists them.
+    pub(crate) listed: Option<DirectoryListing>,
+    /// What ingest says of it.
+    pub(crate) delivered: Delivered,
+    /// The portions that ingest has, by key and digest.
+    pub(crate) stored: Vec<(String, String)>,
     pub(crate) limited: Option<(Timestamp, String)>,
     pub(crate) failing: Option<(String, FailurePause)>,
     pub(crate) reserved_until: Option<Timestamp>,
@@ -38,15 +44,19 @@ pub(crate) struct Answered {
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Asks a maker once.
-    pub(crate) async fn ask(
-        &self,
-        id: &PolledSourceId,
-        source: &PolledSource,
-        question: Question<'_>,
-        context: &AskContext<'_>,
-    ) -> Answered {
-        let request = match source.request(question.asking, question.device, context) {
+    /// Asks a maker once, and delivers what is new in its answer.
+    pub(crate) async fn ask(&self, errand: &Errand<'_>, question: &Question) -> Answered {
+        let Delivering { id, source, run, .. } = &errand.to;
+        let Question { position, device } = question;
+        let device = device.as_ref().map_or("", |device| &device.id);
+        let context = AskContext {
+            secrets: errand.secrets,
+            window: errand.window,
+            maker_now: errand.status.maker_now(self.clock.now()),
+            nonce: format!("{id}-{run}-{position}{device}"),
+            reach: self.outside.reach,
+        };
+        let request = match source.request(question, &context) {
             Ok(request) => request,
             Err(why) => return Answered::failing(why, FailurePause::Mend),
         };
@@ -63,9 +73,13 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let sent = TriedRequest { host, status: fetched.status, ms, bytes: fetched.body.len() };
+        let now = self.clock.now();
+        let answered = self.understand(errand, question, &fetched).await;
         Answered {
             sent: Some(sent),
-            ..self.understand(id, source, question, &fetched, context.secrets)
+            reserved_until: source.reserved_until(&fetched, now),
+            clock_ahead: fetched.date().map(|date| date.since(now).num_milliseconds()),
+            ..answered
         }
     }
 
@@ -87,46 +101,68 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
     }
 
-    fn understand(
+    async fn understand(
         &self,
-        id: &PolledSourceId,
-        source: &PolledSource,
-        question: Question<'_>,
+        errand: &Errand<'_>,
+        question: &Question,
         fetched: &Fetched,
-        secrets: &SecretTexts,
     ) -> Answered {
         let now = self.clock.now();
-        let clock_ahead = fetched.date().map(|date| date.since(now).num_milliseconds());
-        let reserved_until = source.reserved_until(fetched, now);
-
-        let asked = match source.outcome(fetched, now) {
-            AnswerOutcome::Nothing => Answered::default(),
+        let Delivering { id, source, at, .. } = errand.to;
+        let answer = match source.outcome(fetched, now) {
+            AnswerOutcome::Nothing => return Answered::default(),
             AnswerOutcome::Limited { until, why } => {
-                Answered { limited: Some((until, why)), ..Answered::default() }
+                return Answered { limited: Some((until, why)), ..Answered::default() };
             }
-            AnswerOutcome::Failing { why, pause } => Answered::failing(why, pause),
-            AnswerOutcome::Read(answer) => {
-                let answer = secrets.hide_in(answer);
-                let Question { position, device, .. } = question;
-                // A list of devices has no readings.
-                let is_list = source.kind.directory.is_some() && device.is_none();
-                let read = if is_list {
-                    Ok(ReadAnswer::default())
-                } else {
-                    source.read_answer(id, position, device, &answer, now)
-                };
-                match read {
-                    Ok(read) => Answered { answer: Some(answer), read, ..Answered::default() },
-                    Err(why) => Answered::failing(why.to_string(), FailurePause::Mend),
+            AnswerOutcome::Failing { why, pause } => return Answered::failing(why, pause),
+            AnswerOutcome::Read(answer) => errand.secrets.hide_in(answer),
+        };
+
+        // A list of devices has no readings.
+        let listed = source.listed(question, &answer, at);
+        if listed.is_some() {
+            return Answered { listed, ..Answered::default() };
+        }
+        match source.read_answer(id, question, &answer, now) {
+            Ok(read) => {
+                let delivered = self.deliver_new(errand, read).await;
+                Answered { answer: Some(answer), ..delivered }
+            }
+            Err(why) => Answered::failing(why.to_string(), FailurePause::Mend),
+        }
+    }
+
+    /// Delivers what is not as it was delivered last.
+    async fn deliver_new(&self, errand: &Errand<'_>, read: ReadAnswer) -> Answered {
+        let mut answered = Answered::default();
+        answered.delivered.rejected.extend(read.refused.into_iter().map(Value::String));
+
+        for portion in read.portions {
+            let digest = portion.digest();
+            if portion.is_timed && errand.status.has_seen(&portion.key, &digest) {
+                continue;
+            }
+            match self.deliver(&portion, &errand.to).await {
+                Ok(delivered) => {
+                    answered.delivered.add(delivered);
+                    answered.stored.push((portion.key, digest));
+                }
+                Err(why) => {
+                    answered.failing.get_or_insert((why, FailurePause::Transient));
                 }
             }
-        };
-        Answered { reserved_until, clock_ahead, ..asked }
+        }
+        answered
     }
 }
 
 impl Answered {
     fn failing(why: String, pause: FailurePause) -> Self {
         Self { failing: Some((why, pause)), ..Self::default() }
+    }
+
+    /// Whether the maker answered, and what it told is stored.
+    pub(crate) const fn is_good(&self) -> bool {
+        self.limited.is_none() && self.failing.is_none()
     }
 }

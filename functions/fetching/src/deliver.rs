@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{AboutMetric, DeviceId, Label, MetricName, PolledSourceId, RoomId, Timestamp};
-use outgoing::Reach;
 use polling::{PolledSource, Portion, SourceRoom};
 use runtime::clock::{Clock, Deadline};
 use serde::{Deserialize, Serialize};
@@ -16,14 +15,14 @@ use crate::{Fetching, Store};
 /// The most readings of one delivery.
 const MAX_READINGS: usize = 500;
 
-/// Where deliveries of one run come from.
+/// Where the deliveries of a run or of a test come from.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivering<'a> {
     pub(crate) id: &'a PolledSourceId,
     pub(crate) source: &'a PolledSource,
-    /// The number of the run.
-    pub(crate) run: u64,
-    /// When the run began: the time of what has none of its own.
+    /// Tells the run from others of the source.
+    pub(crate) run: String,
+    /// When it began: the time of what has none of its own.
     pub(crate) at: Timestamp,
     /// Whether nothing is to be stored.
     pub(crate) is_dry: bool,
@@ -65,11 +64,18 @@ impl Delivered {
     /// The first refusal, in words.
     pub(crate) fn refusal(&self) -> Option<String> {
         let first = self.rejected.first()?;
-        let (field, why) = (first["field"].as_str(), first["message"].as_str()?);
+        let why = first.as_str().or_else(|| first["message"].as_str())?;
+        let field = first["field"].as_str();
         Some(field.map_or_else(|| why.to_owned(), |field| format!("{field} {why}")))
     }
 
-    fn add(&mut self, other: Self) {
+    /// Whether it had no reading that ingest takes.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.accepted + self.accepted_before == 0
+    }
+
+    /// Adds what ingest says of another delivery.
+    pub(crate) fn add(&mut self, other: Self) {
         self.accepted += other.accepted;
         self.accepted_before += other.accepted_before;
         self.rejected.extend(other.rejected);
@@ -121,10 +127,5 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         };
         let answer = answer.map_err(|why| format!("the readings are not stored: {why}"))?;
         serde_json::from_str(&answer).map_err(|why| format!("ingest answers something else: {why}"))
-    }
-
-    /// How far requests may go.
-    pub(crate) const fn reach(&self) -> Reach {
-        self.outside.reach
     }
 }

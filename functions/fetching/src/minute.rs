@@ -45,7 +45,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         for (stored, run) in due.iter().zip(runs) {
             match run {
                 Ok(run) => all.add(run),
-                Err(panic) => all.failures.push(format!("{}: {}", stored.id, chain(&panic))),
+                Err(panic) => all.add(SourceRun::failed(&stored.id, &chain(&panic))),
             }
         }
 

@@ -1,5 +1,7 @@
 //! What became of the runs of one minute, for the log. Decides nothing.
 
+use domain::PolledSourceId;
+
 /// What became of a run, or of several.
 #[derive(Debug, Default)]
 pub(crate) struct SourceRun {
@@ -16,6 +18,11 @@ pub(crate) struct SourceRun {
 }
 
 impl SourceRun {
+    /// A run that failed here and not at a maker.
+    pub(crate) fn failed(id: &PolledSourceId, why: &str) -> Self {
+        Self { failures: vec![format!("{id}: {why}")], ..Self::default() }
+    }
+
     /// Adds another run.
     pub(crate) fn add(&mut self, other: Self) {
         self.asked += other.asked;

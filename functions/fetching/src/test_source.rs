@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, PolledSourceId, Timestamp};
-use polling::{AskContext, PolledSource, SecretTexts, TimeWindow};
+use domain::{DeviceId, PolledSourceId};
+use polling::{DirectoryListing, PolledSource, Question, SecretTexts, SourceStatus, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
 use serde_json::Value;
 use table::{Session, StoreResult, StoredSource};
 
-use crate::ask::Question;
+use crate::ask::{Answered, Errand};
 use crate::deliver::Delivering;
 use crate::event::SourceTest;
 use crate::reply::TestReply;
@@ -31,7 +31,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         log: &mut WideEvent,
     ) -> StoreResult<TestReply> {
         log.set("fetching.test", test.id.as_str());
-        let source = match PolledSource::read(test.settings, self.reach()) {
+        let source = match PolledSource::read(test.settings, self.outside.reach) {
             Ok(source) => source,
             Err(why) => return Ok(TestReply::error(why.to_string())),
         };
@@ -48,25 +48,31 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             return Ok(TestReply::error(why.to_string()));
         }
 
-        let requests = if source.kind.directory.is_some() { 1 + MAX_STATES } else { 2 };
-        if let Some(stored) = stored
-            && let Err(why) = self.count(session, stored, &source, requests).await?
-        {
-            return Ok(TestReply::error(why));
+        let questions = source.questions(&SourceStatus::default(), session.now);
+        let mut status = SourceStatus::default();
+        if let Some(stored) = stored {
+            status = stored.status.clone();
+            let states = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
+            let requests = u32::try_from(questions.len() + states).unwrap_or(u32::MAX);
+            if let Counted::TooMany(why) = self.count(session, stored, &source, requests).await? {
+                return Ok(TestReply::error(why));
+            }
         }
 
         let at = session.now;
         let moment = TimeWindow::moment(at);
-        let trial = Trial {
-            id: &test.id,
-            source: &source,
+        let run = format!("test-{}", at.as_millis());
+        let deadline = Deadline::after(session.invocation.remaining());
+        let errand = Errand {
+            to: Delivering { id: &test.id, source: &source, run, at, is_dry: true, deadline },
             secrets: &secrets,
+            // Nothing is taken for known, so that everything is shown; the maker's clock is.
+            status: &status.of_question(String::new()),
             window: source.history().map_or(moment, |history| history.at(None, None, at)),
-            at,
-            deadline: Deadline::after(session.invocation.remaining()),
-            reply: TestReply::default(),
         };
-        Ok(Box::pin(self.try_source(trial)).await)
+        let mut reply = TestReply::default();
+        let tried = Box::pin(self.try_all(&errand, &questions, &mut reply)).await;
+        Ok(TestReply { error: tried.err(), ..reply })
     }
 
     async fn stored(
@@ -78,119 +84,94 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(listing.found.into_iter().find(|stored| stored.id == *id))
     }
 
-    /// Counts the requests of a test among those of its source; the error says that there are too many.
+    /// Counts the requests of a test among those of its source.
     async fn count(
         &self,
         session: Session<'_, S>,
         mut stored: StoredSource,
         source: &PolledSource,
-        requests: usize,
-    ) -> StoreResult<Result<(), String>> {
+        requests: u32,
+    ) -> StoreResult<Counted> {
         for _ in 0..ATTEMPTS {
             let now = stored.status.maker_now(session.now);
-            let requests = u32::try_from(requests).unwrap_or(u32::MAX);
             let spent = match stored.spent.with(requests, source.budget(), now) {
                 Ok(spent) => spent,
                 Err(until) => {
                     let title = source.kind.title;
                     let why =
                         format!("{title} was asked as often as it may be; try again after {until}");
-                    return Ok(Err(why));
+                    return Ok(Counted::TooMany(why));
                 }
             };
 
             if session.begin_source_run(&stored, spent, None).await?.is_some() {
-                return Ok(Ok(()));
+                return Ok(Counted::Within);
             }
             match self.stored(session, &stored.id).await? {
                 Some(now) => stored = now,
-                None => return Ok(Ok(())),
+                None => return Ok(Counted::Within),
             }
         }
-        Ok(Err("the source is asked just now; try again in a minute".to_owned()))
-    }
-
-    async fn try_source(&self, mut trial: Trial<'_>) -> TestReply {
-        let tried = self.try_all(&mut trial).await;
-        TestReply { error: tried.err(), ..trial.reply }
+        let why = "the source is asked just now; try again in a minute";
+        Ok(Counted::TooMany(why.to_owned()))
     }
 
     /// Makes the requests of a source; the error says in words why it cannot be read.
-    async fn try_all(&self, trial: &mut Trial<'_>) -> Result<(), String> {
-        let askings = trial.source.askings();
-        if trial.source.kind.directory.is_none() {
-            for (position, asking) in askings.iter().enumerate() {
-                self.try_one(Question { position, asking, device: None }, trial).await?;
-            }
-            return Ok(());
-        }
+    async fn try_all(
+        &self,
+        errand: &Errand<'_>,
+        questions: &[Question],
+        reply: &mut TestReply,
+    ) -> Result<(), String> {
+        for question in questions {
+            let listed = self.try_one(errand, question, reply).await?;
+            let Some(listed) = listed else { continue };
 
-        let [list, state, ..] = &askings[..] else { return Ok(()) };
-        let question = Question { position: 0, asking: list, device: None };
-        let answer = self.try_one(question, trial).await?;
-        let listed = answer.and_then(|answer| trial.source.listed(&answer, trial.at));
-        let devices = listed.map_or_else(Vec::new, |listed| listed.devices);
-        for device in &devices {
-            let Ok(id) = device.id.parse::<DeviceId>() else { continue };
-            trial.reply.names.insert(id.clone(), device.name.clone());
-            trial.reply.devices.insert(id);
-        }
-        for device in devices.iter().take(MAX_STATES) {
-            let question = Question { position: 1, asking: state, device: Some(device) };
-            self.try_one(question, trial).await?;
+            for device in &listed.devices {
+                let Ok(id) = device.id.parse::<DeviceId>() else { continue };
+                reply.names.insert(id.clone(), device.name.clone());
+                reply.devices.insert(id);
+            }
+            for question in listed.questions().iter().take(MAX_STATES) {
+                self.try_one(errand, question, reply).await?;
+            }
         }
         Ok(())
     }
 
-    /// Makes one request, and has ingest read its answer. Returns the answer.
+    /// Makes one request, and has ingest read its answer. Returns the devices, if it lists them.
     async fn try_one(
         &self,
-        question: Question<'_>,
-        trial: &mut Trial<'_>,
-    ) -> Result<Option<Value>, String> {
-        let Trial { id, source, secrets, window, at, deadline, reply } = trial;
-        let number = reply.requests.len();
-        let context = AskContext {
-            secrets,
-            window: *window,
-            maker_now: self.clock.now(),
-            nonce: format!("{id}-test-{}-{number}", at.as_millis()),
-            reach: self.reach(),
-        };
-        let asked = self.ask(id, source, question, &context).await;
-        reply.requests.extend(asked.sent);
-        let limited = asked.limited.map(|(_, why)| why);
-        if let Some(why) = limited.or(asked.failing.map(|(why, _)| why)) {
+        errand: &Errand<'_>,
+        question: &Question,
+        reply: &mut TestReply,
+    ) -> Result<Option<DirectoryListing>, String> {
+        let Answered { sent, answer, listed, delivered, limited, failing, .. } =
+            self.ask(errand, question).await;
+        reply.requests.extend(sent);
+        let limited = limited.map(|(_, why)| why);
+        if let Some(why) = limited.or(failing.map(|(why, _)| why)) {
             return Err(why);
         }
 
-        if source.kind.name == "json" {
-            let answer = asked.answer.iter();
+        if errand.to.source.kind.is_json() {
+            let answer = answer.iter();
             answer.for_each(|answer| numbers(answer, "", &mut reply.numbers));
         }
-        reply.rejected.extend(asked.read.refused.into_iter().map(Value::String));
-        let delivering =
-            Delivering { id, source, run: 0, at: *at, is_dry: true, deadline: *deadline };
-        for portion in asked.read.portions {
-            let delivered = self.deliver(&portion, &delivering).await?;
-            reply.devices.extend(delivered.devices);
-            reply.readings.extend(delivered.readings);
-            reply.rejected.extend(delivered.rejected);
-            reply.ignored.extend(delivered.ignored);
-        }
-        Ok(asked.answer)
+        reply.devices.extend(delivered.devices);
+        reply.readings.extend(delivered.readings);
+        reply.rejected.extend(delivered.rejected);
+        reply.ignored.extend(delivered.ignored);
+        Ok(listed)
     }
 }
 
-/// A test under way.
-struct Trial<'a> {
-    id: &'a PolledSourceId,
-    source: &'a PolledSource,
-    secrets: &'a SecretTexts,
-    window: TimeWindow,
-    at: Timestamp,
-    deadline: Deadline,
-    reply: TestReply,
+/// Whether the requests of a test are counted.
+enum Counted {
+    /// They are, or the source is gone and has no count.
+    Within,
+    /// They are too many, and why.
+    TooMany(String),
 }
 
 /// The numbers of an answer by their pointers.

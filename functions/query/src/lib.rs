@@ -16,6 +16,7 @@ mod mcp;
 mod ports;
 mod readings;
 mod registry;
+mod saved;
 #[cfg(feature = "schema")]
 pub mod schemas;
 mod series;

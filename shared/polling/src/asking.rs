@@ -36,7 +36,7 @@ const OF_CLIENT: [&str; 8] = [
 /// One request with placeholders, and how its answer is read.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asking {
+pub(crate) struct Asking {
     /// The member of a kind without which the request is not made.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub(crate) only_with: Option<String>,

@@ -4,11 +4,12 @@ use std::fmt;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::asking::Asking;
 use crate::budget::Budget;
+use crate::directory::DeviceDirectory;
+use crate::placeholder::Values;
 use crate::secrets::SecretTexts;
 use crate::time_window::HistoryWindow;
 
@@ -32,6 +33,8 @@ pub struct SourceKind {
     pub history: Option<HistoryWindow>,
     /// The room of its devices, unless a person says otherwise; else the source's id.
     pub(crate) room: Option<&'static str>,
+    /// Whether it tells imported energy, unless its member `meter` is false.
+    pub(crate) has_meter: bool,
     /// How many requests it may have.
     pub(crate) budget: Option<Budget>,
     /// With fewer requests left in the maker's own count, other programs of the account have them.
@@ -65,29 +68,11 @@ pub enum SourceMemberForm {
     /// A text that fits, and what is expected.
     Text(fn(&str) -> bool, &'static str),
     /// A number between two numbers.
-    Number(f64, f64),
+    Number(i32, i32),
     /// Yes or no; without it yes.
     Flag,
-}
-
-/// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
-pub struct DeviceDirectory {
-    /// How long a list is good.
-    pub every: TimeDelta,
-    /// Reads the list.
-    pub(crate) read: fn(&Value) -> Vec<DirectoryDevice>,
-}
-
-/// A device of a maker's list.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct DirectoryDevice {
-    /// Its id in requests.
-    pub id: String,
-    /// The name that a person gave it.
-    pub name: String,
-    /// Whether its state had no number: it is not asked for again before the next list.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_silent: bool,
+    /// One of some texts.
+    Choice(&'static [&'static str]),
 }
 
 /// Makes the headers by which a request is signed.
@@ -123,6 +108,7 @@ pub(crate) const PLAIN: SourceKind = SourceKind {
     least_every: TimeDelta::minutes(1),
     history: None,
     room: None,
+    has_meter: false,
     budget: None,
     reserve: None,
     recipe: "[]",
@@ -149,21 +135,40 @@ impl SourceMember {
             SourceMemberForm::Secret => return Err("is a secret; write it into secrets".to_owned()),
             SourceMemberForm::Text(is_valid, expected) => (is_valid(&text), expected.to_owned()),
             SourceMemberForm::Number(from, to) => {
-                let is_within = |number: f64| (from..=to).contains(&number);
+                let is_within = |number: f64| (from.into()..=to.into()).contains(&number);
                 (text.parse().is_ok_and(is_within), format!("must be a number from {from} to {to}"))
             }
             SourceMemberForm::Flag => {
                 (matches!(text.as_str(), "true" | "false"), "must be true or false".to_owned())
             }
+            SourceMemberForm::Choice(choices) => {
+                (choices.contains(&text.as_str()), format!("must be one of {}", choices.join(", ")))
+            }
         };
         is_valid.then_some(text).ok_or(expected)
+    }
+
+    /// A value in its form: a number and a flag are no texts.
+    pub(crate) fn in_form(&self, text: &str) -> Value {
+        match self.form {
+            SourceMemberForm::Number(..) | SourceMemberForm::Flag => {
+                serde_json::from_str(text).unwrap_or_else(|_| text.into())
+            }
+            _ => text.into(),
+        }
     }
 }
 
 impl SourceKind {
-    /// The requests of its recipe.
-    pub(crate) fn askings(&self) -> Vec<Asking> {
-        serde_json::from_str(self.recipe).expect("a recipe is a list of requests")
+    /// The requests of its recipe that are made with these members.
+    pub(crate) fn askings(&self, members: &Values) -> Vec<Asking> {
+        let mut askings: Vec<Asking> =
+            serde_json::from_str(self.recipe).expect("a recipe is a list of requests");
+        askings.retain(|asking| {
+            let flag = asking.only_with.as_ref().and_then(|name| members.get(name));
+            flag.is_none_or(|flag| flag != "false")
+        });
+        askings
     }
 }
 

@@ -32,7 +32,7 @@ impl SourceKind {
     }
 
     /// Whether the source itself says what is asked.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.name == json::JSON.name
     }
 }
@@ -40,12 +40,13 @@ impl SourceKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placeholder::Values;
 
     #[test]
     fn each_recipe_is_a_list_of_requests_with_values_for_their_placeholders() {
         for kind in SOURCE_KINDS {
             let own: Vec<_> = kind.members.iter().map(|member| member.name).collect();
-            for asking in kind.askings() {
+            for asking in kind.askings(&Values::new()) {
                 for name in asking.placeholders() {
                     let is_time = crate::time_window::TIME_NAMES.contains(&name.as_str());
                     let is_listed = kind.directory.is_some() && name == "device";
@@ -53,7 +54,7 @@ mod tests {
                     assert!(is_time || is_listed || is_own, "{}: {name}", kind.name);
                 }
             }
-            assert!(kind.is_json() || !kind.askings().is_empty(), "{}", kind.name);
+            assert!(kind.is_json() || !kind.askings(&Values::new()).is_empty(), "{}", kind.name);
             assert!(kind.every >= kind.least_every, "{}", kind.name);
         }
     }

@@ -1,13 +1,14 @@
 //! Sources that are asked: what each maker wants to be asked, how its answers are read, and when it is asked again.
 //! Asks nobody, and reads no clock.
 //!
-//! A [`PolledSource`] is what people write. Each [`Asking`] of it makes a request and reads the answer into
-//! [`Portion`]s, which ingest takes. [`AnswerOutcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
+//! A [`PolledSource`] is what people write. A run asks its [`Question`]s: each is a request, whose answer is
+//! read into [`Portion`]s, which ingest takes. [`AnswerOutcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
 //! and [`schedule`] when the next run is due. A maker is a [`SourceKind`]: one value, whose requests are written as
 //! people write those of the kind `json`.
 
 mod asking;
 mod budget;
+mod directory;
 mod kind;
 mod kinds;
 mod outcome;
@@ -21,9 +22,9 @@ mod source;
 mod status;
 mod time_window;
 
-pub use asking::Asking;
 pub use budget::{Budget, Spent};
-pub use kind::{DeviceDirectory, DirectoryDevice, SourceKind, SourceMember};
+pub use directory::{DirectoryDevice, DirectoryListing, Question};
+pub use kind::{SourceKind, SourceMember, SourceMemberForm};
 pub use kinds::SOURCE_KINDS;
 pub use outcome::{AnswerOutcome, FailurePause};
 pub use placeholder::Values;
@@ -31,5 +32,5 @@ pub use portion::Portion;
 pub use reader::{ReadAnswer, ReadError};
 pub use secrets::SecretTexts;
 pub use source::{AskContext, PolledSource, SourceRoom};
-pub use status::{DirectoryListing, RunReport, SourceState, SourceStatus};
+pub use status::{RunReport, SourceState, SourceStatus};
 pub use time_window::{HistoryWindow, TimeWindow};

@@ -11,12 +11,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::asking::Asking;
 use crate::budget::Budget;
-use crate::kind::{DirectoryDevice, Signing, SourceKind};
+use crate::directory::{DirectoryDevice, DirectoryListing, Question};
+use crate::kind::{Signing, SourceKind};
 use crate::outcome::AnswerOutcome;
 use crate::placeholder::Values;
 use crate::reader::{ReadAnswer, ReadContext, ReadError};
 use crate::secrets::SecretTexts;
-use crate::status::DirectoryListing;
+use crate::status::SourceStatus;
 use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 
 /// The members that every source may have.
@@ -39,8 +40,8 @@ pub struct PolledSource {
     pub kind: &'static SourceKind,
     /// The members of its kind, without secrets.
     members: Values,
-    /// The request of the kind `json`.
-    asking: Option<Asking>,
+    /// Its requests. Of a kind with a directory the second one is made for each device.
+    askings: Vec<Asking>,
     every: Option<TimeDelta>,
     /// Whether it is asked.
     pub is_on: bool,
@@ -88,15 +89,17 @@ impl PolledSource {
 
         let kind = text(&common, "kind")?.ok_or_else(|| MemberError::of("kind", "is missing"))?;
         let kind = SourceKind::named(kind)?;
-        let (asking, members) = if kind.is_json() {
-            (Some(Asking::read(members, reach)?), Values::new())
+        let (members, askings) = if kind.is_json() {
+            (Values::new(), vec![Asking::read(members, reach)?])
         } else {
-            (None, members_of(kind, members)?)
+            let members = members_of(kind, members)?;
+            let askings = kind.askings(&members);
+            (members, askings)
         };
         let source = Self {
             kind,
             members,
-            asking,
+            askings,
             every: every(&common, kind)?,
             is_on: flag(&common, "on")?,
             since: since(&common)?,
@@ -118,9 +121,9 @@ impl PolledSource {
 
     /// The source as [`read`](Self::read) reads it.
     pub fn to_json(&self) -> Map<String, Value> {
-        let mut all = match json!(self.asking) {
+        let mut all = match json!(self.own_asking()) {
             Value::Object(members) => members,
-            _ => self.members.iter().map(|(name, value)| (name.clone(), json!(value))).collect(),
+            _ => self.members_in_form().collect(),
         };
         let every = self.every.map(|every| duration::text(every, "dhms"));
         let common = json!({
@@ -132,11 +135,19 @@ impl PolledSource {
         all
     }
 
+    /// The members of its kind, each in its form.
+    fn members_in_form(&self) -> impl Iterator<Item = (String, Value)> {
+        self.kind.members.iter().filter_map(|member| {
+            let value = self.members.get(member.name)?;
+            Some((member.name.to_owned(), member.in_form(value)))
+        })
+    }
+
     /// The names of the secrets that it needs.
     pub fn needed_secrets(&self) -> BTreeSet<String> {
         let of_kind = self.kind.members.iter().filter(|member| member.is_secret());
         let of_kind = of_kind.map(|member| member.name.to_owned());
-        let placeholders = self.asking.iter().flat_map(Asking::placeholders);
+        let placeholders = self.own_asking().into_iter().flat_map(Asking::placeholders);
         let of_request = placeholders.filter(|name| !TIME_NAMES.contains(&name.as_str()));
         of_kind.chain(of_request).collect()
     }
@@ -156,7 +167,7 @@ impl PolledSource {
 
     /// Refuses a source that does not say how its answers are read.
     pub fn check_reader(&self) -> Result<(), MemberError> {
-        let has_reader = self.asking.as_ref().is_none_or(Asking::has_reader);
+        let has_reader = self.own_asking().is_none_or(Asking::has_reader);
         let why = "is missing; write metrics or format";
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
@@ -164,33 +175,38 @@ impl PolledSource {
     /// A digest of the request that its secrets are given for. Secrets that were given for another request have to be
     /// given again: else whoever edits a source could send them to an address of their own.
     pub fn destination(&self) -> String {
-        let own = self.asking.as_ref().map(Asking::destination);
+        let own = self.own_asking().map(Asking::destination);
         digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)
     }
 
     /// A digest of what is asked and how it is read. Where it differs, nothing is known of what was answered.
     pub fn question(&self) -> String {
-        let asked = json!([self.kind.name, self.askings(), self.members, self.since]);
+        let asked = json!([self.kind.name, self.askings, self.members, self.since]);
         digest(&asked.to_string(), 8)
     }
 
-    /// The requests of a run, in their order. Of a kind with a directory the second one is made for each device.
-    pub fn askings(&self) -> Vec<Asking> {
-        if let Some(asking) = &self.asking {
-            return vec![asking.clone()];
-        }
-        let is_made = |asking: &Asking| {
-            let flag = asking.only_with.as_ref().and_then(|name| self.members.get(name));
-            flag.is_none_or(|flag| flag != "false")
+    /// The request of the kind `json`, which the source itself says.
+    fn own_asking(&self) -> Option<&Asking> {
+        self.askings.first().filter(|_| self.kind.is_json())
+    }
+
+    /// What a run asks at `now`: all requests; of a kind with a directory the list of devices, or the states of the next
+    /// ones.
+    pub fn questions(&self, status: &SourceStatus, now: Timestamp) -> Vec<Question> {
+        let question = |position| Question { position, device: None };
+        let Some(directory) = &self.kind.directory else {
+            return (0..self.askings.len()).map(question).collect();
         };
-        self.kind.askings().into_iter().filter(is_made).collect()
+        match &status.listed {
+            Some(listed) if !listed.is_due(directory.every, now) => listed.questions(),
+            _ => vec![question(0)],
+        }
     }
 
     /// The time that it can be asked for, if it has a history.
     pub fn history(&self) -> Option<HistoryWindow> {
         let of_request = self
-            .asking
-            .as_ref()
+            .own_asking()
             .filter(|asking| asking.placeholders().iter().any(|name| name.starts_with("from")));
         self.kind.history.or_else(|| of_request.map(|_| HISTORY))
     }
@@ -226,8 +242,12 @@ impl PolledSource {
 
     /// The host that is asked.
     pub fn host(&self) -> String {
-        let askings = self.askings();
-        askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+        self.askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+    }
+
+    /// Whether it tells imported energy.
+    pub fn has_meter(&self) -> bool {
+        self.kind.has_meter && self.members.get("meter").is_none_or(|meter| meter != "false")
     }
 
     /// Whether a person gave its devices a room.
@@ -241,27 +261,32 @@ impl PolledSource {
         self.room.clone().or_else(by_default)
     }
 
-    /// A request, of a listed device or of none.
+    /// The request of a question.
     pub fn request(
         &self,
-        asking: &Asking,
-        device: Option<&DirectoryDevice>,
+        Question { position, device }: &Question,
         context: &AskContext<'_>,
     ) -> Result<Request, String> {
         let mut values = context.secrets.values();
         values.extend(self.members.clone());
         values.extend(context.window.values());
-        values.extend(device.map(|device| ("device".to_owned(), device.id.clone())));
+        values.extend(device.iter().map(|device| ("device".to_owned(), device.id.clone())));
 
+        let asking = &self.askings[*position];
         let request = asking.request(self.kind.title, &values, context.secrets, context.reach)?;
         let signing = Signing { now: context.maker_now, nonce: context.nonce.clone() };
         let signed = self.kind.sign.map(|sign| sign(context.secrets, &signing));
         Ok(request.with_headers(signed.unwrap_or_default()))
     }
 
-    /// The devices of an answer to the first request, of a kind with a directory.
-    pub fn listed(&self, answer: &Value, now: Timestamp) -> Option<DirectoryListing> {
-        let directory = self.kind.directory.as_ref()?;
+    /// The devices of an answer, if the question is for them.
+    pub fn listed(
+        &self,
+        question: &Question,
+        answer: &Value,
+        now: Timestamp,
+    ) -> Option<DirectoryListing> {
+        let directory = self.kind.directory.as_ref().filter(|_| question.device.is_none())?;
         Some(DirectoryListing { at: now, devices: (directory.read)(answer), last: None })
     }
 
@@ -275,21 +300,18 @@ impl PolledSource {
         AnswerOutcome::reserve(answer, self.kind.reserve?, now)
     }
 
-    /// Reads the answer to the request at a position, of a listed device or of none.
+    /// Reads the answer to a question.
     pub fn read_answer(
         &self,
         id: &PolledSourceId,
-        position: usize,
-        device: Option<&DirectoryDevice>,
+        Question { position, device }: &Question,
         answer: &Value,
         now: Timestamp,
     ) -> Result<ReadAnswer, ReadError> {
         let own = id.as_str().parse::<DeviceId>().expect("an id of a source is one of a device");
-        let askings = self.askings();
-        let Some(asking) = askings.get(position) else { return Ok(ReadAnswer::default()) };
-        let context = ReadContext { request: position, device: &own, members: &self.members, now };
+        let context = ReadContext { request: *position, device: &own, members: &self.members, now };
 
-        let mut read = asking.read_answer(answer, context)?;
+        let mut read = self.askings[*position].read_answer(answer, context)?;
         if let Some(DirectoryDevice { id, name, .. }) = device {
             for portion in &mut read.portions {
                 portion.key = format!("{}/{id}", portion.key);

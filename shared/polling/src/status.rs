@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::kind::DirectoryDevice;
+use crate::directory::DirectoryListing;
 use crate::outcome::FailurePause;
 
 /// The most digests of portions that are kept.
@@ -51,18 +51,6 @@ pub struct SourceStatus {
     /// Whether the metric `failing` was 1, and when it was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<Told>,
-}
-
-/// The list of a source's devices.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct DirectoryListing {
-    /// When it was asked for.
-    pub at: Timestamp,
-    /// The devices.
-    pub devices: Vec<DirectoryDevice>,
-    /// The device that was asked for last: a run that was cut goes on behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<String>,
 }
 
 /// What the metric `failing` says.

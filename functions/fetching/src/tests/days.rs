@@ -1,5 +1,7 @@
 //! Days in fast motion: each maker's limit, its clock, and values that come late.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 /// The members of a request's query, as they are written there.
@@ -311,4 +313,57 @@ async fn few_requests_that_are_left_are_left_to_others() {
     assert_eq!(times.iter().filter(|at| **at < reset).count(), 1, "{times:?}");
     assert!(times.len() > 1);
     assert_eq!(world.state("remo").await, SourceState::Ok);
+}
+
+/// 40 devices do not fit into a run: three minutes ask for them, each for the next ones, and nobody asks in vain.
+#[tokio::test(start_paused = true)]
+async fn many_devices_are_asked_some_at_once_and_a_minute_goes_on_where_the_last_one_ended() {
+    let world = World::new();
+    let list: Vec<_> = (0..40).map(|n| json!({"deviceId": format!("D{n:02}")})).collect();
+    let asked_so_far = Arc::clone(&world.makers.asked);
+    let most_at_once = Arc::new(AtomicUsize::new(0));
+    let (most, answered) = (Arc::clone(&most_at_once), AtomicUsize::new(0));
+    world.play("api.switch-bot.com", move |asked| {
+        // Whoever is asked at once has the time to come.
+        std::thread::sleep(Duration::from_millis(5));
+        let under_way = asked_so_far.lock().expect("no panic").len();
+        let under_way = under_way - answered.fetch_add(1, Ordering::SeqCst);
+        most.fetch_max(under_way, Ordering::SeqCst);
+        let body = match asked.path.strip_prefix("/v1.1/devices/") {
+            None => json!({"statusCode": 100, "body": {"deviceList": list}}),
+            // The limit of a day is reached with the 20th device of the second round.
+            Some("D19/status")
+                if asked.at > at("2026-03-10T12:07:00Z")
+                    && asked.at < at("2026-03-10T12:20:00Z") =>
+            {
+                json!({"statusCode": 190, "message": "Requests reached the daily limit"})
+            }
+            Some(rest) => {
+                let id = rest.trim_end_matches("/status");
+                json!({"statusCode": 100, "body": {"deviceId": id, "temperature": 21.4}})
+            }
+        };
+        answer(asked.at, 200, &body)
+    });
+    let secrets = [("token", SECRET), ("secret", "geheim-key")];
+    world.save("bot", json!({"kind": "switchbot"}), &secrets).await;
+
+    let mut by_minute = Vec::new();
+    for _ in 0..90 {
+        let before = world.asked().len();
+        world.minutes(1).await;
+        let paths = world.asked().split_off(before).into_iter().map(|(.., path)| path);
+        let ids = paths.map(|path| path.replace("/v1.1/devices", "").replace("/status", ""));
+        by_minute.push(ids.collect::<Vec<_>>());
+    }
+    let ids = |range: std::ops::Range<usize>| -> Vec<String> {
+        range.map(|n| format!("/D{n:02}")).collect()
+    };
+    let list = vec![String::new()];
+    assert_eq!(by_minute[..4], [list.clone(), ids(0..16), ids(16..32), ids(32..40)]);
+    // Each 7 minutes again, until the limit is met. After it the round goes on with what was not answered.
+    let runs: Vec<_> = by_minute[4..].iter().filter(|ids| !ids.is_empty()).cloned().collect();
+    assert_eq!(runs[..2], [ids(0..16), ids(16..20)]);
+    assert_eq!(runs[2..5], [ids(19..35), ids(35..40), list], "the round ends before a new list");
+    assert!((2..=4).contains(&most_at_once.load(Ordering::SeqCst)), "{most_at_once:?}");
 }

@@ -1,7 +1,7 @@
 //! `GET /channels`, `GET`, `PUT` and `DELETE /channels/{id}`, and a test of a channel. Reads no secret.
 
 use ::alerts::{ChannelBody, Secret};
-use api::{Problem, ProblemKind, Response, body};
+use api::{Problem, Response, body};
 use domain::{ChannelId, Timestamp};
 use futures_util::future::try_join_all;
 use runtime::clock::Clock;
@@ -16,6 +16,7 @@ use super::states::readable;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
+use crate::saved::{contended, ensure_at_most};
 
 /// The maximum number of channels. Each takes a part of the transaction that stores a message.
 const MAX_CHANNELS: usize = 10;
@@ -81,8 +82,8 @@ pub(crate) async fn put(
     ensure_own_topic(secret.as_ref(), handlers.alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
-    if before.is_none() && channels.len() >= MAX_CHANNELS {
-        return Err(too_many());
+    if before.is_none() {
+        ensure_at_most(MAX_CHANNELS, "channels", channels.len() + 1)?;
     }
 
     // The stored secret fits only a channel of the same kind, and an unreadable channel has no known kind.
@@ -100,15 +101,15 @@ pub(crate) async fn put(
     let channel = StoredChannel::new(id, before, &wanted, now);
     let secret = secret.as_ref().map(ChannelSecret::of);
     if !call.session.put_channel(&channel, secret.as_ref()).await? {
-        let detail =
-            "The channel was saved or deleted at the same moment; read it, and send this again.";
-        return Err(Problem::new(ProblemKind::Contended, detail));
+        return Err(contended("channel"));
     }
 
     // Other channels may have been saved at the same moment.
-    if before.is_none() && all(call).await?.len() > MAX_CHANNELS {
+    if before.is_none()
+        && let Err(too_many) = ensure_at_most(MAX_CHANNELS, "channels", all(call).await?.len())
+    {
         call.session.delete_channel(&channel.id).await?;
-        return Err(too_many());
+        return Err(too_many);
     }
 
     Ok(Response::json(200, &shown_now(&channel, call).await?))
@@ -131,11 +132,6 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
              output AlertTopic here",
         )),
     }
-}
-
-fn too_many() -> Problem {
-    let detail = format!("There are {MAX_CHANNELS} channels, and there can be no more.");
-    Problem::new(ProblemKind::Conflict, detail)
 }
 
 /// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire, and no later channel of the id gets them.

@@ -16,6 +16,7 @@ use super::{shown, states, until, warnings};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
+use crate::saved::contended;
 
 /// The largest number of alert rules.
 const MAX_RULES: usize = 100;
@@ -170,8 +171,7 @@ pub(crate) async fn save(
     if call.session.put_alert_rule(rule).await? {
         return Ok(());
     }
-    let detail = "The rule was saved or deleted at the same moment; read it, and send this again.";
-    Err(Problem::new(ProblemKind::Contended, detail))
+    Err(contended("rule"))
 }
 
 /// Judges a saved rule on its readings. An unchanged rule is judged too, because its last judgement may have failed.

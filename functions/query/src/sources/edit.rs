@@ -1,6 +1,6 @@
 //! `GET /sources`, and `GET`, `PUT` and `DELETE /sources/{id}`. A secret is written and never read.
 
-use api::{Problem, ProblemKind, Response, body};
+use api::{Problem, Response, body};
 use domain::MemberError;
 use polling::{PolledSource, SecretTexts};
 use runtime::clock::Clock;
@@ -13,6 +13,7 @@ use super::{MAX_BODY, all, source_id, warnings, wrong};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
+use crate::saved::{contended, ensure_at_most};
 
 /// The most sources.
 const MAX_SOURCES: usize = 20;
@@ -60,8 +61,8 @@ pub(crate) async fn put(
     }
     let source = PolledSource::read(members, handlers.reach).map_err(wrong)?;
     source.check_reader().map_err(wrong)?;
-    if before.is_none() && stored.len() >= MAX_SOURCES {
-        return Err(too_many());
+    if before.is_none() {
+        ensure_at_most(MAX_SOURCES, "sources", stored.len() + 1)?;
     }
 
     let secrets = secrets_to_store(&source, secrets, before)?;
@@ -73,15 +74,14 @@ pub(crate) async fn put(
         return shown_saved(handlers, before, &source, call).await;
     }
     if !call.session.save_source(&saved, secrets.as_ref()).await? {
-        let detail =
-            "The source was saved or deleted at the same moment; read it, and send this again.";
-        return Err(Problem::new(ProblemKind::Contended, detail));
+        return Err(contended("source"));
     }
 
-    // Others may have been saved at the same moment.
-    if before.is_none() && all(call).await?.len() > MAX_SOURCES {
+    if before.is_none()
+        && let Err(too_many) = ensure_at_most(MAX_SOURCES, "sources", all(call).await?.len())
+    {
         call.session.delete_source(&saved.id).await?;
-        return Err(too_many());
+        return Err(too_many);
     }
 
     shown_saved(handlers, &saved, &source, call).await
@@ -141,11 +141,6 @@ async fn shown_saved(
     })?;
     let row = SourceRow::of(stored, true, call.session.now).map_err(wrong)?;
     Ok(Response::json(200, &row.with_warnings(warnings)))
-}
-
-fn too_many() -> Problem {
-    let detail = format!("There are {MAX_SOURCES} sources, and there can be no more.");
-    Problem::new(ProblemKind::Conflict, detail)
 }
 
 /// `DELETE /sources/{id}`: the secrets go with it, and the readings stay.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, MemberError, PolledSourceId, Timestamp, duration};
-use polling::{PolledSource, SOURCE_KINDS, SourceKind, SourceMember, SourceState};
+use polling::{
+    PolledSource, SOURCE_KINDS, SourceKind, SourceMember, SourceMemberForm, SourceState,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use table::StoredSource;
@@ -99,8 +101,14 @@ struct KindRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceMember"))]
 struct KindMember {
     name: &'static str,
-    /// Whether it is written into secrets
-    is_secret: bool,
+    /// secret, text, number, flag or choice; a secret is written into secrets
+    form: &'static str,
+    /// The numbers between which it is, of a number
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<[i32; 2]>,
+    /// What it may be, of a choice
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'static [&'static str]>,
     /// Whether it may not be left out
     is_needed: bool,
     /// What it is
@@ -182,11 +190,14 @@ impl From<&'static SourceKind> for KindRow {
 
 impl From<&'static SourceMember> for KindMember {
     fn from(member: &'static SourceMember) -> Self {
-        Self {
-            name: member.name,
-            is_secret: member.is_secret(),
-            is_needed: member.is_needed,
-            hint: member.about,
-        }
+        let (form, range, choices) = match member.form {
+            SourceMemberForm::Secret => ("secret", None, None),
+            SourceMemberForm::Text(..) => ("text", None, None),
+            SourceMemberForm::Number(from, to) => ("number", Some([from, to]), None),
+            SourceMemberForm::Flag => ("flag", None, None),
+            SourceMemberForm::Choice(choices) => ("choice", None, Some(choices)),
+        };
+        let SourceMember { name, about, is_needed, .. } = *member;
+        Self { name, form, range, choices, is_needed, hint: about }
     }
 }

@@ -20,12 +20,7 @@ pub(super) async fn of_saved(
     registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let has_meter = match source.kind.name {
-        "octopus" => true,
-        "remo" => stored.settings.get("meter").is_none_or(|meter| meter != "false"),
-        _ => false,
-    };
-    if !has_meter {
+    if !source.has_meter() {
         return Ok(Vec::new());
     }
 

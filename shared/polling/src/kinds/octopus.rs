@@ -36,6 +36,7 @@ pub(super) const OCTOPUS: SourceKind = SourceKind {
     every: TimeDelta::hours(3),
     least_every: TimeDelta::minutes(15),
     history: Some(HistoryWindow { back: TimeDelta::days(10), ahead: TimeDelta::zero() }),
+    has_meter: true,
     recipe: r#"[{
         "url": "https://api.octopus.energy/v1/electricity-meter-points/{mpan}/meters/{serial}/consumption/?period_from={from}&period_to={to}&page_size=1500&order_by=period",
         "basic": {"user": "{key}", "password": ""},

@@ -1,6 +1,7 @@
 //! The day-ahead price of electricity of a zone, each quarter of an hour.
 //!
-//! Source: <https://api.energy-charts.info/>; the licence differs by zone and is in its answer.
+//! Source: <https://api.energy-charts.info/>, as its clients list the zones; the licence differs by zone and is in its
+//! answer.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -11,12 +12,12 @@ use crate::time_window::HistoryWindow;
 pub(super) const PRICE: SourceKind = SourceKind {
     name: "price",
     title: "Energy-Charts",
-    hint: "No key is needed. Zones are those of the market, such as DE-LU, AT, FR, NL, DK1, SE3.",
+    hint: "No key is needed. Zones are those of the market.",
     credit: Some("Prices by Energy-Charts.info (Fraunhofer ISE)"),
     members: &[SourceMember {
         name: "zone",
-        about: "the bidding zone, such as DE-LU",
-        form: SourceMemberForm::Text(is_zone, "must be a bidding zone such as DE-LU"),
+        about: "the bidding zone",
+        form: SourceMemberForm::Choice(&ZONES),
         is_needed: true,
     }],
     every: TimeDelta::hours(1),
@@ -33,10 +34,52 @@ pub(super) const PRICE: SourceKind = SourceKind {
     ..PLAIN
 };
 
-fn is_zone(text: &str) -> bool {
-    let is_of_zone = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-';
-    (2..=16).contains(&text.len()) && text.bytes().all(is_of_zone)
-}
+const ZONES: [&str; 44] = [
+    "AT",
+    "BE",
+    "BG",
+    "CH",
+    "CZ",
+    "DE-LU",
+    "DK1",
+    "DK2",
+    "EE",
+    "ES",
+    "FI",
+    "FR",
+    "GR",
+    "HR",
+    "HU",
+    "IT-Calabria",
+    "IT-Centre-North",
+    "IT-Centre-South",
+    "IT-North",
+    "IT-SACOAC",
+    "IT-SACODC",
+    "IT-Sardinia",
+    "IT-Sicily",
+    "IT-South",
+    "LT",
+    "LV",
+    "ME",
+    "NL",
+    "NO1",
+    "NO2",
+    "NO2NSL",
+    "NO3",
+    "NO4",
+    "NO5",
+    "PL",
+    "PT",
+    "RO",
+    "RS",
+    "SE1",
+    "SE2",
+    "SE3",
+    "SE4",
+    "SI",
+    "SK",
+];
 
 /// A range without data is answered with 404: <https://github.com/mampfes/ha_epex_spot/issues/302>.
 fn judge(status: u16, _: &Value) -> Option<Own> {

@@ -27,6 +27,7 @@ pub(super) const REMO: SourceKind = SourceKind {
         },
     ],
     every: TimeDelta::minutes(1),
+    has_meter: true,
     // Any 5 minutes touch two periods at most, so they never see more than 30.
     budget: Some(Budget { requests: 15, per: TimeDelta::minutes(5) }),
     reserve: Some(6),

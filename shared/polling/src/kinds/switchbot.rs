@@ -10,10 +10,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::kind::{
-    DeviceDirectory, DirectoryDevice, Own, PLAIN, Signing, SourceKind, SourceMember,
-    SourceMemberForm,
-};
+use crate::directory::{DeviceDirectory, DirectoryDevice};
+use crate::kind::{Own, PLAIN, Signing, SourceKind, SourceMember, SourceMemberForm};
 use crate::secrets::SecretTexts;
 
 pub(super) const SWITCHBOT: SourceKind = SourceKind {
@@ -37,7 +35,7 @@ pub(super) const SWITCHBOT: SourceKind = SourceKind {
         SourceMember {
             name: "calls",
             about: "the most requests a day, fewer if another program asks too; 9000 without it",
-            form: SourceMemberForm::Number(100.0, 10_000.0),
+            form: SourceMemberForm::Number(100, 10_000),
             is_needed: false,
         },
     ],

@@ -17,13 +17,13 @@ pub(super) const WEATHER: SourceKind = SourceKind {
         SourceMember {
             name: "latitude",
             about: "the latitude in degrees",
-            form: SourceMemberForm::Number(-90.0, 90.0),
+            form: SourceMemberForm::Number(-90, 90),
             is_needed: true,
         },
         SourceMember {
             name: "longitude",
             about: "the longitude in degrees",
-            form: SourceMemberForm::Number(-180.0, 180.0),
+            form: SourceMemberForm::Number(-180, 180),
             is_needed: true,
         },
     ],

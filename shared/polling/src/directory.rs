@@ -1,0 +1,126 @@
+//! A maker that lists its devices, each of which is asked for by itself: the list, and how far a round of it is. Reads no
+//! clock.
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most devices that one run asks for: they fit into its time though each takes its longest, and the next minute goes
+/// on behind them.
+const MAX_STATES: usize = 16;
+
+/// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
+pub struct DeviceDirectory {
+    /// How long a list is good.
+    pub(crate) every: TimeDelta,
+    /// Reads the list.
+    pub(crate) read: fn(&Value) -> Vec<DirectoryDevice>,
+}
+
+/// A device of a maker's list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DirectoryDevice {
+    /// Its id in requests.
+    pub id: String,
+    /// The name that a person gave it.
+    pub name: String,
+    /// Whether its state had no number: it is not asked for again before the next list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_silent: bool,
+}
+
+/// A request of a source: its place among the requests, and the listed device that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its place.
+    pub position: usize,
+    /// The device.
+    pub device: Option<DirectoryDevice>,
+}
+
+/// The list of a source's devices.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DirectoryListing {
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// The devices.
+    pub devices: Vec<DirectoryDevice>,
+    /// The device that was asked for last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+}
+
+impl DirectoryListing {
+    /// Whether another list is to be asked for: this one is too old, or of a clock that was wrong. A round is ended before.
+    pub(crate) fn is_due(&self, every: TimeDelta, now: Timestamp) -> bool {
+        let is_good = (TimeDelta::zero()..every).contains(&now.since(self.at));
+        !is_good && !self.is_in_round()
+    }
+
+    /// The requests of the next run: the states of the devices behind the last one, else those of the first ones.
+    pub fn questions(&self) -> Vec<Question> {
+        let devices = if self.is_in_round() { self.behind_last() } else { &self.devices };
+        let asked = devices.iter().filter(|device| !device.is_silent).take(MAX_STATES);
+        asked.map(|device| Question { position: 1, device: Some(device.clone()) }).collect()
+    }
+
+    /// Notes that a device was asked for, and whether its state had no number, as that of a hub has none.
+    pub fn note(&mut self, id: &str, is_silent: bool) {
+        let known = self.devices.iter_mut().find(|known| known.id == id);
+        known.into_iter().for_each(|known| known.is_silent |= is_silent);
+        self.last = Some(id.to_owned());
+    }
+
+    /// Whether some devices were asked for and others are still to be.
+    pub fn is_in_round(&self) -> bool {
+        self.last.is_some() && self.behind_last().iter().any(|device| !device.is_silent)
+    }
+
+    fn behind_last(&self) -> &[DirectoryDevice] {
+        let last = self.devices.iter().position(|device| Some(&device.id) == self.last.as_ref());
+        &self.devices[last.map_or(0, |last| last + 1)..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::given::at;
+
+    fn ids(listed: &DirectoryListing) -> Vec<String> {
+        let devices = listed.questions().into_iter().filter_map(|question| question.device);
+        devices.map(|device| device.id).collect()
+    }
+
+    #[test]
+    fn a_round_asks_for_each_device_once_in_several_runs_and_is_ended_before_the_next_list() {
+        let device = |n: usize| DirectoryDevice {
+            id: n.to_string(),
+            name: String::new(),
+            is_silent: n == 17,
+        };
+        let now = at("2026-03-10T12:00:00Z");
+        let mut listed =
+            DirectoryListing { at: now, devices: (0..35).map(device).collect(), last: None };
+        let later = now.saturating_add(TimeDelta::hours(2));
+        for (count, first) in [(16, "0"), (16, "16"), (2, "33"), (16, "0")] {
+            let asked = ids(&listed);
+            assert_eq!((asked.len(), asked[0].as_str()), (count, first));
+            assert_eq!(listed.is_due(TimeDelta::hours(1), later), first == "0");
+            for id in asked {
+                listed.note(&id, false);
+            }
+        }
+
+        // Those that are left have no number.
+        for n in 16..35 {
+            listed.note(&n.to_string(), true);
+        }
+        listed.last = Some("15".to_owned());
+        assert!(!listed.is_in_round());
+        assert_eq!(ids(&listed)[0], "0");
+        assert!(listed.is_due(TimeDelta::hours(1), now.saturating_add(-TimeDelta::seconds(1))));
+        assert!(!listed.is_due(TimeDelta::hours(1), now));
+    }
+}
