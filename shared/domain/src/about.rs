@@ -1,4 +1,4 @@
-//! What a sender says of a device beside a reading's values, in the form in which it is stored. Knows no device.
+//! Facts that a sender gives about a device beside a reading's values, in their stored form. Knows no device.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Label, MetricInfo, MetricKind, MetricName, Role, SourceField, Unit};
 
-/// What a sender says of a device beside the values of a reading. It is stored on the reading as JSON, in this form.
+/// Facts that a sender gives about a device beside the values of a reading. The reading's item has them as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -23,23 +23,23 @@ pub struct About {
     /// The meaning of metrics.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<MetricName, AboutMetric>,
-    /// The sender that introduces the device; see [`Source::introduced_by`](super::Source::introduced_by). The function
-    /// ingest says it, and no sender.
+    /// The sender that introduces the device; see [`Source::introduced_by`](super::Source::introduced_by). Set by the
+    /// function ingest, never by a sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub introduced_by: Option<String>,
-    /// Whether the device introduces the room that the reading names. The function ingest says it, and no sender.
+    /// Whether the device introduces the room that the reading names. Set by the function ingest, never by a sender.
     #[serde(skip_serializing_if = "is_false")]
     pub introduces_room: bool,
 }
 
-/// What a sender says of one metric.
+/// Facts that a sender gives about one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AboutMetric {
     /// Gauge or counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<MetricKind>,
-    /// The unit of its values.
+    /// The unit of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
     /// The value at which a counter wraps to zero.
@@ -51,13 +51,13 @@ pub struct AboutMetric {
     /// The role of a meter, where the sender leaves no doubt about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Whether it is a net meter; see [`MetricInfo::is_net`].
+    /// Whether the metric is a net meter; see [`MetricInfo::is_net`].
     #[serde(rename = "net", skip_serializing_if = "is_false")]
     pub is_net: bool,
     /// See [`MetricInfo::cycle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<MetricName>,
-    /// The measurement and the field that the metric was.
+    /// The measurement and the field of line protocol that became the metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<SourceField>,
 }
@@ -68,12 +68,12 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl About {
-    /// Whether it says nothing.
+    /// Whether there is no fact.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what another reading says. What is there stays.
+    /// Adds the facts of another reading. Facts that are there already stay.
     pub fn absorb(&mut self, other: Self) {
         self.name = self.name.take().or(other.name);
         self.room_name = self.room_name.take().or(other.room_name);
@@ -89,12 +89,12 @@ impl About {
 }
 
 impl AboutMetric {
-    /// Whether it tells how the values are meant.
+    /// Whether a fact describes the values: kind, unit, modulus or hold.
     const fn is_description(&self) -> bool {
         self.kind.is_some() || self.unit.is_some() || self.modulus.is_some() || self.hold.is_some()
     }
 
-    /// Adds what another reading says. Parts that describe the values stay together.
+    /// Adds the facts of another reading. Facts that describe the values all come from one reading.
     fn absorb(&mut self, other: Self) {
         let (role, field) = (self.role.or(other.role), self.field.take().or(other.field.clone()));
         if !self.is_description() {
@@ -103,7 +103,7 @@ impl AboutMetric {
         (self.role, self.field) = (role, field);
     }
 
-    /// The parts that a metric with these settings lacks; `None` if there are no such parts.
+    /// The facts that a metric's settings lack; `None` if there are no such facts.
     pub(super) fn news(&self, info: &MetricInfo) -> Option<Self> {
         let role = self.role.filter(|_| info.role.is_none());
         let is_description = self.is_description() && !info.is_described;
@@ -114,7 +114,7 @@ impl AboutMetric {
         Some(Self { role, field: None, ..described })
     }
 
-    /// Gives the parts that a metric lacks to it.
+    /// Adds facts to a metric that lacks them.
     pub(super) fn apply(self, info: &mut MetricInfo) {
         info.role = info.role.or(self.role);
         if !self.is_description() {
@@ -131,7 +131,7 @@ impl AboutMetric {
 }
 
 impl About {
-    /// Drops the texts of a source for which so many bytes have no room.
+    /// Drops the name, the fields and the tags for which `free` bytes are not enough.
     pub(super) fn keep_what_fits(&mut self, mut free: usize) {
         let mut fits = |size: usize| {
             let fits = size <= free;

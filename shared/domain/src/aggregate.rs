@@ -1,5 +1,5 @@
-//! The functions of the rows of a series, one value each: the parameter, the tools of models and the queries of InfluxDB
-//! that rollups answer follow from them. Combines no devices.
+//! The aggregate functions of a series' rows. The API's parameter, the tools of models and the InfluxDB queries that
+//! rollups answer follow from this list. Combines no devices.
 
 use crate::{Exact, MetricRollup, MetricRule};
 
@@ -21,15 +21,15 @@ crate::words! {
         First = "first",
         /// The last value.
         Last = "last",
-        /// Of a power: each value counts for the time during which it held.
+        /// The mean of a power in which each value counts for the time during which it held.
         TimeMean = "time_mean",
-        /// Of a counter: what it counted, through resets and wraps.
+        /// The amount that a counter counted, through resets and wraps.
         Increase = "increase",
     }
 }
 
 impl Aggregate {
-    /// Those that a row has of a metric where none is asked for.
+    /// The functions that a row shows of a metric if the request names no function.
     pub const fn usual(rule: &MetricRule) -> &'static [Self] {
         match rule {
             MetricRule::Counter(_) => &[Self::Increase, Self::Count],
@@ -39,7 +39,7 @@ impl Aggregate {
         }
     }
 
-    /// Whether a metric that is folded by this rule has the function.
+    /// Whether the function applies to a metric that is folded by this rule.
     pub const fn is_of(self, rule: &MetricRule) -> bool {
         match self {
             Self::TimeMean => matches!(rule, MetricRule::Power(_)),
@@ -48,7 +48,7 @@ impl Aggregate {
         }
     }
 
-    /// The value of a rollup; `None` for what a row has beside its rollup.
+    /// The function's value from a rollup. `None` for `TimeMean` and `Increase`: a row has these beside its rollup.
     pub fn of_rollup(self, rollup: &MetricRollup) -> Option<Quotient> {
         let value = match self {
             Self::Mean => return Quotient::of(&rollup.sum, rollup.count.into()),
@@ -64,11 +64,11 @@ impl Aggregate {
     }
 }
 
-/// An exact value, rounded only when it is shown: a combination of several is rounded once.
+/// An exact fraction. It is rounded only when it is shown, so a combination of several values is rounded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quotient {
     dividend: Exact,
-    /// Never zero.
+    /// The number to divide by, never zero.
     divisor: Exact,
 }
 
@@ -79,12 +79,12 @@ impl From<Exact> for Quotient {
 }
 
 impl Quotient {
-    /// `None` if the divisor is zero.
+    /// The quotient of two numbers; `None` if the divisor is zero.
     pub fn of(dividend: &Exact, divisor: Exact) -> Option<Self> {
         (divisor != Exact::zero()).then(|| Self { dividend: dividend.clone(), divisor })
     }
 
-    /// The value: itself where nothing is divided, else rounded.
+    /// The value to show: exact if nothing is divided, else rounded.
     pub fn shown(&self) -> Exact {
         if self.divisor == Exact::from(1_u64) {
             return self.dividend.clone();
@@ -92,7 +92,7 @@ impl Quotient {
         self.dividend.rounded_quotient(&self.divisor).expect("the divisor is not zero")
     }
 
-    /// The sum of both.
+    /// The sum of both quotients.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
         if self.divisor == other.divisor {
@@ -104,7 +104,7 @@ impl Quotient {
         }
     }
 
-    /// The value, divided by a number that is not zero.
+    /// The quotient, divided by a number that is not zero.
     #[must_use]
     pub fn divided(self, by: u64) -> Self {
         Self { divisor: &self.divisor * &Exact::from(by), ..self }

@@ -1,4 +1,4 @@
-//! What a person notes of a time: of a device, a room or a home. No I/O, and no meaning for any sum.
+//! Annotations: people's notes on a time of a device, a room or a home. No I/O; no sum depends on an annotation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use smol_str::SmolStr;
 
 use super::{DeviceId, HomeId, IdError, Label, RoomId, TimeRange, Timestamp, excerpt};
 
-/// The longest time that one annotation is about. A list reads so much before its range.
+/// The longest time of one annotation. A list also reads this much time before its range.
 pub const MAX_ANNOTATED: TimeDelta = TimeDelta::days(31);
-/// The largest number of characters behind the time in an id.
+/// The largest number of characters after the time in an id.
 const MAX_SUFFIX: usize = 64;
 
-/// The id of an annotation: the time of its begin, and a text that is unique at this time.
+/// The id of an annotation: the time at which it begins, and a suffix that is unique at this time.
 ///
 /// As a text it is `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
 /// annotations of a range, by the id alone.
@@ -23,7 +23,7 @@ pub struct AnnotationId {
     suffix: SmolStr,
 }
 
-/// The text is no id of an annotation.
+/// The text is not the id of an annotation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no id of an annotation; expected its time to the millisecond in UTC, a hyphen and 1 to {MAX_SUFFIX} \
@@ -45,7 +45,7 @@ impl FromStr for AnnotationId {
         let parse = || {
             let (time, suffix) = text.split_once("Z-")?;
             let time = format!("{time}Z");
-            // One time has one text.
+            // Each time has only one accepted text.
             let at = Timestamp::parse_absolute(&time).ok().filter(|at| at.to_string() == time)?;
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
             let is_suffix = (1..=MAX_SUFFIX).contains(&suffix.len());
@@ -79,9 +79,9 @@ const DEVICE: &str = "device";
 const ROOM: &str = "room";
 const HOME: &str = "home";
 
-/// What an annotation is about.
+/// The subject of an annotation.
 ///
-/// As a text it is `device:`, `room:` or `home:` with the id behind.
+/// Written as `device:`, `room:` or `home:`, followed by the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Annotated {
     /// A device.
@@ -92,13 +92,13 @@ pub enum Annotated {
     Home(HomeId),
 }
 
-/// The reasons for which a text names nothing that is annotated.
+/// The reasons for which a text is not an [`Annotated`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnnotatedError {
-    /// It does not say what it is.
+    /// The text does not begin with a kind of subject.
     #[error("{0:?} is neither device:<id>, room:<id> nor home:<id>")]
     Kind(String),
-    /// What it names cannot be an id.
+    /// The id is not valid.
     #[error(transparent)]
     Id(#[from] IdError),
 }
@@ -126,32 +126,32 @@ impl fmt::Display for Annotated {
     }
 }
 
-/// A person's note of a time.
+/// A person's note on a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    /// The id, with the time at which it begins.
+    /// The id, which contains the time at which the annotation begins.
     pub id: AnnotationId,
-    /// The first timestamp after it, unless it is of a single moment.
+    /// The first timestamp after the annotation; `None` if the annotation is about a single moment.
     pub to: Option<Timestamp>,
-    /// What it is about.
+    /// The subject.
     pub about: Annotated,
     /// The note.
     pub text: Label,
 }
 
-/// The reasons for which an annotation cannot end then.
+/// The reasons for which the end of an annotation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnnotationEndError {
-    /// It would end before it begins.
+    /// The end is not after the begin.
     #[error("is {0}, not after its begin {1}")]
     NotBehind(Timestamp, Timestamp),
-    /// It is too long.
+    /// The annotation is longer than [`MAX_ANNOTATED`].
     #[error("is more than {} days after its begin", MAX_ANNOTATED.num_days())]
     TooLong,
 }
 
 impl Annotation {
-    /// Refuses an end that is not after the begin, or too far.
+    /// Refuses an end that is not after the begin, or more than [`MAX_ANNOTATED`] later.
     pub fn check_end(id: &AnnotationId, to: Timestamp) -> Result<(), AnnotationEndError> {
         match to.since(id.at) {
             time if time <= TimeDelta::zero() => Err(AnnotationEndError::NotBehind(to, id.at)),
@@ -160,7 +160,7 @@ impl Annotation {
         }
     }
 
-    /// Whether a part of it is in the range.
+    /// Whether a part of the annotation is in the range.
     pub fn overlaps(&self, range: TimeRange) -> bool {
         let from = self.id.at;
         range.contains(from) || from < range.from() && self.to.is_some_and(|to| range.from() < to)

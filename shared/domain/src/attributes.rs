@@ -9,13 +9,13 @@ use super::parsed_text::parsed_text;
 use super::text_or_number::is_number;
 use super::{Decimal, Label, LabelError, excerpt};
 
-/// The number of values by which a device is found: its name, kind, tags and attributes. A number counts twice: as
-/// a text and as a number.
+/// The largest number of values by which a device is found: its name, kind, tags and attributes. A number counts twice:
+/// as a text and as a number.
 ///
 /// One transaction takes 100 items, so it can replace all values of a device.
 pub const MAX_SEARCH_ENTRIES: usize = 32;
 
-/// Names that a device's own members or a question for devices use for something else.
+/// Names that mean something else as a member of a device or in a search for devices.
 const RESERVED: [&str; 16] = [
     "attributes",
     "behind",
@@ -49,7 +49,7 @@ pub enum AttributeNameError {
 }
 
 parsed_text! {
-    /// The name of an attribute: `[a-z][a-z0-9_]{0,63}`, as a metric's, and not a reserved name.
+    /// The name of an attribute: `[a-z][a-z0-9_]{0,63}`, and not a reserved name.
     AttributeName, check, AttributeNameError
 }
 
@@ -82,7 +82,7 @@ impl AttributeValue {
         }
     }
 
-    /// The value as a number, also of a text that reads as one.
+    /// The value as a number. A text counts if it reads as a number.
     pub fn number(&self) -> Option<Decimal> {
         match self {
             Self::Text(text) => Decimal::parse(text.as_str()).ok(),
@@ -91,7 +91,7 @@ impl AttributeValue {
     }
 }
 
-/// The values of an attribute, at least one and each once, in the order that a person gave them.
+/// The values of an attribute in the order that a person gave them: at least one, no value twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeValues(Vec<AttributeValue>);
 
@@ -101,7 +101,7 @@ pub enum AttributeValuesError {
     /// The list of values is empty.
     #[error("has no value; null removes it")]
     Empty,
-    /// There are more than a device is found by.
+    /// There are more than [`MAX_SEARCH_ENTRIES`] values.
     #[error("has {0} values; at most {MAX_SEARCH_ENTRIES} are allowed")]
     TooMany(usize),
     /// One value occurs twice.
@@ -135,7 +135,7 @@ impl std::ops::Deref for AttributeValues {
 }
 
 impl AttributeValue {
-    /// The value that a text of JSON is: a string or a number.
+    /// The value of a JSON text, which is a string or a number.
     fn of_json(text: &str) -> Result<Self, String> {
         if is_number(text) {
             return Decimal::parse(text).map(Self::Number).map_err(|why| why.to_string());
@@ -149,7 +149,7 @@ impl AttributeValue {
     }
 }
 
-/// One value by itself, several as a list.
+/// Reads a single value or a list of values.
 impl<'de> Deserialize<'de> for AttributeValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for AttributeValues {
     }
 }
 
-/// One value by itself, several as a list.
+/// Writes a single value by itself, and several values as a list.
 impl Serialize for AttributeValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0[..] {

@@ -9,7 +9,7 @@ use super::{LocalDate, TimeRange, Timestamp};
 pub struct QuarterHour(Timestamp);
 
 impl QuarterHour {
-    /// Its length.
+    /// The length of a quarter.
     pub const LENGTH: TimeDelta = TimeDelta::minutes(15);
 
     /// The quarter in which a timestamp lies.
@@ -18,22 +18,22 @@ impl QuarterHour {
         Self(Timestamp::from_millis(start).expect("not before 1970"))
     }
 
-    /// The quarter that begins at a timestamp, if one does.
+    /// The quarter that begins exactly at a timestamp; `None` if the timestamp is inside a quarter.
     pub fn starting_at(start: Timestamp) -> Option<Self> {
         Some(Self::of(start)).filter(|quarter| quarter.0 == start)
     }
 
-    /// The first timestamp inside.
+    /// The first timestamp of the quarter.
     pub const fn start(self) -> Timestamp {
         self.0
     }
 
-    /// The first timestamp of the next one; of the very last, the last timestamp that there is.
+    /// The first timestamp after the quarter. The very last quarter ends at the last timestamp that exists.
     pub fn end(self) -> Timestamp {
         self.0.saturating_add(Self::LENGTH)
     }
 
-    /// Its timestamps.
+    /// The timestamps of the quarter.
     pub fn range(self) -> TimeRange {
         TimeRange::new(self.0, self.end()).expect("it is longer than nothing")
     }
@@ -50,7 +50,7 @@ impl QuarterHour {
 pub enum Bucket {
     /// 15 minutes.
     QuarterHour(QuarterHour),
-    /// A local day, by its date; the zone tells when it begins and ends.
+    /// A local day, by its date. The time zone decides when the day begins and ends.
     Day(LocalDate),
 }
 

@@ -1,7 +1,7 @@
-//! Conditions on metrics: which quarters of an hour match them, in which episodes, and where an index finds
-//! them. Reads no table.
+//! Conditions on metrics: the quarters of an hour that match, the episodes of matching quarters, and their addresses in
+//! an index. Reads no table.
 //!
-//! A condition is about the mean of a metric in a quarter of an hour: a spike hides in it.
+//! A condition is about the mean of a metric in a quarter of an hour. The mean hides a spike.
 
 mod episode;
 mod interval;

@@ -1,4 +1,4 @@
-//! The steps of a counter: how much two neighbouring values of a meter say was used. Sums up nothing.
+//! The steps of a counter: the amount that was used between two neighbouring values of a meter. Sums up nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,52 +9,52 @@ use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestam
 /// The rule by which a counter's steps are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterRule {
-    /// The limit of its rise; none for a counter that does not count energy.
+    /// The limit of a rise; `None` if the counter does not count energy.
     rate: Option<Rate>,
     tolerance: Exact,
     modulus: Option<Exact>,
     exchanges: BTreeMap<Timestamp, Exchange>,
     verdicts: BTreeMap<Timestamp, Verdict>,
-    /// Whether it counts backwards too.
+    /// Whether the counter also counts backwards.
     is_net: bool,
-    /// The metric that tells in which cycle a value is.
+    /// The metric whose values tell the cycles of the counter apart.
     cycle: Option<MetricName>,
 }
 
-/// The largest power behind a rise.
+/// The largest power that a rise may mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rate {
     max_w: Exact,
     unit: EnergyUnit,
 }
 
-/// The largest power that is believed where no `max_w` is set, in W.
+/// The largest power, in W, that is believed if no `max_w` is set.
 const DEFAULT_MAX_W: i64 = 50_000;
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
 crate::words! {
-    /// What was notable about a step, in the order of the bits of [`Flags`].
+    /// A notable fact about a step. The variants have the order of the bits of [`Flags`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Flag {
-        /// The counter fell a little, perhaps back over its modulus, and counts negative, so that coming back
+        /// The counter fell a little, perhaps back over its modulus. The step counts negative, so that coming back
         /// cancels it.
         Dip = "dip",
-        /// The counter passed its modulus: it was at 90 % of it, or more.
+        /// The counter passed its modulus, from a value of at least 90 % of the modulus.
         Wrapped = "wrapped",
         /// The counter began again near zero.
         Reset = "reset",
-        /// The step cannot be explained and counts nothing; a declared exchange may have wrong figures.
+        /// The step cannot be explained and counts nothing. A declared exchange may have wrong figures.
         Suspect = "suspect",
-        /// A person declared an exchange of the meter, with figures that can be.
+        /// A person declared an exchange of the meter, with possible figures.
         Exchanged = "exchanged",
         /// A person accepted the step.
         Accepted = "accepted",
         /// A person discarded the step.
         Discarded = "discarded",
-        /// The counter began again near zero, or passed its modulus far from there: a reset until a person judges the
-        /// step.
+        /// The counter began again near zero, or passed its modulus from far below. Counts as a reset until a person
+        /// judges the step.
         Ambiguous = "ambiguous",
     }
 }
@@ -72,7 +72,7 @@ impl Flags {
         Self(bits)
     }
 
-    /// One bit a flag, as they are stored.
+    /// The flags as bits, one bit a flag. Stored in this form.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -82,13 +82,13 @@ impl Flags {
         self.0 == 0
     }
 
-    /// The flags that are in both.
+    /// The flags that are in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The flags of both.
+    /// The flags that are in one set or in both.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -106,30 +106,30 @@ impl From<Flag> for Flags {
     }
 }
 
-/// What two neighbouring values say was used between them.
+/// The amount that two neighbouring values say was used between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The amount, in the metric's unit.
     pub amount: Exact,
-    /// What was notable.
+    /// A notable fact about the step.
     pub flag: Option<Flag>,
 }
 
-/// A step as its two values alone say, before anybody judges it.
+/// A step according to its two values alone, before a person judges it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     step: Step,
-    /// What counts if a person accepts it.
+    /// The amount that counts if a person accepts the step.
     accepted: Exact,
-    /// What a fall counts otherwise.
+    /// The amounts of other explanations, if the counter fell.
     fall: Option<Fall>,
 }
 
-/// What a fall counts, by what it was.
+/// The amounts that a fall counts, one for each explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fall {
     reset: Exact,
-    /// Of a counter with a modulus, where that is more than nothing.
+    /// `None` without a modulus, or if the amount would be negative.
     wrap: Option<Exact>,
     dip: Exact,
 }
@@ -183,13 +183,13 @@ impl CounterRule {
         }
     }
 
-    /// Whether a value takes part: devices report 0 while they boot, and some -1 for "unknown". A net meter may
-    /// well be at zero or below.
+    /// Whether a value takes part. Devices report 0 while they boot, and some report -1 for "unknown". Values at zero
+    /// or below are real in a net meter only.
     pub fn counts(&self, value: &Decimal) -> bool {
         self.is_net || value.is_positive()
     }
 
-    /// What a reading says of the counter's cycle.
+    /// The value of the counter's cycle in a reading.
     pub(crate) fn cycle_of(&self, reading: &Reading) -> Option<Decimal> {
         reading.metrics().get(self.cycle.as_ref()?).cloned()
     }
@@ -201,26 +201,26 @@ impl CounterRule {
         verdict.and_then(|verdict| found.judged(*verdict)).unwrap_or(found.step)
     }
 
-    /// The verdict of a person by which a step counts.
+    /// The verdict of a person that changes the step, if there is one.
     pub fn verdict(&self, from: &Sample, to: &Sample) -> Option<Verdict> {
         let verdict = *self.verdicts.get(&to.at)?;
         self.found(from, to).judged(verdict).map(|_| verdict)
     }
 
-    /// The verdicts that would change what a step is without one.
+    /// The verdicts that would change the step as its values alone say it.
     pub fn verdicts(&self, from: &Sample, to: &Sample) -> Vec<Verdict> {
         let found = self.found(from, to);
         Verdict::ALL.into_iter().filter(|verdict| found.judged(*verdict).is_some()).collect()
     }
 
-    /// What a fall counts if the counter passed its modulus; of a fall that is ambiguous without a verdict.
+    /// The amount of an ambiguous fall if the counter passed its modulus. Ignores verdicts.
     pub fn if_wrapped(&self, from: &Sample, to: &Sample) -> Option<Exact> {
         let found = self.found(from, to);
         let is_ambiguous = found.step.flag == Some(Flag::Ambiguous);
         found.fall.filter(|_| is_ambiguous)?.wrap
     }
 
-    /// The step, whatever a person said of it.
+    /// The step without regard to verdicts.
     fn found(&self, from: &Sample, to: &Sample) -> Found {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
@@ -277,7 +277,7 @@ impl CounterRule {
         Found::suspect(rise)
     }
 
-    /// A step down from `old` to `new`, by `rise`, which is negative.
+    /// A step down from `old` to `new`. `rise` is the difference, which is negative.
     fn fall(
         &self,
         old: &Exact,
@@ -305,8 +305,8 @@ impl CounterRule {
         found
     }
 
-    /// What was used on each meter between two values: more than one if a meter was exchanged after the first
-    /// value and not after the second.
+    /// The amount on each meter between two values. There are several meters if an exchange is after the first value
+    /// and not after the second.
     fn legs(&self, from: &Sample, old: &Exact, to: &Sample, new: &Exact) -> Vec<Exact> {
         use std::ops::Bound::{Excluded, Included};
         let mut figure = old.clone();

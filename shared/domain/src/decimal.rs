@@ -1,4 +1,4 @@
-//! Measured values: exact decimal numbers as `DynamoDB` keeps them, and their one text.
+//! Measured values: exact decimal numbers as `DynamoDB` keeps them, with exactly one text for each number.
 
 mod arithmetic;
 pub(crate) mod small;
@@ -103,7 +103,7 @@ impl From<Small> for Decimal {
     }
 }
 
-/// Whether a text is as [`canonical`] writes a number of few digits, as most measured values are.
+/// Whether a text has the form that [`canonical`] writes for a number of few digits. Most measured values have.
 fn is_canonical(text: &str) -> bool {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);

@@ -1,27 +1,27 @@
-//! The deletion of a device: how far it is and when it may end. Deletes nothing.
+//! The deletion of a device: its progress, and when it may end. Deletes nothing.
 
 use chrono::TimeDelta;
 
 use super::{DeviceId, Timestamp};
 
-/// The time without anything of the device after which its deletion may end.
+/// The time after which a deletion may end if nothing of the device was found in it.
 ///
-/// By then every instance has read the registry again and refuses the device's readings, and every
-/// invocation is over that read a reading before it was deleted and may still have put a rollup of it: the
-/// longest, the rollup function's, takes 5 minutes.
+/// By then every instance has read the registry again and refuses the device's readings. Every invocation is over that
+/// read a reading before its deletion and may still write a rollup of it. The longest invocation, of the rollup
+/// function, takes 5 minutes.
 pub const DELETION_QUIET: TimeDelta = TimeDelta::minutes(6);
 
-/// How far the deletion of a device is.
+/// The progress of the deletion of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deletion {
-    /// When it began.
+    /// The begin of the deletion.
     pub begun: Timestamp,
-    /// When something of the device was found last; when it began, if nothing was.
+    /// When something of the device was last found; the begin of the deletion if nothing was found.
     pub found: Timestamp,
-    /// When it ended: nothing of the device was left.
+    /// The end of the deletion: nothing of the device is left.
     pub ended: Option<Timestamp>,
-    /// The number of the device's fold settings. A device of the same id that comes again counts on from this
-    /// number: functions may remember numbers that are folded, and the rooms of the device at a number.
+    /// The number of the device's fold settings. A new device of the same id counts on from this number. Otherwise the
+    /// numbers that functions remember for folds and rooms could mean another device.
     pub settings: u64,
 }
 
@@ -31,17 +31,17 @@ impl Deletion {
         Self { begun: at, found: at, ended: None, settings }
     }
 
-    /// Whether it may end, if nothing of the device is left now.
+    /// Whether the deletion may end, if nothing of the device is left now.
     pub fn may_end(&self, now: Timestamp, quiet: TimeDelta) -> bool {
         now >= self.found.saturating_add(quiet)
     }
 }
 
-/// A device that is being deleted, or is deleted and not forgotten yet.
+/// A device that is being deleted, or was deleted and is not forgotten yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedDevice {
     /// The id.
     pub id: DeviceId,
-    /// How far the deletion is.
+    /// The progress of the deletion.
     pub deletion: Deletion,
 }

@@ -1,4 +1,4 @@
-//! A device with what senders say of it. A person's edits come first. No I/O.
+//! Adds the facts that senders give to a device. A person's edits come first. No I/O.
 
 use super::about::{About, AboutMetric};
 use super::fold_settings::extent_of_change;
@@ -6,8 +6,8 @@ use super::source::MAX_SOURCE;
 use super::{Device, DeviceParts, MAX_KNOWN_METRICS};
 
 impl Device {
-    /// The parts that the device lacks and has room for; `None` if there are none. What is said of the room is no part
-    /// of a device.
+    /// The facts that the device lacks and has room for; `None` if there are no such facts. Facts about the room do not
+    /// belong to a device.
     pub fn news(&self, about: &About) -> Option<About> {
         let source = self.source();
         let mut news = About {
@@ -59,7 +59,7 @@ impl Device {
             }
         }
 
-        // Its readings may be folded already.
+        // Readings of the device may be folded already.
         if let Some(extent) = extent_of_change(self.metrics(), &parts.metrics) {
             parts.fold_settings.note(extent);
         }
@@ -68,11 +68,11 @@ impl Device {
         Some(device)
     }
 
-    /// A device that is being registered, with what is said of it.
+    /// A new device with the facts of `about`.
     #[must_use]
     pub fn described(self, about: &About) -> Self {
         let DeviceParts { fold_settings, version, .. } = self.0.clone();
-        // Nothing of it is folded yet.
+        // No reading of a new device is folded yet.
         let described = self.with_about(about).unwrap_or(self);
         Self(DeviceParts { fold_settings, version, ..described.0 })
     }

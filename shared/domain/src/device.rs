@@ -1,4 +1,4 @@
-//! A device of the registry, what its readings say about it, and a person's edits of it. No I/O.
+//! A device of the registry, and what its readings say about the device. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{
     Tags, Timestamp,
 };
 
-/// A device as the registry knows it: [`new`](Self::new) checks what belongs together.
+/// A device as the registry knows it. [`new`](Self::new) checks that the parts fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device(pub(crate) DeviceParts);
 
@@ -25,57 +25,56 @@ pub struct DeviceParts {
     pub kind: Option<Label>,
     /// The tags; a person sets them.
     pub tags: Tags,
-    /// What people say of it in words of their own, by name.
+    /// Facts that people add, by name.
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
-    /// The metrics that it has sent, at most 256.
+    /// The metrics that the device has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// Its origin, as senders describe it.
+    /// The origin of the device, as senders describe it.
     pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
-    /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
+    /// The rooms that the registry has because of this device's readings, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
-    /// The device behind whose meter it is. The meter measures this device too, so sums over a room
-    /// leave the device out. A person sets it.
+    /// The meter that measures this device too, so that sums over a room leave the device out. A person sets the meter.
     pub behind: Option<DeviceId>,
-    /// The devices directly behind this device, as their `behind` says, so that no meter with devices is deleted.
-    /// Devices that an earlier version put behind the meter are missing.
+    /// The devices directly behind this device, according to their `behind`. A meter with such devices cannot be
+    /// deleted. Devices that an earlier version put behind the meter are missing.
     pub behind_it: BTreeSet<DeviceId>,
-    /// Whether the means of rooms have the device, where a person said so; see
+    /// Whether the means of rooms include the device, if a person has decided; see
     /// [`not_of_room`](Device::not_of_room).
     pub in_room_means: Option<bool>,
-    /// The number of the settings that rollups are folded with.
+    /// Counts the changes of the settings that rollups are folded with.
     pub fold_settings: FoldSettings,
-    /// The newest of its stays in rooms, over or not.
+    /// The newest stay in a room, ended or not.
     pub stay: Option<Stay>,
     /// Counts edits, stays, learned facts and changes of `behind`. Each of these writes expects the version that it read.
     /// New metrics without a description, rooms and first readings change no version.
     pub version: u64,
 }
 
-/// The reasons for which parts make no [`Device`].
+/// The reasons for which parts do not form a [`Device`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// The device is its own meter.
+    /// The device would be behind itself.
     #[error("is behind itself")]
     BehindItself,
-    /// It has introduced too many rooms.
+    /// The device has introduced too many rooms.
     #[error("has introduced {0} rooms; at most {MAX_INTRODUCED_ROOMS} are allowed")]
     TooManyRooms(usize),
-    /// Too many devices are directly behind it.
+    /// Too many devices are directly behind the device.
     #[error("has {0} devices directly behind it; at most {MAX_BEHIND} are allowed")]
     TooManyBehind(usize),
 }
 
-/// The number of rooms that one device may add to the registry; further rooms stay in its readings.
+/// The number of rooms that one device may add to the registry; further rooms appear in its readings only.
 ///
 /// Without this limit a token for one device could fill the list of rooms, which everybody reads.
 pub const MAX_INTRODUCED_ROOMS: usize = 32;
 
 /// A summary of some readings of one device.
 ///
-/// [`see`](Self::see) is idempotent and, but for facts on which readings disagree, commutative: redelivered or reordered
-/// readings give the same observation.
+/// [`see`](Self::see) is idempotent, and commutative except for facts on which readings disagree. So redelivered or
+/// reordered readings give the same observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceObservation {
     /// The timestamp of the earliest reading.
@@ -84,13 +83,13 @@ pub struct DeviceObservation {
     pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
-    /// Which of them each reading named, so that a move is known to the reading.
+    /// The room that each reading named, so that a move is known to the reading.
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
-    /// What the readings say of the device; of two that differ, what was seen first.
+    /// The facts about the device. If readings disagree, the fact that was seen first.
     pub about: About,
-    /// The names of rooms that the readings name.
+    /// The names that readings give to rooms.
     pub room_names: BTreeMap<RoomId, Label>,
     /// The rooms that the device introduces.
     pub introduced_rooms: BTreeSet<RoomId>,
@@ -130,7 +129,7 @@ impl DeviceObservation {
             let once = Span { first: reading.at, last: reading.at };
             let span = self.rooms.entry(room.clone()).or_insert(once);
             *span = Span { first: span.first.min(reading.at), last: span.last.max(reading.at) };
-            // Of two at one time the greater counts, in whichever order they come.
+            // Of two rooms at one time the greater id counts, so that the order of the readings does not matter.
             let named = self.named.entry(reading.at).or_insert_with(|| room.clone());
             if *named < *room {
                 named.clone_from(room);
@@ -148,7 +147,7 @@ impl DeviceObservation {
         }
     }
 
-    /// Adds what a reading says of its device and of its room.
+    /// Adds the facts that a reading gives about its device and its room.
     fn hear(&mut self, mut about: About, room: Option<&RoomId>) {
         let name = about.room_name.take();
         let is_introduced = std::mem::take(&mut about.introduces_room);
@@ -159,8 +158,8 @@ impl DeviceObservation {
         self.about.absorb(about);
     }
 
-    /// The timestamp of the first reading from which on all readings up to `at` name `room`; `at` itself if the
-    /// last reading names another room.
+    /// The begin of the run of readings up to `at` that all name `room`; `at` itself if the last reading names another
+    /// room.
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
@@ -209,7 +208,7 @@ impl DeviceObservation {
 /// The changes that an observation makes to a registered device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceUpdate {
-    /// The timestamp of an earlier first reading.
+    /// The timestamp of the first reading, if earlier than known.
     pub first_seen: Option<Timestamp>,
     /// A new room, and the timestamp of the reading that names it.
     pub room: Option<(Timestamp, RoomId)>,
@@ -220,7 +219,7 @@ pub struct DeviceUpdate {
 }
 
 impl DeviceUpdate {
-    /// Whether nothing changes.
+    /// Whether the update changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -247,10 +246,10 @@ impl DeviceUpdate {
 }
 
 impl Device {
-    /// The device of these parts.
+    /// Checks the parts and makes a device of them.
     ///
-    /// Of more than [`MAX_KNOWN_METRICS`] metrics the ones with settings are kept first. Observations of the same
-    /// time may store more, and a metric without settings is folded like an unknown metric.
+    /// If there are more than [`MAX_KNOWN_METRICS`] metrics, metrics with settings are kept first. Concurrent
+    /// observations may have stored more metrics. A metric without settings is folded like an unknown metric.
     pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
@@ -275,7 +274,7 @@ impl Device {
         &self.0
     }
 
-    /// The members, for a change of them or to take one.
+    /// The members, to change or to take some of them.
     pub fn into_parts(self) -> DeviceParts {
         self.0
     }
@@ -294,7 +293,7 @@ impl Device {
         self
     }
 
-    /// The device as it is registered again after its deletion: its settings are numbered on.
+    /// The device as it is registered again after its deletion. Its settings count on from the deleted device's number.
     #[must_use]
     pub fn numbered_after(mut self, deletion: &Deletion) -> Self {
         self.0.fold_settings = FoldSettings::after(deletion);
@@ -322,7 +321,7 @@ impl Device {
         &self.0.place
     }
 
-    /// The name that people see: the one that a person set, else the sender's.
+    /// The name that people see: a person's, else the sender's.
     pub fn shown_name(&self) -> Option<&Label> {
         self.name().or(self.source().name.as_ref())
     }
@@ -392,21 +391,22 @@ impl Device {
         self.0.version
     }
 
-    /// Whether the registry keeps no further metric of the device.
+    /// Whether the device has as many metrics as the registry keeps.
     pub fn knows_enough_metrics(&self) -> bool {
         self.metrics().len() >= MAX_KNOWN_METRICS
     }
 
-    /// The stay that lasts.
+    /// The stay that has not ended.
     pub fn open_stay(&self) -> Option<&Stay> {
         self.stay().filter(|stay| stay.until.is_none())
     }
 
-    /// The stay to be recorded of a device that has settled in the room of its readings: the room has held for
-    /// [`SETTLING`] up to `newest`, the timestamp of a reading, and no stay in the room lasts.
+    /// The stay to record if the device has settled in the room of its readings. It has settled if the room has held
+    /// for [`SETTLING`] up to `newest`, the timestamp of a reading. `None` if the stay in this room is recorded
+    /// already.
     ///
-    /// The history is only continued. A room of an earlier time than the newest stay, which a late reading
-    /// may name after a person took the device out of its room, counts from the end of that stay.
+    /// Stays are only appended. After a person took the device out of its room, a late reading may name a room of a
+    /// time before the newest stay. The room then counts from the end of this stay.
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
         let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {

@@ -1,4 +1,4 @@
-//! A person's edits of a device, and which of them cannot be. No I/O.
+//! A person's edit of a device, and the reasons to refuse an edit. No I/O.
 
 use std::collections::BTreeMap;
 
@@ -18,44 +18,44 @@ pub struct DevicePatch {
     pub name: Edit<Label>,
     /// The room. When it is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
-    /// Since when the device is in the room, or in none; `None` is now.
+    /// Since when the device is in the room, or in no room; `None` means now.
     #[serde(deserialize_with = "set")]
     pub room_since: Option<Timestamp>,
     /// The kind of device.
     pub kind: Edit<Label>,
     /// The tags.
     pub tags: Edit<Tags>,
-    /// Attributes to set, or to remove where there is no value.
+    /// Attributes to set; `None` removes the attribute.
     pub attributes: BTreeMap<AttributeName, Option<AttributeValues>>,
     /// See [`Device::behind`].
     pub behind: Edit<DeviceId>,
     /// See [`Device::in_room_means`].
     pub in_room_means: Edit<bool>,
-    /// Settings of metrics; the device has to have sent them. A metric without settings is removed from the registry.
+    /// Settings of metrics that the device has sent; `None` removes the metric from the registry.
     pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
 }
 
-/// A value that may be absent, and is no `null`.
+/// Reads a value that may be absent but not `null`.
 fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     Timestamp::deserialize(deserializer).map(Some)
 }
 
-/// The reasons for which a device cannot be edited as a person asks.
+/// The reasons to refuse a person's edit of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DevicePatchError {
     /// A metric in the patch is not a metric that the device has sent.
     #[error("is no metric that the device has sent")]
     UnknownMetric(MetricName),
-    /// An attribute in the patch has the name of a metric: a question could mean either.
+    /// An attribute in the patch has the name of a metric, so a search could mean either.
     #[error("is a metric that the device has sent")]
     AttributeIsMetric(AttributeName),
-    /// The device would be found by more values than it may and than it is.
+    /// The device would be found by more values than are allowed, and by more than before.
     #[error(
         "the device would be found by {0} values: its name, kind, tags and attributes, where one that reads \
          as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
     )]
     TooManyValues(usize),
-    /// A setting of a metric means nothing for the metric, as the edit leaves it.
+    /// A metric would have a setting that its kind or its unit does not use.
     #[error(transparent)]
     Meaningless(#[from] MeaninglessSetting),
     /// The device cannot be put behind the meter.
@@ -64,7 +64,7 @@ pub enum DevicePatchError {
     /// The device is in the room already, since this timestamp.
     #[error("cannot be changed; the device is in {0} since {1}")]
     InRoom(RoomId, Timestamp),
-    /// The newest stay of the device ends, or lasts, behind `room_since`.
+    /// `room_since` is too early: the newest stay of the device ends later, or began later and lasts.
     #[error(
         "is too early; the device's newest stay, in {0}, began at {1}, and the next one can begin at {2}"
     )]
@@ -94,8 +94,8 @@ impl DevicePatch {
         Ok(edited)
     }
 
-    /// Refuses an edit that the device, as it is, cannot take. Whether it may be put behind a meter depends on
-    /// other devices too.
+    /// Refuses an edit that does not fit the device as it is. Whether the device may be put behind a meter also depends
+    /// on other devices.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
         let is_unknown = |(name, _): &(&MetricName, _)| !device.metrics().contains_key(*name);
         if let Some((name, _)) = self.settings().find(is_unknown) {
@@ -119,14 +119,14 @@ impl DevicePatch {
                     Err(DevicePatchError::InRoom(room, begun))
                 }
             }
-            // There is no stay that would end.
+            // No open stay would end.
             Edit::Clear if until.is_some() => Ok(()),
             _ if since >= stay.earliest_next() => Ok(()),
             _ => Err(DevicePatchError::BeforeStay(room, begun, stay.earliest_next())),
         }
     }
 
-    /// The settings of the metrics that stay.
+    /// The settings of the metrics that the edit does not remove.
     pub fn settings(&self) -> impl Iterator<Item = (&MetricName, &MetricPatch)> {
         self.metrics.iter().filter_map(|(name, settings)| Some((name, settings.as_ref()?)))
     }
@@ -172,7 +172,7 @@ impl DevicePatch {
         matches!(&self.behind, Edit::Set(meter) if meter == device.id())
     }
 
-    /// Whether the edit changes what the device is found by.
+    /// Whether the edit changes the values by which the device is found.
     pub fn is_searchable(&self) -> bool {
         self.name != Edit::Keep
             || self.kind != Edit::Keep
@@ -180,7 +180,7 @@ impl DevicePatch {
             || !self.attributes.is_empty()
     }
 
-    /// Applies the edit of what the device is found by.
+    /// Applies the edits of the values by which the device is found.
     fn apply_searchable(&self, device: &mut Device) {
         self.name.apply(&mut device.0.name);
         self.kind.apply(&mut device.0.kind);
@@ -193,8 +193,8 @@ impl DevicePatch {
         }
     }
 
-    /// Applies the edit, unchecked; [`edited`](Self::edited) checks it first. Applied twice, it changes the
-    /// device once, and it never puts a device behind itself.
+    /// Applies the edit without a check; [`edited`](Self::edited) checks first. An edit that is applied twice changes
+    /// the device once, and never puts a device behind itself.
     pub fn apply(&self, device: &mut Device, now: Timestamp) {
         self.apply_searchable(device);
         self.apply_room(device, now);
@@ -218,8 +218,8 @@ impl DevicePatch {
         }
     }
 
-    /// A stay that was learned may have begun after `now`, by the clock of the device; without `room_since`
-    /// the edit then counts from the next millisecond on.
+    /// Applies the edit of the room. A stay may have begun after `now`, by the clock of the device. Without
+    /// `room_since` the edit then counts from the next millisecond on.
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
         let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);

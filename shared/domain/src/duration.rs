@@ -1,4 +1,4 @@
-//! The texts of durations, such as `10m`. Has no limits of its own.
+//! Durations as texts, such as `10m`. Has no limits of its own.
 
 use chrono::TimeDelta;
 
@@ -16,7 +16,7 @@ pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(number.checked_mul(seconds)?)
 }
 
-/// The text of whole seconds, in the largest of these units that leaves no fraction.
+/// The text of whole seconds, in the largest of `units` that leaves no fraction.
 pub fn text(duration: TimeDelta, units: &str) -> String {
     let seconds = duration.num_seconds();
     let fits = |(unit, length): &(char, i64)| {
@@ -26,7 +26,7 @@ pub fn text(duration: TimeDelta, units: &str) -> String {
     format!("{}{unit}", seconds / length)
 }
 
-/// The time for which a power holds, in texts such as `15m`.
+/// The time for which the value of a power holds, in texts such as `15m`.
 pub mod hold {
     use chrono::TimeDelta;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
@@ -35,13 +35,13 @@ pub mod hold {
     /// The longest time: a day.
     const MAX_SECONDS: i64 = 86_400;
 
-    /// Reads a time that a person sets.
+    /// Reads a time that a person sets, from one second to a day.
     pub fn parse(text: &str) -> Option<TimeDelta> {
         let hold = super::parse(text, UNITS)?;
         (1..=MAX_SECONDS).contains(&hold.num_seconds()).then_some(hold)
     }
 
-    /// The text of a time, in the largest unit that has no fraction.
+    /// The text of a time, in the largest unit that leaves no fraction.
     pub fn text(hold: TimeDelta) -> String {
         super::text(hold, UNITS)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// A person's edit of one field: in JSON `null` clears, and a member that is absent keeps.
+/// A person's edit of one field. In JSON `null` clears the field, and an absent member keeps the value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Edit<T> {
     /// Keeps the value.
@@ -15,7 +15,7 @@ pub enum Edit<T> {
 }
 
 impl<T> Edit<T> {
-    /// The edit with another value in the place of the one that it sets.
+    /// Converts the value that the edit sets.
     pub fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Edit<U>, E> {
         match self {
             Self::Keep => Ok(Edit::Keep),
@@ -41,7 +41,7 @@ impl<T: Clone> Edit<T> {
         }
     }
 
-    /// Applies the edit to a field that is empty when it is cleared.
+    /// Applies the edit to a field whose cleared value is the default.
     pub fn apply_or_empty(&self, field: &mut T)
     where
         T: Default,

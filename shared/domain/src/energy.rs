@@ -1,4 +1,4 @@
-//! Rows of a series and the steps and powers that span their edges: each row gets its share. Folds no reading.
+//! The shares of rows in counter steps and powers that span the edges of rows. Folds no reading.
 
 use chrono::TimeDelta;
 
@@ -8,7 +8,7 @@ use super::rollup::{MetricRollup, OfKind};
 use super::sample::Sample;
 use super::{TimeRange, Timestamp};
 
-/// A part of a range, and the rollup of the values in it, if there are any.
+/// A part of a range, with the rollup of its values if there are any.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// The part of the range. Rows follow each other without a gap.
@@ -22,38 +22,38 @@ pub struct Row<'a> {
 pub struct Neighbours {
     /// The last value before the range.
     pub before: Option<Sample>,
-    /// The first value at or after its end.
+    /// The first value at or after the end of the range.
     pub after: Option<Sample>,
 }
 
-/// What a counter counted in one row.
+/// The amount that a counter counted in one row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowIncrease {
-    /// The amount, in the metric's unit. `None` if no two values tell anything of the row.
+    /// The amount, in the metric's unit. `None` if no two values say anything about the row.
     pub amount: Option<Exact>,
-    /// What was notable about the steps that touch the row.
+    /// The flags of the steps that touch the row.
     pub flags: Flags,
-    /// Whether a part of a step between two values that lie more than 15 minutes apart is in it.
+    /// Whether the row contains a part of a step between two values that lie more than 15 minutes apart.
     pub estimated: bool,
 }
 
-/// What a power amounts to in one row.
+/// The integral of a power over one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowArea {
     /// The sum of value times time, in the metric's unit times milliseconds.
     pub area: Exact,
-    /// The time during which a value held.
+    /// The time during which values held.
     pub held: TimeDelta,
 }
 
-/// The longest time between two values; the energy of a longer time is an estimate.
+/// The longest time between two values for measured energy; the energy of a longer time is an estimate.
 const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 
-/// What a counter counted in each row.
+/// The amount that a counter counted in each row.
 ///
-/// A step that spans edges is divided by time: the part before an edge is the step times the time elapsed,
-/// rounded down to 9 decimals, and a row gets the difference of two such parts. So any partition of a range
-/// adds up to the same total, to the last digit.
+/// A step that spans edges is divided by time. The part before an edge is the step times the share of the time that has
+/// elapsed, rounded down to 9 decimals. A row gets the difference of two such parts. So any partition of a range adds
+/// up to the same total, to the last digit.
 pub fn increases(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
@@ -81,7 +81,7 @@ pub fn increases(
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     match rollup.map(|metric| (metric.count, &metric.of_kind)) {
-        // A single value tells nothing by itself.
+        // One value alone is no step.
         Some((2.., OfKind::Counter { increase, flags })) => {
             RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
         }
@@ -89,8 +89,8 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     }
 }
 
-/// What a power amounts to in each row. Each value holds until the next, for at most `hold`, and not beyond
-/// `now`; `None` where no value held.
+/// The integral of a power over each row; `None` where no value held. Each value holds until the next value, for at
+/// most `hold`, and not beyond `now`.
 pub fn areas(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
@@ -98,7 +98,7 @@ pub fn areas(
     now: Timestamp,
 ) -> Vec<Option<RowArea>> {
     let inside = |row: &Row<'_>| match row.rollup.map(|metric| &metric.of_kind) {
-        // A single value holds for no time inside.
+        // The rollup of a single value contains no time during which the value held.
         Some(OfKind::Power { area, held }) if *held > TimeDelta::zero() => {
             Some(RowArea { area: area.clone(), held: *held })
         }
@@ -128,13 +128,13 @@ impl Default for RowArea {
 /// Two neighbouring values that are not in the same row, and the rows that they span.
 struct Pair<'a> {
     from: &'a Sample,
-    /// `None` after the very last value.
+    /// The later value; `None` after the very last value.
     to: Option<&'a Sample>,
     first: usize,
     last: usize,
 }
 
-/// The pairs of neighbouring values between rows, in order.
+/// The pairs of neighbouring values that lie in different rows, in order.
 fn pairs<'a>(rows: &'a [Row<'a>], neighbours: &'a Neighbours) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
     let mut from = neighbours.before.as_ref().map(|sample| (0, sample));
@@ -152,7 +152,7 @@ fn pairs<'a>(rows: &'a [Row<'a>], neighbours: &'a Neighbours) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// The part of `range` between two timestamps, if it is longer than nothing.
+/// The part of `range` between two timestamps; `None` if there is no such part.
 fn overlap(range: TimeRange, start: Timestamp, end: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let (start, end) = (range.from().max(start), range.to().min(end));
     (start < end).then_some((start, end))

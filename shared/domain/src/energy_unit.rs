@@ -9,7 +9,7 @@ pub struct EnergyUnit {
 }
 
 impl EnergyUnit {
-    /// The unit of energy that a metric's unit is, if it is one.
+    /// The unit of energy of a metric; `None` for other units.
     pub fn of(unit: Option<&Unit>) -> Option<Self> {
         multiple_of("Wh", unit).map(|watt_hours| Self { watt_hours })
     }
@@ -32,7 +32,7 @@ pub fn watts(unit: Option<&Unit>) -> Option<i64> {
     multiple_of("W", unit)
 }
 
-/// How many of the base a unit is, if it is the base, its thousand or its million.
+/// The multiple of `base` that a unit is: 1, a thousand or a million. `None` for other units.
 fn multiple_of(base: &str, unit: Option<&Unit>) -> Option<i64> {
     match unit?.as_str().strip_suffix(base)? {
         "" => Some(1),

@@ -1,4 +1,4 @@
-//! Decimals of any length, for sums that must lose no digit. Rounds only where the name says so.
+//! Decimals of any length, for sums that must lose no digit. A function rounds only if its name says so.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::{Decimal, DecimalError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact(Number);
 
-/// A number in its only form: small if it can be.
+/// A number in its only form, which is small if possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Number {
     Small(Small),
@@ -38,7 +38,7 @@ impl Exact {
         Self(Number::Small(Small::ZERO))
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads a text that [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Option<Self> {
         match Small::parse(text) {
             Some(small) => Some(Self(Number::Small(small))),
@@ -97,8 +97,7 @@ impl Exact {
         Self::of_large(&self.large().with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven))
     }
 
-    /// This number times `elapsed` / `whole`, rounded down to 9 decimals; the whole of it where they are
-    /// equal.
+    /// This number times `elapsed` / `whole`, rounded down to 9 decimals. If the two are equal, the number itself.
     ///
     /// The differences of such parts at consecutive edges add up to the number itself, to the last digit.
     #[must_use]
@@ -112,7 +111,7 @@ impl Exact {
                 .and_then(|product| product.checked_mul(power(PART_DECIMALS)));
             let denominator = i128::from(whole).checked_mul(power(small.scale()));
             if let (Some(numerator), Some(denominator)) = (numerator, denominator) {
-                // Euclid's quotient by a positive divisor is rounded down.
+                // Euclidean division by a positive divisor rounds down.
                 return Self::of(numerator.div_euclid(denominator), PART_DECIMALS.into());
             }
         }
@@ -146,17 +145,17 @@ impl Exact {
         }
     }
 
-    /// Whether it is greater than zero.
+    /// Whether the number is greater than zero.
     pub fn is_positive(&self) -> bool {
         *self > Self::zero()
     }
 
-    /// Whether it is less than zero.
+    /// Whether the number is less than zero.
     pub fn is_negative(&self) -> bool {
         *self < Self::zero()
     }
 
-    /// What two numbers make: of their digits where both are small, else of them as they are.
+    /// Combines two numbers: by `small` if both are small, else by `large`.
     fn combine(
         &self,
         other: &Self,

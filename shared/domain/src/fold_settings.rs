@@ -1,31 +1,31 @@
-//! The number of a device's settings that rollups are folded with, and what each change of them concerns.
+//! Counts the changes of a device's settings that affect rollups, and says which time each change concerns.
 
 use std::collections::BTreeMap;
 
 use super::{Deletion, TimeRange, Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
 use crate::MetricName;
 
-/// The number of changes whose extent is kept; an older change counts as one that concerns everything.
+/// The number of changes whose extent is kept; an older change counts as concerning everything.
 const MAX_CHANGES: usize = 16;
 
-/// The number of a device's settings, and the timestamps that each of the newest changes concerns.
+/// The number of changes of a device's settings, and the timestamps that each of the newest changes concerns.
 ///
-/// Every change of a setting that matters to the fold adds 1. A rollup has the number of its fold, and a rollup of
-/// a smaller number never replaces it.
+/// Every change of a setting that affects the fold adds 1. A rollup stores the number with which it was folded. A
+/// rollup of a smaller number never replaces one of a greater number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoldSettings {
     /// The number of changes so far.
     pub number: u64,
-    /// What the newest changes concern, by their numbers.
+    /// The timestamps that the newest changes concern, by the numbers of the changes.
     pub changes: BTreeMap<u64, Extent>,
 }
 
 /// The timestamps that a change of settings concerns, both ends inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// The first.
+    /// The first timestamp.
     pub first: Timestamp,
-    /// The last.
+    /// The last timestamp.
     pub last: Timestamp,
 }
 
@@ -42,14 +42,14 @@ impl Extent {
 }
 
 impl FoldSettings {
-    /// The settings of a device that comes again after a deletion. Their number is above all of before, so nobody
-    /// takes the two for one; what has been folded of the new device stays as it is.
+    /// The settings of a device that is registered again after a deletion. Their number is above all numbers of the
+    /// deleted device, so nobody confuses the two. Rollups that the new device already has stay as they are.
     pub fn after(deletion: &Deletion) -> Self {
         let number = deletion.settings + 1;
         Self { number, changes: [(number, Extent::NONE)].into() }
     }
 
-    /// Notes a change.
+    /// Notes a change that concerns `extent`.
     pub(crate) fn note(&mut self, extent: Extent) {
         self.number += 1;
         self.changes.insert(self.number, extent);
@@ -58,13 +58,13 @@ impl FoldSettings {
         }
     }
 
-    /// Whether a change since the settings had the number `done` concerns a range.
+    /// Whether a change after the number `done` concerns a range.
     pub fn concerns(&self, done: u64, range: TimeRange) -> bool {
         let changed = self.changed_since(done);
         changed.is_some_and(|extent| extent.first < range.to() && range.from() <= extent.last)
     }
 
-    /// What has changed since the settings had the number `done`; `None` if nothing has.
+    /// The timestamps that all changes after the number `done` concern; `None` without such a change.
     pub fn changed_since(&self, done: u64) -> Option<Extent> {
         if done >= self.number {
             return None;
@@ -78,7 +78,7 @@ impl FoldSettings {
     }
 }
 
-/// What a change of metrics concerns; `None` if every reading is folded as before.
+/// The timestamps that a change of metrics concerns; `None` if every reading is folded as before.
 pub(crate) fn extent_of_change(
     before: &BTreeMap<MetricName, MetricInfo>,
     after: &BTreeMap<MetricName, MetricInfo>,

@@ -1,5 +1,4 @@
-//! What tests are given: short words for ids, timestamps, numbers, readings, the devices that readings tell of, and texts
-//! of cases.
+//! Short functions that give tests ids, timestamps, numbers, readings, devices, and cases from a text.
 //! Holds no state.
 
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use crate::{
 /// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
 pub const START: i64 = 1_768_147_200_000;
 
-/// A text as what it is of: a test's text is always a valid one.
+/// Parses a text of a test, which is always valid.
 fn valid<T: FromStr<Err: Debug>>(text: &str) -> T {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why:?}"))
 }
@@ -61,7 +60,7 @@ pub fn unit(text: &str) -> Unit {
     valid(text)
 }
 
-/// Tags, one of each text.
+/// Tags, one for each text.
 pub fn tags(texts: &[&str]) -> Tags {
     Tags::try_from(texts.iter().map(|text| label(text)).collect::<Vec<_>>()).expect("tags")
 }
@@ -86,28 +85,28 @@ pub fn exact(text: &str) -> Exact {
     Exact::parse(text).expect(text)
 }
 
-/// A timestamp as a text has it.
+/// The timestamp of a text.
 pub fn at(text: &str) -> Timestamp {
     Timestamp::parse_absolute(text).expect(text)
 }
 
-/// That many milliseconds after the [`START`].
+/// The timestamp so many milliseconds after [`START`].
 pub fn at_millis(millis: i64) -> Timestamp {
     let start = Timestamp::from_millis(START).expect("a timestamp");
     start.saturating_add(TimeDelta::milliseconds(millis))
 }
 
-/// That many seconds after the [`START`].
+/// The timestamp so many seconds after [`START`].
 pub fn at_second(second: i64) -> Timestamp {
     at_millis(second * 1_000)
 }
 
-/// That many minutes after the [`START`].
+/// The timestamp so many minutes after [`START`].
 pub fn at_minute(minute: i64) -> Timestamp {
     at_second(minute * 60)
 }
 
-/// From one timestamp to another.
+/// The range from one timestamp to another.
 pub fn range(from: Timestamp, to: Timestamp) -> TimeRange {
     TimeRange::new(from, to).expect("a range")
 }
@@ -137,12 +136,12 @@ pub fn reading(
     Reading::new(device(id), at, in_room.map(room), metrics(numbers)).expect("a reading")
 }
 
-/// A stay in a room, from one minute after the [`START`] to another or until now.
+/// A stay in a room. `since` and `until` are minutes after [`START`]; without `until` the stay lasts.
 pub fn stay(in_room: &str, since: i64, until: Option<i64>) -> Stay {
     Stay { room: room(in_room), since: at_minute(since), until: until.map(at_minute) }
 }
 
-/// The device that its readings tell of.
+/// The device that the registry would make of readings.
 pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device {
     let mut readings = readings.into_iter();
     let first = readings.next().expect("one or more");
@@ -152,34 +151,34 @@ pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device 
     observation.new_device(first.device.clone(), |_| true)
 }
 
-/// A case of a text of [`cases`].
+/// One case of a text for [`cases`].
 #[derive(Debug)]
 pub struct Case<'a> {
     line: usize,
     statement: &'a str,
     /// The input: the line without an indent.
     pub given: &'a str,
-    /// The lines of what is expected of it.
+    /// The expected lines.
     pub expected: Vec<&'a str>,
 }
 
 impl<'a> Case<'a> {
-    /// The only line of what is expected.
+    /// The only expected line.
     pub fn answer(&self) -> &'a str {
         assert_eq!(self.expected.len(), 1, "{self}");
         self.expected[0]
     }
 }
 
-/// Where the case is, and what it states.
+/// Writes the line of the case, its statement and its input.
 impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, {}: {}", self.line, self.statement, self.given)
     }
 }
 
-/// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent
-/// is given; the indented lines below are expected.
+/// Parses the cases of a text. A line that begins with `//` is the statement of the cases below it. A line without an
+/// indent is the input of a case, and the indented lines below are the expected output.
 pub fn cases(text: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     let mut statement = "";

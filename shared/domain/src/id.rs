@@ -7,9 +7,10 @@ use super::parsed_text::parsed_text;
 /// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
-/// What the sort key of every reading begins with, which no rule, no channel and no source may be called, in any letter case.
+/// The beginning of the sort key of every reading. No rule, channel or source may have this id, in any letter case.
 ///
-/// The keys of their items begin with their ids. Otherwise the table's stream would take these items for readings.
+/// The sort keys of rules, channels and sources begin with their ids. Otherwise the table's stream would take these
+/// items for readings.
 pub const RESERVED_SORT_KEY: &str = "TS";
 
 const MAX_LENGTH: usize = 128;
@@ -84,16 +85,16 @@ parsed_text! {
     RuleId, check_of_sort_key, IdError
 }
 parsed_text! {
-    /// The id of a channel by which alerts are told, with the rules of a [`RuleId`].
+    /// The id of a channel that delivers alerts, with the rules of a [`RuleId`].
     ChannelId, check_of_sort_key, IdError
 }
 parsed_text! {
-    /// The id of a source that is asked, with the rules of a [`RuleId`].
+    /// The id of a polled source, with the rules of a [`RuleId`].
     PolledSourceId, check_of_sort_key, IdError
 }
 
 impl DeviceId {
-    /// Whether this is the device or a part of it: its id and a colon begin the part's.
+    /// Whether this device is `device` or a part of it. The id of a part begins with the device's id and a colon.
     pub fn is_part_of(&self, device: &Self) -> bool {
         let rest = self.as_str().strip_prefix(device.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

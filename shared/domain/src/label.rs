@@ -42,7 +42,7 @@ parsed_text! {
     Unit, check, LabelError
 }
 
-/// A device's tags, in the order that a person gave them: at most [`MAX_TAGS`], none twice.
+/// A device's tags, in the order that a person gave them: at most [`MAX_TAGS`], no tag twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(try_from = "Vec<Label>")]
 pub struct Tags(Vec<Label>);
@@ -50,7 +50,7 @@ pub struct Tags(Vec<Label>);
 /// The reasons for which labels are not [`Tags`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TagsError {
-    /// There are more than [`MAX_TAGS`].
+    /// There are more than [`MAX_TAGS`] tags.
     #[error("are {0}; at most {MAX_TAGS} are allowed")]
     TooMany(usize),
     /// One tag occurs twice.

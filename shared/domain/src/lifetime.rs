@@ -1,4 +1,4 @@
-//! How long a new token is valid, as people write it. Knows no token.
+//! The lifetime of a new token, as people write it. Knows no token.
 
 use chrono::TimeDelta;
 
@@ -7,13 +7,13 @@ use super::duration;
 /// The longest time for which a token is valid.
 const MAX_LIFETIME: TimeDelta = TimeDelta::days(36_500);
 
-/// The reasons for which a text is no lifetime.
+/// The reasons for which a text is not a lifetime.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LifetimeError {
-    /// It has another form.
+    /// The text has another form.
     #[error("expected hours, days or weeks, such as 12h, 90d or 4w")]
     Form,
-    /// It is longer than a token may be valid.
+    /// The lifetime is longer than a token may be valid.
     #[error("is more than 100 years; leave it out")]
     TooLong,
 }

@@ -1,4 +1,4 @@
-//! Settings of a metric that mean nothing for it: no fold would ever read them. Edits nothing.
+//! Refuses settings that a metric's kind or unit does not use: no fold would read them. Edits nothing.
 
 use super::{Edit, EnergyUnit, MetricInfo, MetricKind, MetricName, MetricPatch, MetricRule};
 
@@ -19,7 +19,7 @@ impl MeaninglessSetting {
 }
 
 impl MetricPatch {
-    /// Refuses to set what a metric does not have, as `after` says that it is after the edit.
+    /// Refuses a setting that the metric does not use. `after` is the metric as it is after the edit.
     pub fn check(&self, name: &MetricName, after: &MetricInfo) -> Result<(), MeaninglessSetting> {
         let Some((setting, why)) = self.meaningless(after) else { return Ok(()) };
         Err(MeaninglessSetting { metric: name.clone(), setting, why })

@@ -1,4 +1,4 @@
-//! The error of what people write as members of JSON: the member that is wrong, and why. Knows no member.
+//! The error of JSON that people write: the wrong member, and why. Knows no member.
 
 use std::fmt;
 

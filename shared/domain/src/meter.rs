@@ -1,8 +1,7 @@
-//! The energy of a device: a pure function of its metrics, their units, names and roles says which count. Reads no
-//! values.
+//! The energy of a device: decides by units, names and roles which of the device's metrics count. Reads no values.
 //!
-//! Counters come before powers. Those of one direction add up; where a total and its parts are both there, the
-//! total counts alone. What is sold is never bought.
+//! Counters come before powers. Metrics of one direction add up. If a total and its parts are both there, only the
+//! total counts. Sold energy never counts as bought energy.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +13,29 @@ use super::{MetricInfo, MetricKind, MetricName};
 /// The metrics from which the energy of a device comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter<'a> {
-    /// The metrics that add up to what is used.
+    /// The metrics that add up to the used energy.
     pub used: Vec<&'a MetricName>,
-    /// The metrics that add up to what is sold.
+    /// The metrics that add up to the sold energy.
     pub sold: Vec<&'a MetricName>,
-    /// Whether they are counters; else they are powers.
+    /// Whether the metrics are counters; else they are powers.
     pub is_counter: bool,
-    /// The role of the metrics in [`used`](Self::used), if they are no consumption, as of a device that only
-    /// produces.
+    /// The role of the metrics in [`used`](Self::used), if they do not measure consumption. An example is a device that
+    /// only produces.
     pub other_role: Option<Role>,
-    /// The metrics of energy and power that do not count, and why.
+    /// The metrics of energy and power that do not count, each with the reason.
     pub left_out: BTreeMap<&'a MetricName, NotCounted<'a>>,
-    /// Whether a metric counts as used only because nothing tells its role.
+    /// Whether a metric counts as used only because its role is unknown.
     pub is_unsure: bool,
 }
 
 /// The reason for which a metric of energy or power does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotCounted<'a> {
-    /// Its role is production, storage or none.
+    /// The role of the metric is production, storage or none.
     Role(Role),
-    /// What it measures is in this metric.
+    /// The energy of the metric is already in this other metric.
     PartOf(&'a MetricName),
-    /// It is a power, and the device has counters.
+    /// The metric is a power, and the device has counters.
     CounterInstead,
 }
 
@@ -55,13 +54,13 @@ impl Candidate<'_> {
 }
 
 impl<'a> Meter<'a> {
-    /// The meter of a device with these metrics. `None` if none of them measures energy or power.
+    /// The meter of a device with these metrics. `None` if no metric measures energy or power.
     pub fn of(metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
-    /// The meter that is one metric. Only the role of its settings counts, not the role of its name.
+    /// The meter of one metric alone. Only the role in the metric's settings counts, not the role in its name.
     pub fn of_one(
         metrics: &'a BTreeMap<MetricName, MetricInfo>,
         asked: &MetricName,
@@ -71,7 +70,7 @@ impl<'a> Meter<'a> {
         (!one.is_empty()).then(|| Self::of_candidates(&one))
     }
 
-    /// The meter that is one metric, whatever its role, for a question about the device alone.
+    /// The meter of one metric alone, whatever its role, for a request about the device alone.
     pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
         let all = candidates(metrics, |_, _| None);
         let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();
@@ -112,13 +111,13 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Whether it adds to a sum: what it measures is used or sold.
+    /// Whether the meter adds to a sum: it measures used or sold energy.
     pub const fn is_of_sums(&self) -> bool {
         !self.used.is_empty() || !self.sold.is_empty()
     }
 
-    /// The meter for a question about the device alone. A device that measures neither use nor sale tells its
-    /// production, or else its only metric of storage: a sum of charge and discharge means nothing.
+    /// The meter for a request about the device alone. A device that measures neither used nor sold energy shows its
+    /// production. Without production it shows its only metric of storage: a sum of charge and discharge means nothing.
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
             return Some(self);
@@ -182,7 +181,7 @@ const SOLD: &str = "cumulative_kwh_n";
 /// The power in the payloads of devices; the names of parts have a suffix.
 const POWER: &str = "current_w";
 
-/// The role that the name of a metric says.
+/// The role that a metric's name says.
 fn role_of_metric(name: &MetricName) -> Option<Role> {
     match &*Family::of(name).base {
         BOUGHT => Some(Role::Import),
@@ -191,7 +190,7 @@ fn role_of_metric(name: &MetricName) -> Option<Role> {
     }
 }
 
-/// The metrics of one direction that add up. Where some are of the main meter, what else is used is in that.
+/// The metrics of one direction that add up. If some are of the main meter, the main meter contains the others.
 fn summands<'a>(
     all: &[Candidate<'a>],
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
@@ -228,8 +227,8 @@ fn summands<'a>(
     counted
 }
 
-/// The metrics of a family that add up: the total alone, or its parts. A name without a part stands for the first
-/// where that is missing, as in `current_w`, `current_w_b`, `current_w_c`.
+/// The metrics of a family that add up: the total alone, or its parts. A name without a part stands for a missing first
+/// part, as in `current_w`, `current_w_b`, `current_w_c`.
 fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
     let derived = members.iter().all(|(family, _)| family.is_derived);
     let usable = || members.iter().filter(|(family, _)| derived || !family.is_derived);
@@ -242,7 +241,7 @@ fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
     match whole {
         Some((_, whole)) if parts.is_empty() || has_first => vec![*whole],
         Some((family, whole)) if family.is_total => vec![*whole],
-        // Of the same part in two units, or of two times, one counts.
+        // A part with two units, or for two periods of time, counts once.
         whole => {
             let mut by_part: BTreeMap<Option<Part>, Candidate<'a>> = BTreeMap::new();
             for (family, it) in parts.into_iter().chain(whole) {
@@ -253,15 +252,15 @@ fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
     }
 }
 
-/// What the name of a metric says of its place beside others.
+/// A metric's name, taken apart into words that relate the metric to others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Family {
-    /// The name without what tells a part, a total, a unit or a time.
+    /// The name without words for a part, a total, a unit or a period of time.
     base: String,
     part: Option<Part>,
-    /// Whether the name says that it is a total.
+    /// Whether the name says that the metric is a total.
     is_total: bool,
-    /// Whether it is a figure made of others, such as that of today or the highest.
+    /// Whether the metric is derived from others, such as the value of today or the highest value.
     is_derived: bool,
 }
 
@@ -270,7 +269,7 @@ struct Family {
 struct Part(u16);
 
 impl Part {
-    /// Whether it is the first; some count from 0.
+    /// Whether this is the first part. Some devices count from 0.
     const fn is_first(self) -> bool {
         self.0 <= 1
     }
@@ -293,9 +292,9 @@ const PARTS: [(&str, u16); 7] = [
     ("day", 1),
     ("night", 2),
 ];
-/// Words of a total.
+/// Words for a total.
 const TOTALS: [&str; 3] = ["total", "sum", "lifetime"];
-/// Words of figures that are made of others.
+/// Words for metrics that are derived from others.
 const DERIVED: [&str; 19] = [
     "today",
     "yesterday",
@@ -317,7 +316,7 @@ const DERIVED: [&str; 19] = [
     "nominal",
     "target",
 ];
-/// Words of units.
+/// Words for units.
 const UNITS: [&str; 6] = ["wh", "kwh", "mwh", "w", "kw", "mw"];
 
 impl Family {
@@ -344,7 +343,7 @@ impl Family {
     }
 }
 
-/// Takes the words of a part from a name: at its end, or at its beginning.
+/// Takes the words that name a part from the end or the beginning of a name.
 fn take_part(words: &mut Vec<&str>) -> Option<Part> {
     if let Some(last) = words.pop() {
         if let Some((rest, part)) = part_of(last) {
@@ -365,7 +364,7 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
         return Some(part);
     }
 
-    // Of the letters that begin a name, only those of phases are parts: `e_in` is an energy.
+    // At the beginning, only the letters of phases name a part: the `e` of `e_in` means energy.
     let is_letter = word.len() == 1;
     let (rest, part) = part_of(word).filter(|_| !is_letter || matches!(word, "a" | "b" | "c"))?;
     if rest.is_empty() {
@@ -377,8 +376,8 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
     Some(part)
 }
 
-/// The part that a word tells, and the rest of the word: a number, a letter from a to h, or what ends in a number,
-/// such as `l1`, `ch2` and `power3`.
+/// The part that a word names, and the rest of the word. A part is a number, a letter from a to h, a known word, or a
+/// number at the end of a word, as in `l1`, `ch2` and `power3`.
 fn part_of(word: &str) -> Option<(&str, Part)> {
     if let Some((_, number)) = PARTS.iter().find(|(known, _)| *known == word) {
         return Some(("", Part(*number)));

@@ -1,14 +1,14 @@
-//! Meters and the devices behind them: which device a sum leaves out, and why a device cannot be put behind a
-//! meter. Reads and writes nothing.
+//! Meters and the devices behind them: which device a sum leaves out, and why a device cannot be put behind a meter.
+//! Reads and writes nothing.
 //!
-//! What a device behind a meter measures is a part of what the meter measures. Meters may be behind others.
+//! A meter also measures the energy of the devices behind it. A meter may be behind another meter.
 
 use super::DeviceId;
 
-/// The number of meters that may be above a device when it is put behind a meter: all fit into one transaction.
+/// The number of meters that may be above a device when it is put behind a meter. All of them fit into one transaction.
 pub const MAX_METERS_ABOVE: usize = 16;
 
-/// The number of devices that may be directly behind one meter: the meter's item names each of them.
+/// The number of devices that may be directly behind one meter. The meter's item names each of them.
 pub const MAX_BEHIND: usize = 200;
 
 /// The reasons for which a device cannot be put behind a meter.
@@ -33,12 +33,12 @@ pub enum BehindError {
         "{0} is behind {MAX_METERS_ABOVE} meters or more, one behind the other; at most {MAX_METERS_ABOVE} may be above a device"
     )]
     TooDeep(DeviceId),
-    /// The meter has as many devices behind it as it may have.
+    /// The meter has as many devices behind it as allowed.
     #[error("{0} has {MAX_BEHIND} devices directly behind it, and may have no more")]
     Full(DeviceId),
 }
 
-/// The devices that a device is behind, the nearest first; of a circle each once, without the device itself.
+/// The meters above a device, the nearest first. In a circle each meter is listed once, without the device itself.
 pub fn meters_above<'a>(
     device: &'a DeviceId,
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
@@ -52,10 +52,10 @@ pub fn meters_above<'a>(
     above
 }
 
-/// The device that makes a sum leave out `device`: the nearest counted meter above.
+/// The nearest counted meter above `device`. Because of this meter a sum leaves out `device`.
 ///
-/// Where devices are behind one another in a circle, the sum keeps the counted one of the smallest id. So
-/// every counted device is in the sum itself, or below one that is.
+/// If devices are behind one another in a circle, the sum keeps the counted device with the smallest id. So every
+/// counted device is in the sum, or below a device in the sum.
 pub fn meter_of<'a>(
     device: &'a DeviceId,
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use super::parsed_text::parsed_text;
 use super::{Unit, excerpt};
 
-/// Names that a reading's body or its item in the table uses for something else. Every other attribute
-/// of the item begins with `_`, which no metric name does.
+/// Names that mean something else in a reading's body or in its item in the table. Every other attribute of the item
+/// begins with `_`, which no metric name does.
 const RESERVED: [&str; 6] = ["pk", "sk", "room", "exp", "device_id", "timestamp"];
 
 /// The reasons for which a text is not a [`MetricName`].
@@ -35,7 +35,7 @@ fn check(text: &str) -> Result<(), MetricNameError> {
     Ok(())
 }
 
-/// Tells whether a text is 1 to 64 of a-z, 0-9 and `_`, beginning with a letter.
+/// Whether a text is 1 to 64 of a-z, 0-9 and `_`, beginning with a letter.
 pub(super) fn has_form_of_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -60,13 +60,13 @@ impl MetricName {
         (MetricKind::Gauge, unit(known))
     }
 
-    /// Whether the values are prices, which are known before they hold: `price`, or a name that begins with `price_`.
+    /// Whether the values are prices, which are known before they hold: the name is `price` or begins with `price_`.
     pub fn is_price(&self) -> bool {
         let rest = self.as_str().strip_prefix("price");
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     }
 
-    /// Whether there are names and each is of a price.
+    /// Whether all names are of prices, and there is at least one name.
     pub fn are_prices<'a>(names: impl IntoIterator<Item = &'a Self>) -> bool {
         let mut names = names.into_iter().peekable();
         names.peek().is_some() && names.all(Self::is_price)

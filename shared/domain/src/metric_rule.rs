@@ -1,4 +1,4 @@
-//! How the values of a metric become a rollup: as a gauge, as power, as a counter. Folds nothing.
+//! The rule that folds the values of a metric: as a gauge, as a power or as a counter. Folds nothing.
 
 use chrono::TimeDelta;
 
@@ -9,15 +9,15 @@ use super::{Decimal, MetricInfo, MetricKind, MetricName, Reading, Sample};
 /// The rule by which a metric is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetricRule {
-    /// Its values are levels.
+    /// The values are levels.
     Gauge,
-    /// Its values are totals.
+    /// The values are totals.
     Counter(CounterRule),
-    /// Its values are powers. A value holds for at most this time.
+    /// The values are powers. A value holds for at most this time.
     Power(TimeDelta),
 }
 
-/// The time for which a power holds where no `hold` is set.
+/// The time for which the value of a power holds if no `hold` is set.
 pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 impl MetricRule {
@@ -32,7 +32,7 @@ impl MetricRule {
         }
     }
 
-    /// Whether a value takes part.
+    /// Whether a value takes part in a rollup.
     pub fn counts(&self, value: &Decimal) -> bool {
         match self {
             Self::Counter(rule) => rule.counts(value),
@@ -40,7 +40,7 @@ impl MetricRule {
         }
     }
 
-    /// The value of a metric in a reading; none if the reading has none that takes part.
+    /// The value of a metric in a reading; `None` if the reading has no value that takes part.
     pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
         let value = reading.metrics().get(name).filter(|value| self.counts(value))?;
         let sample = Sample::new(reading.at, value.clone());
@@ -50,7 +50,7 @@ impl MetricRule {
         }
     }
 
-    /// The rule for a metric that nobody has set anything for.
+    /// The rule for a metric without settings, which follows from the name.
     pub fn of_unknown(name: &MetricName) -> Self {
         Self::of(&name.into())
     }

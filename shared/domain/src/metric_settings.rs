@@ -8,10 +8,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration, excerpt};
 
-/// The number of metrics of one device that the registry keeps; its readings may have more.
+/// The number of metrics of one device that the registry keeps. The readings of the device may have more.
 ///
-/// Without this limit a device that writes a counter into metric names would grow its item beyond
-/// `DynamoDB`'s 400 KB.
+/// Without this limit a device that writes a counter into metric names would grow its item beyond `DynamoDB`'s 400 KB.
 pub const MAX_KNOWN_METRICS: usize = 256;
 
 /// The largest number of exchanges, of one metric, and the largest number of its verdicts.
@@ -22,7 +21,7 @@ pub const MAX_JUDGEMENTS: usize = 64;
 pub struct MetricInfo {
     /// Gauge or counter.
     pub kind: MetricKind,
-    /// The unit of its values.
+    /// The unit of the values.
     pub unit: Option<Unit>,
     /// The value at which a counter wraps to zero, in the metric's unit.
     pub modulus: Option<Decimal>,
@@ -30,28 +29,29 @@ pub struct MetricInfo {
     pub max_w: Option<Decimal>,
     /// The largest fall of a counter that is noise, in the metric's unit.
     pub tolerance: Option<Decimal>,
-    /// The longest time for which a power holds when no further value comes.
+    /// The longest time for which the value of a power holds if no further value comes.
     pub hold: Option<TimeDelta>,
-    /// The exchanges of a meter, by the time at which the new one took over.
+    /// The exchanges of a meter, by the time at which the new meter took over.
     pub exchanges: BTreeMap<Timestamp, Exchange>,
     /// A person's verdicts on falls and suspect steps, by the timestamp of the reading that ends the step.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
-    /// The role of a meter; a person or a sender sets it, and a person's stays.
+    /// The role of a meter, set by a person or a sender. A sender's role never replaces a person's.
     pub role: Option<Role>,
-    /// Whether a counter is a net meter: one that counts backwards, so that a fall is negative.
+    /// Whether a counter is a net meter, which also counts backwards: a fall is negative.
     pub is_net: bool,
-    /// The metric of the same readings that tells in which cycle a counter is: where it differs, the counter
+    /// The metric of the same readings whose value names the cycle of a counter. Where the value changes, the counter
     /// has begun again.
     pub cycle: Option<MetricName>,
-    /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
+    /// Whether the means of rooms include the metric, if a person has decided; see
+    /// [`Device::not_of_room`](super::Device::not_of_room).
     pub in_room_means: Option<bool>,
-    /// The time until which an import found hourly means only.
+    /// The time until which an import found only hourly means.
     pub hourly_until: Option<Timestamp>,
-    /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
+    /// Whether a sender or a person has described the metric. Later descriptions by senders change nothing.
     pub is_described: bool,
 }
 
-/// An exchange of a meter, in the metric's unit.
+/// An exchange of a meter, with figures in the metric's unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The last figure of the old meter.
@@ -65,14 +65,14 @@ crate::words! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictWord"))]
     pub enum Verdict {
-        /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a
+        /// The step counts. A suspect rise counts as it is, a suspect fall as a reset, and any other fall as without a
         /// verdict.
         Accept = "accept",
         /// The step counts nothing.
         Discard = "discard",
-        /// The counter began again near zero: what it shows now counts.
+        /// The counter began again near zero: the new value counts.
         Reset = "reset",
-        /// The counter passed its modulus: the rest up to the modulus and the new value count.
+        /// The counter passed its modulus: the rest up to the modulus counts, and the new value.
         Wrap = "wrap",
         /// The counter fell and comes back: the fall counts negative.
         Dip = "dip",
@@ -105,7 +105,7 @@ impl From<&MetricName> for MetricInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricPatch {
-    /// Gauge or counter. When it is cleared, the metric's name decides.
+    /// Gauge or counter. When the kind is cleared, the metric's name decides.
     pub kind: Edit<MetricKind>,
     /// The unit.
     pub unit: Edit<Unit>,
@@ -121,13 +121,13 @@ pub struct MetricPatch {
     /// See [`MetricInfo::hold`].
     #[serde(deserialize_with = "hold")]
     pub hold: Edit<TimeDelta>,
-    /// All exchanges.
+    /// The complete list of exchanges.
     #[serde(deserialize_with = "by_timestamp::<_, DatedExchange, _>")]
     pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
-    /// All verdicts.
+    /// The complete list of verdicts.
     #[serde(deserialize_with = "by_timestamp::<_, DatedVerdict, _>")]
     pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
-    /// See [`MetricInfo::role`]. When it is cleared, the sender may teach one again.
+    /// See [`MetricInfo::role`]. When the role is cleared, a sender may set a role again.
     pub role: Edit<Role>,
     /// See [`MetricInfo::is_net`].
     pub net: Edit<bool>,
@@ -148,7 +148,7 @@ struct DatedExchange {
     new: Decimal,
 }
 
-/// A verdict, by the timestamp of the reading that ends the step.
+/// A verdict as a person writes it, with the timestamp of the reading that ends the step.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DatedVerdict {
@@ -168,7 +168,7 @@ impl From<DatedVerdict> for (Timestamp, Verdict) {
     }
 }
 
-/// A list in which each timestamp stands once.
+/// Reads a list in which no timestamp occurs twice.
 fn by_timestamp<'de, D, E, T>(deserializer: D) -> Result<Edit<BTreeMap<Timestamp, T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -205,7 +205,7 @@ fn hold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<TimeDelta>, D
 }
 
 impl MetricPatch {
-    /// Whether a person describes the metric; see [`MetricInfo::is_described`].
+    /// Whether the edit describes the metric; see [`MetricInfo::is_described`].
     pub fn describes(&self) -> bool {
         let Self { kind, unit, modulus, net, cycle, .. } = self;
         let is_edited = *kind != Edit::Keep || *unit != Edit::Keep || *modulus != Edit::Keep;

@@ -1,18 +1,18 @@
-//! Months of UTC, by which it is noted when a device was in a room. Knows no time zone of a home.
+//! Months of UTC, in which the table notes that a device was in a room. Knows no time zone of a home.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Timestamp;
 
-/// A month of UTC, such as `2026-01`. The order is that of time.
+/// A month of UTC, such as `2026-01`. Months are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month {
     year: u16,
     month: u8,
 }
 
-/// The text is no month.
+/// The text is not a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a month such as 2026-01")]
 pub struct MonthError;
@@ -23,7 +23,7 @@ impl Month {
         at.to_string()[..7].parse().expect("a timestamp begins with year and month")
     }
 
-    /// The first instant after it; that of the last month that a timestamp has is the last timestamp.
+    /// The first instant after the month. After the last month of all timestamps, the last timestamp.
     pub fn end(self) -> Timestamp {
         let (year, month) =
             if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };
@@ -41,7 +41,7 @@ impl FromStr for Month {
             year: year.parse().map_err(|_| MonthError)?,
             month: month.parse().map_err(|_| MonthError)?,
         };
-        // One month has one text.
+        // Each month has only one accepted text.
         let is_month = (1..=12).contains(&parsed.month) && parsed.to_string() == text;
         is_month.then_some(parsed).ok_or(MonthError)
     }

@@ -1,6 +1,6 @@
-//! Declares types for texts that are checked once, when they are parsed. Contains no rule of any text.
+//! A macro for types of text that are checked once, when they are parsed. Contains no rule of any text.
 
-/// Declares a type around a text that `$check`, a `fn(&str) -> Result<(), $error>`, accepts.
+/// Declares a type for texts that `$check`, a `fn(&str) -> Result<(), $error>`, accepts.
 macro_rules! parsed_text {
     ($(#[$doc:meta])* $name:ident, $check:path, $error:ty) => {
         $(#[$doc])*

@@ -33,8 +33,8 @@ impl Place {
 
     /// Whether a reading of `at` that names `room` moves the device.
     ///
-    /// The room must be another room, and the reading not older than the reading that named the known room. A
-    /// reading of the same timestamp moves it too: it may have been sent again with the right room.
+    /// The room must differ from the known room. The reading must not be older than the reading that named the known
+    /// room. A reading of the same timestamp moves the device too: it may have been sent again with the right room.
     pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
         match self {
             Self::Unknown => true,

@@ -45,7 +45,7 @@ impl TimeRange {
         Self::new(from, to)
     }
 
-    /// The first timestamp inside.
+    /// The first timestamp in the range.
     pub const fn from(self) -> Timestamp {
         self.from
     }
@@ -55,7 +55,7 @@ impl TimeRange {
         self.to
     }
 
-    /// The last timestamp inside: `DynamoDB`'s BETWEEN includes both ends.
+    /// The last timestamp in the range, for `DynamoDB`'s BETWEEN, which includes both ends.
     pub fn last(self) -> Timestamp {
         self.to.saturating_add(-TimeDelta::milliseconds(1))
     }
@@ -65,17 +65,17 @@ impl TimeRange {
         self.to.since(self.from)
     }
 
-    /// What two ranges have in common.
+    /// The timestamps that two ranges have in common.
     pub fn intersection(self, other: Self) -> Option<Self> {
         Self::new(self.from.max(other.from), self.to.min(other.to)).ok()
     }
 
-    /// Whether all of another range is inside.
+    /// Whether the range contains all of another range.
     pub fn covers(self, other: Self) -> bool {
         self.from <= other.from && other.to <= self.to
     }
 
-    /// Whether `timestamp` is inside.
+    /// Whether `timestamp` is in the range.
     pub fn contains(self, timestamp: Timestamp) -> bool {
         (self.from..self.to).contains(&timestamp)
     }

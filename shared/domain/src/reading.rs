@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{About, Decimal, DeviceId, MetricName, RoomId, Timestamp};
 
-/// The largest number of metrics that a sender may put into one reading; its item then stays far below
+/// The largest number of metrics that a sender may put into one reading. The item of such a reading stays far below
 /// `DynamoDB`'s 400 KB.
 pub const MAX_METRICS: usize = 64;
 
 /// The metrics of one device at one timestamp, at least one.
 ///
-/// The device and the timestamp identify a reading; a reading that is sent again replaces itself.
+/// The device and the timestamp identify a reading. A reading that is sent again replaces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reading {
     /// The device that measured.
@@ -19,22 +19,21 @@ pub struct Reading {
     pub at: Timestamp,
     /// The room, named by the sender or filled in from the registry.
     pub room: Option<RoomId>,
-    /// The room that the sender named. Only this room moves a device: one that was filled in from the
-    /// registry may be out of date.
+    /// The room that the sender named. Only this room moves a device: a room from the registry may be out of date.
     pub named_room: Option<RoomId>,
-    /// What the sender says of the device beside the values; no answer shows it. The function ingest leaves what the
-    /// registry lacks.
+    /// The facts that the sender gives about the device beside the values; no answer shows them. The function ingest
+    /// keeps only facts that the registry lacks.
     pub about: Option<Box<About>>,
     metrics: BTreeMap<MetricName, Decimal>,
 }
 
-/// The reasons for which metrics are not a reading.
+/// The reasons for which metrics do not form a reading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadingError {
     /// There is no metric.
     #[error("there is no metric; add at least one, such as \"temperature\": 21.5")]
     NoMetric,
-    /// There are more than [`MAX_METRICS`].
+    /// There are more than [`MAX_METRICS`] metrics.
     #[error("there are {0} metrics; at most {MAX_METRICS} are allowed in one reading")]
     TooManyMetrics(usize),
 }
@@ -53,8 +52,8 @@ impl Reading {
         }
     }
 
-    /// A reading as the table has it: merging writes may have added any number of metrics. Its room counts
-    /// as named by the sender.
+    /// A reading as the table stores it. Merging writes may have added any number of metrics. The room counts as named
+    /// by the sender.
     pub fn stored(
         device: DeviceId,
         at: Timestamp,
@@ -67,7 +66,7 @@ impl Reading {
         Ok(Self { device, at, named_room: room.clone(), room, about: None, metrics })
     }
 
-    /// The reading with what its sender says of the device.
+    /// The reading with the facts that its sender gives about the device.
     #[must_use]
     pub fn with_about(mut self, about: About) -> Self {
         let room = self.named_room.clone();
@@ -75,8 +74,8 @@ impl Reading {
         self
     }
 
-    /// Adds what a point of this reading says of the device, and of the room that the point names. What is said of other
-    /// rooms and other metrics is dropped.
+    /// Adds the facts that a point of this reading gives about the device, and about the room that the point names.
+    /// Facts about other rooms and other metrics are dropped.
     pub fn say(&mut self, mut about: About, room: Option<&RoomId>) {
         about.metrics.retain(|name, _| self.metrics.contains_key(name));
         about.room_name.take_if(|_| room.is_none() || self.named_room.as_ref() != room);
@@ -90,7 +89,7 @@ impl Reading {
         &self.metrics
     }
 
-    /// Fills in the room of the device: if a person chose it, or if the sender named none.
+    /// Fills in the registry's room of the device, if a person chose the room or the sender named no room.
     pub fn fill_in_room(&mut self, room: &RoomId, is_chosen: bool) {
         if is_chosen || self.room.is_none() {
             self.room = Some(room.clone());
@@ -102,8 +101,8 @@ impl Reading {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
-    /// Adds the metrics of another point of the same device and timestamp, however many there are; its values
-    /// win.
+    /// Adds the metrics of another point of the same device and timestamp, however many there are. The values of the
+    /// added point win.
     pub fn unite(&mut self, later: Self) {
         if let Some(about) = &mut self.about
             && later.named_room.is_some()
@@ -121,8 +120,8 @@ impl Reading {
         }
     }
 
-    /// The stored reading after a merging write of a `new` reading of the same device and timestamp: new values
-    /// win, and a room that was filled in gives way to the stored room.
+    /// The stored reading after a merging write of `new`, a reading of the same device and timestamp. New values win. A
+    /// room that was filled in does not replace the stored room.
     #[must_use]
     pub fn merged(&self, new: &Self) -> Self {
         let mut metrics = self.metrics.clone();
@@ -141,7 +140,7 @@ impl Reading {
         }
     }
 
-    /// Merges a later reading of the same device and timestamp into this one; its values win.
+    /// Merges a later reading of the same device and timestamp into this one. The later values win.
     ///
     /// If the result would have too many metrics, this reading stays unchanged.
     pub fn absorb(&mut self, later: Self) -> Result<(), ReadingError> {

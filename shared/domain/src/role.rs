@@ -1,57 +1,58 @@
-//! The role of a meter: which way the energy flows that a metric measures, as a person, a sender or a name says.
-//! Adds up nothing.
+//! The role of a meter: the direction of the measured energy, according to a person, a sender or a name. Adds up
+//! nothing.
 
 use serde::Deserialize;
 
 crate::words! {
-    /// The role of a meter: import and consumer count as consumption, export as sold, none as nothing; production and
-    /// storage are left out of sums and named.
+    /// The role of a meter. Import and consumer count as consumption, export counts as sold, and none is ignored.
+    /// Production and storage are left out of sums and reported.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Role {
-        /// It measures what comes from the grid.
+        /// Measures energy from the grid.
         Import = "import",
-        /// It measures what goes to the grid.
+        /// Measures energy to the grid.
         Export = "export",
-        /// It measures what is produced, on a roof for example.
+        /// Measures production, on a roof for example.
         Production = "production",
-        /// It measures what goes into a battery or comes out of it.
+        /// Measures energy into a battery or out of a battery.
         Storage = "storage",
-        /// It measures what one consumer, or some, use.
+        /// Measures the use of one or more consumers.
         Consumer = "consumer",
-        /// It counts as nothing: a copy of another, or a figure that is of no interest.
+        /// Is ignored: a copy of another metric, or a figure of no interest.
         None = "none",
     }
 }
 
-/// Words of what goes to the grid; a word may have more before and behind.
+/// Parts of words for energy to the grid.
 const EXPORT: [&str; 6] = ["export", "einspeis", "eingespeis", "inject", "teruglever", "feedin"];
-/// The same, as whole words.
+/// Whole words for energy to the grid.
 const EXPORT_WORDS: [&str; 3] = ["sold", "return", "returned"];
-/// Words of what comes from the grid.
+/// Parts of words for energy from the grid.
 const IMPORT: [&str; 2] = ["import", "netzbezug"];
-/// The same, as whole words.
+/// Whole words for energy from the grid.
 const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
-/// Words of what is produced.
+/// Parts of words for production.
 const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
-/// The same, as whole words.
+/// Whole words for production.
 const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
-/// Words of consumption. Beside them, a word of production is doubtful.
+/// Parts of words for consumption. Beside them, a word for production is doubtful.
 const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
-/// What else makes that doubtful: an own consumption, and what takes heat or power from the sun.
+/// Whole words beside which a word for production is doubtful too: own consumption, and devices that take heat or power
+/// from the sun.
 const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
-/// Whole words of a house's battery.
+/// Whole words for the battery of a house.
 const BATTERY_WORDS: [&str; 8] =
     ["battery", "batteries", "batterie", "akku", "accu", "speicher", "powerwall", "batterij"];
-/// Words of what goes into a battery or comes out of it.
+/// Parts of words for energy into a battery or out of a battery.
 const CHARGE: [&str; 5] = ["charg", "laden", "ladung", "lade", "opgeladen"];
-/// Whole words of a vehicle, whose battery is a consumer.
+/// Whole words for a vehicle, whose battery is a consumer.
 const VEHICLE_WORDS: [&str; 8] =
     ["car", "ev", "vehicle", "auto", "wallbox", "charger", "evse", "bike"];
 
 impl Role {
-    /// The role that the name of a meter leaves no doubt about. A name of two roles has none, nor has the name of
-    /// a consumer, which may be a part of another meter or the whole.
+    /// The role that a meter's name states without doubt. `None` if the name has words of two roles. `None` also for a
+    /// consumer, which may be a part of another meter or the whole.
     pub fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_lowercase();
         let words: Vec<&str> =

@@ -1,5 +1,5 @@
-//! The rollup of a device's readings: the fold of a bucket, and how two that follow each other combine.
-//! Stores nothing and knows no calendar.
+//! The rollup of a device's readings: the fold of a bucket, and the combination of consecutive rollups. Stores nothing
+//! and knows no calendar.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use super::{MetricRule, Sample, Timestamp};
 
 /// The rollup of some consecutive readings of one device.
 ///
-/// [`append`](Self::append) is associative, and the empty rollup is its identity: the rollup of a day is the
-/// fold of its quarters, to the last digit.
+/// [`append`](Self::append) is associative, and the empty rollup is its identity. So the rollup of a day is the fold of
+/// its quarters, to the last digit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rollup {
-    /// The rooms of the readings, the first [`MAX_ROLLUP_ROOMS`] of them; `None` stands for readings
+    /// The rooms of the readings, at most the first [`MAX_ROLLUP_ROOMS`] in their order. `None` stands for readings
     /// without a room.
     pub rooms: BTreeSet<Option<RoomId>>,
     /// The rollup of each metric.
@@ -47,23 +47,23 @@ pub struct MetricRollup {
     pub of_kind: OfKind,
 }
 
-/// The part of a metric's rollup that only its kind has.
+/// The part of a metric's rollup that depends on the kind of metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfKind {
-    /// Nothing further.
+    /// A gauge, which needs nothing further.
     Gauge,
-    /// Of a counter: the steps between the values inside, none across an edge.
+    /// A counter, with the steps between values inside. The steps across an edge are not included.
     Counter {
         /// The sum of the steps, in the metric's unit.
         increase: Exact,
-        /// What was notable about any of them.
+        /// The flags of all these steps.
         flags: Flags,
     },
-    /// Of a power: each value holds until the next value inside, for at most the time that the rule allows.
+    /// A power. Each value holds until the next value inside, for at most the time that the rule allows.
     Power {
         /// The sum of value times time, in the metric's unit times milliseconds.
         area: Exact,
-        /// The time during which a value held.
+        /// The time during which values held.
         held: TimeDelta,
     },
 }
@@ -82,15 +82,15 @@ impl FoldRules {
         Self { known: rules.collect() }
     }
 
-    /// The rule for a metric. A metric that the registry does not know yet is folded by its name: readings may be
-    /// folded before the registry learns of their metrics.
+    /// The rule for a metric. A metric that the registry does not know yet is folded by its name, because readings may
+    /// be folded before the registry learns of their metrics.
     pub fn rule(&self, name: &MetricName) -> MetricRule {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
 
-    /// Removes metrics that would make the rollup too large. Of the metrics that the registry does not know, the
-    /// first are kept, as many as fit. Known metrics keep their room even if they are absent; else a part of the
-    /// rollup would keep a metric that the whole lacks.
+    /// Removes metrics that would make the rollup too large. Of the metrics that the registry does not know, the first
+    /// are kept, as many as fit. Known metrics have reserved space even if they are absent. Otherwise a part of the
+    /// rollup could keep a metric that the whole drops.
     fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
         let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
         if metrics.len() <= free {
@@ -106,12 +106,12 @@ impl FoldRules {
 }
 
 impl Rollup {
-    /// The rollup of readings of one device, given in the order of their timestamps.
+    /// Folds readings of one device, which are in the order of their timestamps.
     pub fn fold<'a>(readings: impl IntoIterator<Item = &'a Reading>, rules: &FoldRules) -> Self {
         Self::fold_some(readings, rules, |_| true)
     }
 
-    /// The rollup of some of the metrics.
+    /// Folds only the wanted metrics of the readings.
     pub fn fold_some<'a>(
         readings: impl IntoIterator<Item = &'a Reading>,
         rules: &FoldRules,
@@ -137,26 +137,26 @@ impl Rollup {
         rollup
     }
 
-    /// Keeps the first rooms, in their order: the first of all are those of the parts' first.
+    /// Keeps the first rooms in their order. The first rooms of a whole are always among the first rooms of its parts.
     fn limit_rooms(&mut self) {
         while self.rooms.len() > MAX_ROLLUP_ROOMS {
             self.rooms.pop_last();
         }
     }
 
-    /// Whether all readings are of these rooms.
+    /// Whether all readings are of these rooms; `false` if the rollup may not name all rooms.
     pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() < MAX_ROLLUP_ROOMS
             && self.rooms.iter().all(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether a reading may be of one of these rooms.
+    /// Whether a reading may be of one of these rooms; `true` if the rollup may not name all rooms.
     pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.
+    /// Whether this is the rollup of no reading. Readings without a value that takes part still have a room.
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
     }
@@ -168,7 +168,7 @@ impl Rollup {
         Some((first, metrics().map(|metric| metric.last.at).max()?))
     }
 
-    /// The number of values of the metric that has most: about that of the readings.
+    /// The largest number of values of any metric, which is about the number of readings.
     pub fn most_values(&self) -> u64 {
         self.metrics.values().map(|metric| metric.count).max().unwrap_or(0)
     }
@@ -210,8 +210,8 @@ impl MetricRollup {
 
     /// Appends the rollup of later values of the same metric.
     ///
-    /// Rollups of different kinds come from before and after a change of the metric's settings; then what
-    /// only the kind has is taken from the later one, until the earlier one is folded again.
+    /// The two rollups are of different kinds if the metric's settings changed between the folds. The part of the kind
+    /// is then taken from the later rollup, until the earlier rollup is folded again.
     pub fn append(&mut self, later: &Self, rule: &MetricRule) {
         match (&mut self.of_kind, &later.of_kind, rule) {
             (

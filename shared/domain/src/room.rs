@@ -7,15 +7,15 @@ use super::{Edit, HomeId, Label, RoomId, Timestamp};
 /// A room as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// The id in readings.
+    /// The id of the room in readings.
     pub id: RoomId,
     /// The name that people see; a person sets it.
     pub name: Option<Label>,
-    /// The home that it belongs to; a person sets it. A home is nothing but its rooms.
+    /// The home of the room; a person sets it. A home is nothing but its rooms.
     pub home: Option<HomeId>,
-    /// Whether it is outside, where a person said so. A flag for people; no sum and no mean heeds it.
+    /// Whether the room is outside, if a person has decided. A flag for people: no sum and no mean uses it.
     pub outside: Option<bool>,
-    /// The timestamp of its earliest reading.
+    /// The timestamp of the room's earliest reading.
     pub first_seen: Timestamp,
 }
 
@@ -34,7 +34,7 @@ pub struct RoomPatch {
     pub name: Edit<Label>,
     /// The home.
     pub home: Edit<HomeId>,
-    /// Whether it is outside.
+    /// Whether the room is outside.
     pub outside: Edit<bool>,
 }
 

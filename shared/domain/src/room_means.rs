@@ -1,26 +1,26 @@
-//! Values that are a room's: those of a freezer, of soil or of a chip stand in a room and are not its air. Combines no
-//! values.
+//! Whether a metric describes the air of a room. The values of a freezer, of soil or of a chip in the room do not.
+//! Combines no values.
 //!
-//! It is asked when a question is answered, never when a reading is stored, so what it says counts for all
-//! that is stored.
+//! The decision is made when a request is answered, never when a reading is stored. So it counts for everything that is
+//! stored.
 
 use super::{Device, MetricName, MetricRule};
 use serde::Serialize;
 
-/// The reason for which the means of rooms leave a metric of a device out.
+/// The reason for which the means of rooms leave out a metric of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoomReason"))]
 pub enum NotOfRoom {
-    /// A person said so.
+    /// A person decided so.
     Person,
-    /// The device is of a kind that has an inside of its own, or a chip.
+    /// The device is of a kind with an inside of its own, or is a chip.
     Kind,
-    /// The metric is by its name of a thing.
+    /// The name of the metric is that of a thing.
     Metric,
 }
 
-/// Words in the kinds of devices that measure something closed, wet or hot, and not the air of the room.
+/// Words in the kinds of devices that measure something closed, wet or hot, and not the air of a room.
 const KINDS: [&str; 22] = [
     "aquarium",
     "boiler",
@@ -46,10 +46,10 @@ const KINDS: [&str; 22] = [
     "vivarium",
 ];
 
-/// The end of the id of a part that is a processor.
+/// The end of the id of a processor, which is a part of a device.
 const PROCESSOR: &str = ":ESP32";
 
-/// The things whose `..._temperature` is not a room's.
+/// Things whose `..._temperature` is not the temperature of a room.
 const THINGS: [&str; 20] = [
     "board",
     "boiler",
@@ -74,12 +74,12 @@ const THINGS: [&str; 20] = [
 ];
 
 impl Device {
-    /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if
-    /// the means have the metric.
+    /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if the
+    /// means include the metric.
     ///
-    /// A person's word on the metric comes first. A metric that is by its name of a thing is left out
-    /// whatever is said of the device. Of the others, a person's word on the device comes before its
-    /// kind. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
+    /// A person's decision about the metric comes first. A metric with the name of a thing is left out, whatever a
+    /// person decided about the device. For other metrics, a person's decision about the device comes before the kind
+    /// of device. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
     pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
         let info = self.metrics().get(metric)?;
         if MetricRule::of(info) != MetricRule::Gauge {
@@ -100,8 +100,8 @@ impl Device {
         }
     }
 
-    /// Whether the end of its id says that its temperature is a thing's, as Home Assistant names the entity of a chip:
-    /// `sensor.gateway_cpu_temperature`.
+    /// Whether the end of the device's id says that its temperature is the temperature of a thing. Home Assistant names
+    /// the entity of a chip in this way: `sensor.gateway_cpu_temperature`.
     fn is_named_after_thing(&self, metric: &MetricName) -> bool {
         let name = self.id().as_str().rsplit(['.', ':']).next().unwrap_or_default();
         let thing = name.strip_suffix("_temperature").and_then(|word| word.rsplit('_').next());
@@ -109,8 +109,8 @@ impl Device {
             && thing.is_some_and(|word| THINGS.contains(&word))
     }
 
-    /// Whether one of its kind's words is of a thing with an inside, in any case: `Deep freezer`. The processor
-    /// of a Tasmota was a part of the device once, and is of that kind.
+    /// Whether a word in the device's kind names a thing with an inside, in any letter case: `Deep freezer`. An earlier
+    /// version stored the processor of a Tasmota as a part of the device; such a part counts too.
     fn has_inside(&self) -> bool {
         let kind = self.kind().map(|kind| kind.as_str().to_lowercase()).unwrap_or_default();
         kind.split(|c: char| !c.is_alphanumeric()).any(|word| KINDS.contains(&word))
@@ -119,8 +119,7 @@ impl Device {
 }
 
 impl MetricName {
-    /// Whether the name says that the metric is of a thing: `soil_...`, and the temperature of a chip, of water
-    /// and the like.
+    /// Whether the metric's name is that of a thing: `soil_...`, or the temperature of a chip, of water and the like.
     pub fn is_of_thing(&self) -> bool {
         let name = self.as_str();
         let thing = name.strip_suffix("_temperature");

@@ -9,12 +9,12 @@ pub struct Sample {
     pub at: Timestamp,
     /// The value.
     pub value: Decimal,
-    /// Of a counter with a metric that tells its cycle, the value of that in the same reading.
+    /// The value of the counter's cycle metric in the same reading, if the counter has such a metric.
     pub cycle: Option<Decimal>,
 }
 
 impl Sample {
-    /// A value that tells no cycle.
+    /// A value without a cycle.
     pub const fn new(at: Timestamp, value: Decimal) -> Self {
         Self { at, value, cycle: None }
     }

@@ -1,4 +1,4 @@
-//! What ids, texts, numbers and timestamps are in JSON, for the document of the API. No function is built with it.
+//! The JSON schemas of ids, texts, numbers and timestamps, for the document of the API. No function is built with them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::{
     MetricName, PolledSourceId, RoomId, RuleId, Timestamp, Unit,
 };
 
-/// Gives some types one schema, which stands wherever a value of theirs does.
+/// Gives some types the same schema, which is written out wherever one of the types is used.
 macro_rules! schema {
     ($($name:ident)+ = $schema:tt) => {$(
         impl JsonSchema for $name {

@@ -1,4 +1,4 @@
-//! The values by which a device is found, as texts whose order is that of the values. Asks nothing.
+//! The values by which a device is found, as texts that sort like the values. Reads nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,19 +8,19 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::{AttributeName, AttributeNameError, Decimal, Device};
 
-/// The part of a normalised text that is kept for search: bytes.
+/// The largest number of bytes of a normalised text that search keeps.
 const MAX_TEXT: usize = 256;
-/// What a text begins with.
+/// The prefix of a text.
 const TEXT: &str = "s:";
 
-/// What of a device a value is.
+/// The part of a device that a search value describes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// Its name.
+    /// The name.
     Name,
-    /// Its kind.
+    /// The kind.
     Kind,
-    /// One of its tags.
+    /// A tag.
     Tag,
     /// An attribute.
     Attribute(AttributeName),
@@ -55,10 +55,10 @@ impl FromStr for Subject {
 pub struct SearchValue(String);
 
 impl SearchValue {
-    /// What all numbers begin with.
+    /// The prefix of all numbers.
     pub const NUMBERS: &'static str = "n:";
 
-    /// A text: equal for texts that differ in case or in the composition of their characters only.
+    /// A text. Texts that differ only in case or in the composition of their characters are equal.
     pub fn text(text: &str) -> Self {
         let normalised = normalise(text);
         let end = normalised.floor_char_boundary(MAX_TEXT);
@@ -70,7 +70,7 @@ impl SearchValue {
         Self(format!("{}{}", Self::NUMBERS, ordered(number)))
     }
 
-    /// A value that search has kept.
+    /// Reads a value that search has stored.
     pub fn parse(text: &str) -> Option<Self> {
         (text.starts_with(TEXT) || text.starts_with(Self::NUMBERS)).then(|| Self(text.to_owned()))
     }
@@ -87,7 +87,7 @@ impl fmt::Display for SearchValue {
     }
 }
 
-/// The side of a number.
+/// A comparison with a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the signs")]
 pub enum Comparison {
@@ -98,7 +98,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The signs of all, longest first: the first one that a text begins with is meant.
+    /// The signs of all comparisons, the longest first: the first sign that matches is taken.
     pub(super) const SIGNS: [(&'static str, Self); 4] =
         [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
 
@@ -117,21 +117,21 @@ impl Comparison {
     }
 }
 
-/// Values of one subject that are neighbours in the order of their texts.
+/// A range of values of one subject, without a gap in the order of their texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchRange {
-    /// All of them.
+    /// All values.
     All,
-    /// This one.
+    /// Exactly this value.
     Equals(SearchValue),
-    /// The texts that begin so.
+    /// Texts that begin with this value.
     BeginsWith(SearchValue),
-    /// The numbers on this side of one.
+    /// Numbers for which the comparison with this value holds.
     Is(Comparison, SearchValue),
 }
 
 impl SearchRange {
-    /// Tells whether a value is in the range.
+    /// Whether a value is in the range.
     pub fn contains(&self, value: &SearchValue) -> bool {
         match self {
             Self::All => true,
@@ -144,14 +144,14 @@ impl SearchRange {
     }
 }
 
-/// The text in lower case and in normal form C. Each character is lowered by itself, so that the beginning
-/// of a text is normalised as it is within the text.
+/// The text in lower case and in normal form C. Each character is lowered by itself, so the beginning of a text has the
+/// same form alone and within the text.
 pub fn normalise(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).nfc().collect()
 }
 
-/// A text of 42 digits, whose order is that of the numbers: sign, exponent, 38 digits. Of a negative number
-/// exponent and digits are complements.
+/// Writes a number as 42 digits that sort like the numbers: a sign, an exponent and 38 digits. The exponent and digits
+/// of a negative number are complements.
 fn ordered(number: &Decimal) -> String {
     const DIGITS: usize = 38;
     let text = number.as_str();
@@ -168,7 +168,7 @@ fn ordered(number: &Decimal) -> String {
     let leading = all.len() - digits.len();
     let place = |length: usize| i32::try_from(length).expect("a few hundred digits");
     let exponent: i32 = exponent.parse().expect("a decimal's text is canonical");
-    // From -129 to 126, so three digits.
+    // The point is from -129 to 126, so the sum has three digits.
     let point = place(whole.len()) - place(leading) + exponent + 200;
 
     let digits = digits.trim_end_matches('0');
@@ -184,15 +184,14 @@ fn ordered(number: &Decimal) -> String {
 /// One value by which a device is found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchEntry {
-    /// What the value is.
+    /// The part of the device that the value describes.
     pub subject: Subject,
     /// The value.
     pub value: SearchValue,
 }
 
 impl Device {
-    /// The values by which the device is found. Of an attribute that reads as a number both, the text and
-    /// the number.
+    /// The values by which the device is found. An attribute that reads as a number is found as a text and as a number.
     pub fn search_entries(&self) -> BTreeSet<SearchEntry> {
         let entry = |subject, value| SearchEntry { subject, value };
         let mut entries = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Conditions on what a device is found by, such as `firmware=1.4`, and their exact test. Reads nothing.
+//! Conditions on the values by which a device is found, such as `firmware=1.4`, and their exact test. Reads nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,43 +9,43 @@ use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 /// A condition on the values of a device, met if any of the values meets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCondition {
-    /// Which values.
+    /// The part of the device whose values are tested.
     pub subject: Subject,
-    /// What is said of them.
+    /// The test for a value.
     pub test: SearchTest,
 }
 
-/// What a condition says of a value.
+/// The test of a condition for one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchTest {
-    /// It is this text, which is normalised.
+    /// The value equals this text, which is normalised.
     Equals(String),
-    /// It begins with this text, which is normalised.
+    /// The value begins with this text, which is normalised.
     BeginsWith(String),
-    /// It is a number on this side of the given one.
+    /// The value is a number for which the comparison with this number holds.
     Is(Comparison, Decimal),
 }
 
 /// The reasons for which a text is not a [`SearchCondition`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchConditionError {
-    /// It has no sign.
+    /// The text has no sign.
     #[error(
         "{0:?} is no condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
     )]
     NoSign(String),
-    /// What is before the sign is no name.
+    /// The text before the sign is not a name.
     #[error(transparent)]
     Name(#[from] AttributeNameError),
-    /// Nothing is behind the sign.
+    /// Nothing follows the sign.
     #[error("{0} has no value to compare with")]
     NoValue(String),
-    /// A number is needed.
+    /// The sign compares numbers, and the value is not a number.
     #[error("{name} is compared with {value:?}, which is not a number")]
     NotNumber {
-        /// The name.
+        /// The name before the sign.
         name: String,
-        /// What stands behind the sign.
+        /// The text after the sign.
         value: String,
     },
     /// A name, a kind or a tag is compared by size.
@@ -54,7 +54,8 @@ pub enum SearchConditionError {
 }
 
 impl SearchCondition {
-    /// The condition that a value is `wanted`; where `wanted` ends in `*`, that a value begins with the text before it.
+    /// The condition that a value is `wanted`. If `wanted` ends in `*`, a value must begin with the text before the
+    /// `*`.
     pub fn like(subject: Subject, wanted: &str) -> Result<Self, SearchConditionError> {
         let test = match wanted.trim() {
             "" => return Err(SearchConditionError::NoValue(subject.as_str().to_owned())),
@@ -66,7 +67,7 @@ impl SearchCondition {
         Ok(Self { subject, test })
     }
 
-    /// Tells whether one of the device's own values meets the condition. Its name is the one that people see.
+    /// Whether one of the device's own values meets the condition. The device's name is the one that people see.
     pub fn holds_for(&self, device: &Device) -> bool {
         let text = |text: &str| self.holds_for_value(text, || None);
         match &self.subject {
@@ -79,7 +80,7 @@ impl SearchCondition {
         }
     }
 
-    /// Tells whether a metric's value meets the condition. A metric is a number and nothing else.
+    /// Whether the value of a metric, which is always a number, meets the condition.
     pub fn holds_for_metric(&self, value: &Decimal) -> bool {
         match &self.test {
             SearchTest::Equals(text) => Decimal::parse(text).is_ok_and(|number| number == *value),
@@ -98,7 +99,8 @@ impl SearchCondition {
         }
     }
 
-    /// The values that may meet the condition. Long texts are cut, so a value of the range need not meet it.
+    /// The range of values that may meet the condition. Long texts are cut, so a value of the range may fail the exact
+    /// test.
     pub fn range(&self) -> SearchRange {
         match &self.test {
             SearchTest::Equals(text) => SearchRange::Equals(SearchValue::text(text)),

@@ -1,5 +1,5 @@
-//! The origin of a device's readings, as the registry keeps it: the sender's name for it, its tags, the names that its
-//! fields had. Learns nothing; see [`About`](super::About).
+//! The origin of a device's readings, as the registry keeps it: the sender's name for the device, the tags, and the
+//! fields that became metrics. Learns nothing; see [`About`](super::About).
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{Label, MetricName};
 
-/// The bytes that the texts of one source may have together; what does not fit is not kept.
+/// The largest number of bytes of all texts of one source. A text that does not fit is not kept.
 ///
 /// With its metrics a device's item then stays below 16 KB.
 pub(super) const MAX_SOURCE: usize = 6 * 1_024;
 
-/// The origin of a device's readings, as the sender describes it. What was learned first stays.
+/// The origin of a device's readings, as the sender describes it. The fact that was learned first stays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
-    /// The name, which people see until one of them sets [`Device::name`](super::Device::name).
+    /// The name that people see until a person sets [`Device::name`](super::Device::name).
     pub name: Option<Label>,
     /// The tags of line protocol.
     pub tags: BTreeMap<String, String>,
-    /// The measurement and the field that each metric was.
+    /// The measurement and the field of line protocol that became each metric.
     pub fields: BTreeMap<MetricName, SourceField>,
-    /// The beginning of the hash of the token that introduced it ([`TokenHash::short`](super::TokenHash::short)).
+    /// The beginning of the hash of the token that introduced the device
+    /// ([`TokenHash::short`](super::TokenHash::short)).
     pub introduced_by: Option<String>,
 }
 
@@ -36,7 +37,7 @@ pub struct SourceField {
 }
 
 impl Source {
-    /// Whether nothing is known.
+    /// Whether there is no fact about the origin.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -50,7 +51,7 @@ impl Source {
 }
 
 impl SourceField {
-    /// The bytes that the field of a metric takes in a source.
+    /// The number of bytes that the field of a metric takes in a source.
     pub(super) fn size(&self, metric: &MetricName) -> usize {
         metric.as_str().len() + self.measurement.len() + self.field.len()
     }

@@ -1,13 +1,13 @@
-//! The groups of devices that are swept together. Sweeps none.
+//! The groups of devices that the rollup function sweeps together. Sweeps nothing.
 
 use super::DeviceId;
 
-/// The number of groups: one is swept each minute, so each is swept once in a quarter of an hour.
+/// The number of groups. One group is swept each minute, so each group is swept once in a quarter of an hour.
 pub const SWEEP_GROUPS: usize = 15;
 
 /// The group of a device.
 ///
-/// CRC-32 spreads ids that differ in one character evenly, which a sum of code points does not.
+/// CRC-32 distributes ids that differ in one character evenly. A sum of code points does not.
 pub fn sweep_group(device: &DeviceId) -> usize {
     crc32fast::hash(device.as_str().as_bytes()) as usize % SWEEP_GROUPS
 }

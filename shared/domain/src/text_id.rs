@@ -1,4 +1,4 @@
-//! Ids of texts that people chose, such as the name of a room. Knows no sender.
+//! Ids that are made of texts, which people chose, such as the name of a room. Knows no sender.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{DeviceId, IdError, Label};
 
-/// The length of an id without a digest at the most; a digest and its dash have 13 characters.
+/// The largest length of an id without a digest. A digest and its hyphen have 13 characters.
 const MAX_READABLE: usize = 112;
 
 /// Base 32 of RFC 4648, in lower case.
@@ -15,7 +15,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The length of a digest.
 const DIGEST: usize = 12;
 
-/// The id of a text that people chose, and the text where the id is not that.
+/// Makes an id of a text that people chose. Also returns the text if the id differs from it.
 pub fn id_of<T>(text: &str) -> Result<(T, Option<Label>), IdError>
 where
     T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
@@ -28,7 +28,7 @@ where
     Ok((id, name))
 }
 
-/// The id of a part of a device, and the part's text where the id is not made of it.
+/// Makes the id of a part of a device. Also returns the part's text if the id does not end with it.
 pub fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     let is_readable = part.chars().all(|c| is_plain(c) || c == ':') && !ends_like_a_digest(part);
     let id: DeviceId = finish(&format!("{device}:{part}"), is_readable, || {
@@ -38,7 +38,7 @@ pub fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>
     Ok((id, name))
 }
 
-/// The id of a text: as it is if it can be read back, else with a digest.
+/// Makes the id of a text: the text itself if it can be read back from the id, else a similar text with a digest.
 pub fn finish<T>(
     text: &str,
     is_readable: bool,
@@ -49,7 +49,7 @@ where
 {
     if is_readable && text.len() <= MAX_READABLE {
         match text.parse() {
-            // The text is reserved, or a segment of a path.
+            // A reserved text or a dot segment of a path gets a digest.
             Err(IdError::Reserved(_) | IdError::DotSegment(_)) => {}
             parsed => return parsed,
         }
@@ -58,7 +58,7 @@ where
     format!("{shown}-{}", digest()).parse()
 }
 
-/// The parts of a tag's value: a slash separates, a blank is `_`.
+/// The parts of a tag's value. A slash separates parts, and a blank becomes `_`.
 pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
     value
         .split('/')
@@ -66,8 +66,8 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
         .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
 }
 
-/// Whether the parts can be read back from their id: every character is allowed in an id, and the end is not that of a
-/// digest.
+/// Whether the parts can be read back from their id: every character is allowed in an id, and the end does not look
+/// like a digest.
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
 ) -> bool {
@@ -80,18 +80,18 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// A text as it is shown in an id.
+/// A text as an id shows it: each character that is not allowed becomes `_`.
 fn shown(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|c| if is_plain(c) || c == ':' { c } else { '_' })
 }
 
-/// The part of an id before its digest, if it ends with one.
+/// The part of an id before its digest; `None` if the id does not end with a digest.
 pub fn before_digest(id: &str) -> Option<&str> {
     let (text, end) = id.rsplit_once('-')?;
     is_digest(end).then_some(text)
 }
 
-/// Whether an id may be made of a text, among others.
+/// Whether an id may have been made of a text, alone or together with others.
 pub fn may_be_made_of(id: &str, text: &str) -> bool {
     let read = before_digest(id).unwrap_or(id);
     let is_cut = read.len() < id.len() && read.len() >= MAX_READABLE;
@@ -115,7 +115,7 @@ pub fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String 
     shortened(&hash.finalize(), DIGEST)
 }
 
-/// Whether a text ends as one does that has a digest behind it.
+/// Whether the end of a text looks like a digest.
 fn ends_like_a_digest(text: &str) -> bool {
     before_digest(text).is_some()
 }

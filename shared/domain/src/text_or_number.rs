@@ -1,4 +1,4 @@
-//! A value that people write as a text or as a number. Knows no meaning of it.
+//! A value that people write as a text or as a number. Does not know what the value means.
 
 use std::ops::Deref;
 

@@ -9,8 +9,8 @@ use super::{Decimal, TextOrNumber, duration, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
-/// The year has four digits and the fraction three, always: [`Display`](fmt::Display) then has one
-/// width, and the order of the texts is the order of the timestamps. The table's keys rest on that.
+/// The year always has four digits and the fraction three. So the texts of [`Display`](fmt::Display) have one width,
+/// and their order is the order of the timestamps. The table's keys depend on this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "TextOrNumber")]
 pub struct Timestamp(i64);
@@ -47,7 +47,7 @@ impl Timestamp {
     /// 9999-12-31T23:59:59.999Z.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// The timestamp that many milliseconds after 1970-01-01T00:00:00Z.
+    /// The timestamp `millis` milliseconds after 1970-01-01T00:00:00Z.
     pub fn from_millis(millis: i64) -> Result<Self, TimestampError> {
         if (Self::MIN.0..=Self::MAX.0).contains(&millis) {
             Ok(Self(millis))
@@ -61,7 +61,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The timestamp moved by `delta`, held within [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
+    /// The timestamp moved by `delta`, limited to [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
     #[must_use]
     pub fn saturating_add(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()).clamp(Self::MIN.0, Self::MAX.0))
@@ -91,7 +91,7 @@ impl Timestamp {
         }
     }
 
-    /// Parses the forms of [`parse`](Self::parse) except relative times: a reading with one would get
+    /// Parses the forms of [`parse`](Self::parse) except relative times. A reading with a relative time would get
     /// another timestamp when it is sent again.
     pub fn parse_absolute(text: &str) -> Result<Self, TimestampError> {
         let text = text.trim();
@@ -100,7 +100,7 @@ impl Timestamp {
         }
 
         let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
-        // A minus sign behind the first digit belongs to a date, or to an exponent.
+        // A minus sign after the first character belongs to a date or to an exponent.
         let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
         let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         if begins && text.chars().all(numeric) && !dated(&text[1..]) {
@@ -140,7 +140,7 @@ fn distance(text: &str) -> Option<TimeDelta> {
 
 /// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off.
 fn epoch(text: &str) -> Option<Timestamp> {
-    // Decimal digits throughout: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
+    // Computed with decimal digits: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
     let number = Decimal::parse(text).ok()?;
     let (whole, fraction) = number.as_str().split_once('.').unwrap_or((number.as_str(), ""));
     let size: i128 = whole.parse().ok().filter(|_| !text.starts_with('-'))?;
@@ -167,7 +167,7 @@ impl Serialize for Timestamp {
     }
 }
 
-/// A timestamp that is not relative.
+/// Reads a timestamp that is not relative.
 impl TryFrom<TextOrNumber> for Timestamp {
     type Error = TimestampError;
 

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::{DeviceId, HomeId, Label, RoomId, Timestamp};
 
-/// The SHA-256 of a token's secret, which is all that is stored of it.
+/// The SHA-256 of a token's secret. The secret itself is not stored.
 ///
 /// The secret has 256 random bits, so no salt and no slow hash is needed: there is nothing to guess.
 #[derive(Debug, Clone, Copy, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope in a word.
+    /// The scope as one word.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Write(_) => "write",
@@ -93,7 +93,7 @@ impl Scope {
     }
 }
 
-/// The rooms and homes that a token shows. A home's rooms are not among them by themselves.
+/// The rooms and homes that a token shows. A home does not include its rooms.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ViewScope {
     /// The rooms.
@@ -108,10 +108,10 @@ pub const MAX_VIEWED: usize = 100;
 /// The reasons for which rooms and homes are not a [`ViewScope`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewScopeError {
-    /// It names none.
+    /// There is no room and no home.
     #[error("a view token needs at least one room or home")]
     Empty,
-    /// It names too many.
+    /// There are more than [`MAX_VIEWED`] rooms and homes.
     #[error("a view token shows at most {MAX_VIEWED} rooms and homes, and these are {0}")]
     TooMany(usize),
 }
@@ -130,7 +130,7 @@ impl ViewScope {
 /// The rooms and homes, for people: `the rooms a, b and the homes c`.
 impl fmt::Display for ViewScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The most ids of a kind that are named.
+        /// The text names at most so many rooms, and so many homes; the rest is a number.
         const MAX_NAMED: usize = 5;
         let named = |what: &str, ids: Vec<&str>| {
             let more = ids.len().saturating_sub(MAX_NAMED);
@@ -145,12 +145,12 @@ impl fmt::Display for ViewScope {
     }
 }
 
-/// What a write token permits, and how its line protocol becomes devices.
+/// The permissions of a write token, and how line protocol of the token becomes devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteScope {
-    /// The devices.
+    /// The devices whose readings the token stores.
     pub devices: WritableDevices,
-    /// The tags of line protocol that identify a device; without them all do.
+    /// The tags of line protocol that identify a device. If there is no such tag, all tags do.
     pub device_tags: Vec<String>,
     /// The tag of line protocol that names a room.
     pub room_tag: Option<String>,
@@ -163,7 +163,7 @@ pub enum WritableDevices {
     Any,
     /// These devices and their parts.
     Only(BTreeSet<DeviceId>),
-    /// The parts of this one, which the ids of line protocol begin with.
+    /// The parts of this device. Every id from line protocol begins with the device's id.
     Prefix(DeviceId),
 }
 
@@ -181,7 +181,7 @@ impl<const N: usize> From<[DeviceId; N]> for WriteScope {
 }
 
 impl WritableDevices {
-    /// The one device, if it is one.
+    /// The device, if there is exactly one.
     pub fn only(&self) -> Option<&DeviceId> {
         match self {
             Self::Only(devices) if devices.len() == 1 => devices.first(),
@@ -189,7 +189,7 @@ impl WritableDevices {
         }
     }
 
-    /// Whether readings of a device may be stored.
+    /// Whether the token may store readings of a device.
     pub fn permit(&self, device: &DeviceId) -> bool {
         match self {
             Self::Any => true,
@@ -202,24 +202,25 @@ impl WritableDevices {
 /// A token as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The hash of its secret.
+    /// The hash of the token's secret.
     pub hash: TokenHash,
-    /// Its permissions.
+    /// The permissions.
     pub scope: Scope,
     /// The purpose, in a person's words.
     pub name: Option<Label>,
-    /// The time of its creation.
+    /// The time of creation.
     pub created: Timestamp,
-    /// The time of its revocation; a revoked token is refused like an unknown one.
+    /// The time of revocation. A revoked token is refused like an unknown token.
     pub revoked: Option<Timestamp>,
-    /// The first instant at which it is refused; never without.
+    /// The first instant at which the token is refused; `None` if the token never expires.
     pub expires: Option<Timestamp>,
-    /// The admin token by which the API made it; `None` where the command line did, or where no token was needed.
+    /// The admin token with which the API made this token. `None` if the command line made it, or if no token was
+    /// needed.
     pub issued_by: Option<TokenHash>,
 }
 
 impl Token {
-    /// Whether it has expired by then.
+    /// Whether the token has expired at `now`.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|at| now >= at)
     }

@@ -1,38 +1,38 @@
 //! The text of a token: its form and its checksum. Makes no random bits and knows no stored token.
 
-/// What every token begins with, so that people and secret scanners recognise one.
+/// The prefix of every token, by which people and secret scanners recognise a token.
 pub const TOKEN_PREFIX: &str = "rt_";
 /// The number of characters of 256 random bits in base64url.
 const RANDOM: usize = 43;
 /// The number of characters of the checksum.
 const CHECKSUM: usize = 6;
-/// The digits of the checksum, as those of GitHub's tokens.
+/// The digits of the checksum, as in GitHub's tokens.
 /// Source: <https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/>
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// A text that cannot be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenSecretError {
-    /// It has not the form of one.
+    /// The text does not have the form of a token.
     #[error(
         "The token is not valid: a token is {TOKEN_PREFIX} with {RANDOM} or {} characters behind it.",
         RANDOM + CHECKSUM
     )]
     Form,
-    /// Its last characters are not the checksum of the others.
+    /// The last characters are not the checksum of the others.
     #[error("The token is mistyped or cut: its checksum does not fit. Copy it again, whole.")]
     Checksum,
 }
 
-/// The token of 43 random characters of base64url: with the checksum, which tells a mistyped token without a look
-/// at the table.
+/// Makes a token of 43 random characters of base64url by adding a checksum. The checksum reveals a mistyped token
+/// without a read of the table.
 pub fn token_of(random: &str) -> String {
     let text = format!("{TOKEN_PREFIX}{random}");
     let checksum = checksum(&text);
     text + &checksum
 }
 
-/// Refuses a text that cannot be a token. Tokens without a checksum are those of before there was one.
+/// Refuses a text that cannot be a token. Accepts tokens without a checksum, which are older than the checksum.
 pub fn check_token(text: &str) -> Result<(), TokenSecretError> {
     let rest = text.strip_prefix(TOKEN_PREFIX).ok_or(TokenSecretError::Form)?;
     let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -50,7 +50,7 @@ pub fn check_token(text: &str) -> Result<(), TokenSecretError> {
     }
 }
 
-/// The CRC-32 of a text in six digits.
+/// The CRC-32 of a text, in six digits to the base 62.
 fn checksum(text: &str) -> String {
     let mut rest = crc32fast::hash(text.as_bytes());
     let mut digits = [b'0'; CHECKSUM];

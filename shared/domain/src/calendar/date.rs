@@ -24,12 +24,12 @@ impl LocalDate {
     pub(super) const MAX: Self =
         Self(NaiveDate::from_ymd_opt(9999, 12, 31).expect("December has 31 days"));
 
-    /// The date, or [`MAX`](Self::MAX) if `date` is later; `date` has a year from 0 on.
+    /// Converts a date of chrono, whose year is 0 or later. A date after [`MAX`](Self::MAX) becomes `MAX`.
     pub(super) fn saturating_from(date: NaiveDate) -> Self {
         Self(date).min(Self::MAX)
     }
 
-    /// The date as chrono has it.
+    /// The date as chrono's type.
     pub(super) const fn naive(self) -> NaiveDate {
         self.0
     }

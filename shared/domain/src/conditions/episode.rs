@@ -10,7 +10,7 @@ use crate::{
     Timestamp,
 };
 
-/// What an episode is made from.
+/// The data from which an episode is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -24,11 +24,11 @@ pub enum Basis {
 /// A stretch of time in which all conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Episode {
-    /// When they hold.
+    /// The time in which the conditions hold.
     pub range: TimeRange,
-    /// What it is made from.
+    /// The data from which the episode is computed.
     pub basis: Basis,
-    /// What the metrics of the conditions were meanwhile.
+    /// The smallest and the largest value of each metric during the episode.
     pub extremes: BTreeMap<MetricName, Extremes>,
 }
 
@@ -52,11 +52,10 @@ impl Extremes {
     }
 }
 
-/// The longest time for which a value holds while no other of its metric follows.
+/// The longest time for which a value holds if its metric has no newer value.
 pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
-/// The episodes of the quarters that match: each run of quarters that follow each other. The quarters are in
-/// order.
+/// Joins matching quarters to episodes: one episode for each run of consecutive quarters. The quarters are in order.
 pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
     let runs = matching.chunk_by(|(a, _), (b, _)| a.end() == b.start());
     let episode = |run: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]| {
@@ -71,9 +70,9 @@ pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -
     runs.map(episode).collect()
 }
 
-/// The episodes within a range by readings, which are in order and may begin before it: each value holds until the
-/// next value of its metric, for 15 minutes at most. No time is an episode while a metric has no value. What takes no
-/// part in rollups, as a counter's 0, is no value here either.
+/// The episodes within a range, computed from readings. The readings are in order and may begin before the range. Each
+/// value holds until the next value of its metric, for 15 minutes at most. There is no episode while a metric has no
+/// value. Values that rollups leave out, such as a counter's 0, are ignored.
 pub fn exact_episodes(
     readings: &[Reading],
     rules: &FoldRules,

@@ -1,20 +1,20 @@
-//! The values of a metric that a condition wants. Knows no quarter.
+//! Conditions and their intervals of matching values. Knows no quarter.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Decimal, MetricName, excerpt};
 
-/// A condition: the values of one metric that match.
+/// A condition: a metric and the interval of values that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The metric.
     pub metric: MetricName,
-    /// The values.
+    /// The values that match.
     pub interval: Interval,
 }
 
-/// Values from a smallest to a largest, both inside; at least one of them is there.
+/// Values from `low` to `high`, both inside. At least one of the two is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interval {
     low: Option<Decimal>,
@@ -24,7 +24,7 @@ pub struct Interval {
 /// The reasons for which a text is not an [`Interval`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalError {
-    /// The text does not have the form of one.
+    /// The text does not have the form of an interval.
     #[error("is {0:?}; write 28..70, 28.., ..70 or 28, with numbers; both ends are inside")]
     Form(String),
     /// The ends are swapped.
@@ -33,24 +33,24 @@ pub enum IntervalError {
 }
 
 impl Interval {
-    /// The smallest value.
+    /// The smallest value inside; `None` if there is no lower end.
     pub const fn low(&self) -> Option<&Decimal> {
         self.low.as_ref()
     }
 
-    /// The largest value.
+    /// The largest value inside; `None` if there is no upper end.
     pub const fn high(&self) -> Option<&Decimal> {
         self.high.as_ref()
     }
 
-    /// Whether a value lies inside.
+    /// Whether a value lies inside the interval.
     pub fn contains(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|low| low <= value)
             && self.high.as_ref().is_none_or(|high| value <= high)
     }
 }
 
-/// As [`from_str`](Interval::from_str) reads it.
+/// Writes a text that [`from_str`](Interval::from_str) reads.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |end: &Option<Decimal>| end.as_ref().map_or_else(String::new, Decimal::to_string);

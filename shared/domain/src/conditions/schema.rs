@@ -1,19 +1,19 @@
-//! The metrics by which an index finds quarters of an hour, and how it encodes their means. Stores nothing.
+//! The metrics by which an index finds quarters of an hour, and the encodings of their means. Stores nothing.
 
 use std::collections::BTreeMap;
 
 use crate::z_order::{Curve, CurveError, Region, encode};
 use crate::{Decimal, Exact, Interval, MetricName, MetricRollup, Rollup, Timestamp};
 
-/// The largest version of a schema: an address has one byte for it.
+/// The largest version of a schema: an address has one byte for the version.
 pub const MAX_SCHEMA_VERSION: u8 = u8::MAX;
-/// The largest number of knots of a metric.
+/// The largest number of knots in the encoding of a metric.
 const MAX_KNOTS: usize = 65;
 
-/// What one metric was in a quarter of an hour.
+/// The mean and the extremes of one metric in a quarter of an hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricMeans {
-    /// The mean of its values, to 15 significant digits.
+    /// The mean of the values, to 15 significant digits.
     pub mean: Decimal,
     /// The smallest value.
     pub min: Decimal,
@@ -22,7 +22,7 @@ pub struct MetricMeans {
 }
 
 impl MetricMeans {
-    /// Those of a rollup; `None` if the mean is too close to zero for a decimal.
+    /// The mean and the extremes of a metric's rollup; `None` if the mean is too close to zero for a decimal.
     pub fn of(rollup: &MetricRollup) -> Option<Self> {
         let mean = rollup.sum.rounded_quotient(&Exact::from(rollup.count))?;
         let mean = mean.to_decimal().ok()?;
@@ -30,12 +30,12 @@ impl MetricMeans {
     }
 }
 
-/// How a metric's mean becomes a code. Each keeps the order.
+/// How a metric's mean becomes a code. Codes have the order of the means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encoding {
-    /// By its place among knots, which increase.
+    /// A value by its position among knots, which increase.
     Decimal(Vec<Decimal>),
-    /// A number of seconds since 1970, by its place between two timestamps.
+    /// A number of seconds since 1970, by its position between two timestamps.
     Time(Timestamp, Timestamp),
     /// A whole number from 0 on; a fraction is cut off.
     Unsigned,
@@ -48,16 +48,16 @@ pub enum Encoding {
 /// One metric of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaMetric {
-    /// Its name.
+    /// The name.
     pub name: MetricName,
-    /// Its encoding.
+    /// The encoding.
     pub encoding: Encoding,
-    /// The number of bits of its code.
+    /// The number of bits of a code.
     pub bits: u8,
 }
 
-/// The metrics by which an index finds quarters of an hour. A device has an entry for a quarter in which it
-/// has all of them.
+/// The metrics by which an index finds quarters of an hour. A device has an entry for each quarter in which it has
+/// values of all these metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionsSchema {
     version: u8,
@@ -65,10 +65,10 @@ pub struct ConditionsSchema {
     curve: Curve,
 }
 
-/// The reasons for which metrics make no schema.
+/// The reasons for which metrics do not form a schema.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SchemaError {
-    /// One metric alone is found by its own range of time.
+    /// There are too few or too many metrics. Conditions on a single metric are answered from the rollups.
     #[error("has {0} metrics; an index is for 2 to 8: one alone is answered from the rollups")]
     Metrics(usize),
     /// A metric is named twice.
@@ -77,7 +77,7 @@ pub enum SchemaError {
     /// The knots of a metric do not increase.
     #[error("the domain of {0} must be 2 to {MAX_KNOTS} numbers that increase")]
     Domain(MetricName),
-    /// Too many bits.
+    /// The codes have too many bits.
     #[error(transparent)]
     Curve(#[from] CurveError),
 }
@@ -85,14 +85,14 @@ pub enum SchemaError {
 /// The entry of a quarter of an hour in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// The version of the schema, and behind it the address.
+    /// The version of the schema, followed by the address on the curve.
     pub address: Vec<u8>,
-    /// What each metric of the schema was, in its order.
+    /// The mean and the extremes of each metric, in the order of the schema.
     pub values: Vec<MetricMeans>,
 }
 
 impl ConditionsSchema {
-    /// A schema; the error says what is wrong.
+    /// Makes a schema of metrics, if they are valid.
     pub fn new(version: u8, metrics: Vec<SchemaMetric>) -> Result<Self, SchemaError> {
         if !(2..=crate::z_order::MAX_ATTRIBUTES).contains(&metrics.len()) {
             return Err(SchemaError::Metrics(metrics.len()));
@@ -117,7 +117,7 @@ impl ConditionsSchema {
         Self { version, ..self }
     }
 
-    /// The number of the schema: a new one has a greater number.
+    /// The number of the schema. A newer schema has a greater number.
     pub const fn version(&self) -> u8 {
         self.version
     }
@@ -127,7 +127,7 @@ impl ConditionsSchema {
         &self.metrics
     }
 
-    /// The place of a metric in the schema.
+    /// The index of a metric in the schema.
     pub fn place(&self, name: &MetricName) -> Option<usize> {
         self.metrics.iter().position(|metric| metric.name == *name)
     }
@@ -137,7 +137,7 @@ impl ConditionsSchema {
         &self.curve
     }
 
-    /// The entry of a quarter of an hour; `None` if a metric is absent.
+    /// The entry of a quarter of an hour; `None` if a metric of the schema is absent.
     pub fn entry(&self, rollup: &Rollup) -> Option<IndexEntry> {
         let means = |metric: &SchemaMetric| MetricMeans::of(rollup.metrics.get(&metric.name)?);
         let values: Vec<MetricMeans> = self.metrics.iter().map(means).collect::<Option<_>>()?;
@@ -146,14 +146,14 @@ impl ConditionsSchema {
         Some(IndexEntry { address: self.address(self.curve.address(&point)), values })
     }
 
-    /// An address as the index has it.
+    /// The bytes that the index stores for an address on the curve.
     pub fn address(&self, address: u64) -> Vec<u8> {
         let bytes = address.to_be_bytes();
         let bytes = &bytes[bytes.len() - self.curve.address_bytes()..];
         [&[self.version], bytes].concat()
     }
 
-    /// The address that the index has; `None` if it is of another schema.
+    /// The address on the curve from the bytes in the index; `None` if the bytes are of another schema.
     pub fn parse_address(&self, bytes: &[u8]) -> Option<u64> {
         let (version, address) = bytes.split_first()?;
         if *version != self.version || address.len() != self.curve.address_bytes() {
@@ -162,7 +162,7 @@ impl ConditionsSchema {
         Some(address.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     }
 
-    /// The box in which the codes of all matching values lie. A metric without a condition may be anything.
+    /// The box that contains the codes of all matching values. A metric without a condition may have any code.
     pub fn region(&self, conditions: &BTreeMap<&MetricName, &Interval>) -> Region {
         let all = (0..self.metrics.len()).map(|n| (0, self.curve.max_of(n)));
         let bounds = all.zip(&self.metrics).map(|((min, max), metric)| {
@@ -199,7 +199,7 @@ impl SchemaMetric {
 }
 
 impl Encoding {
-    /// The encoding as the table and the API write it.
+    /// The name of the encoding in the table and the API.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Decimal(_) => "decimal",
@@ -213,7 +213,7 @@ impl Encoding {
     fn has_domain(&self) -> bool {
         match self {
             Self::Decimal(knots) => {
-                // As they are computed with: two decimals may be the same floating-point number.
+                // Compared as floating-point numbers, as `code` uses them: two different decimals may be equal there.
                 let knots: Vec<f64> = knots.iter().map(float).collect();
                 (2..=MAX_KNOTS).contains(&knots.len())
                     && knots.windows(2).all(|pair| pair[0] < pair[1])

@@ -7,22 +7,22 @@ use super::{Decimal, DecimalError};
 use crate::Exact;
 
 impl Decimal {
-    /// The sum of both.
+    /// The sum of both numbers.
     pub fn checked_add(&self, other: &Self) -> Result<Self, DecimalError> {
         (&self.value() + &other.value()).to_decimal()
     }
 
-    /// What is left of this when the other is taken away.
+    /// This number minus the other.
     pub fn checked_sub(&self, other: &Self) -> Result<Self, DecimalError> {
         (&self.value() - &other.value()).to_decimal()
     }
 
-    /// The product of both.
+    /// The product of both numbers.
     pub fn checked_mul(&self, other: &Self) -> Result<Self, DecimalError> {
         (&self.value() * &other.value()).to_decimal()
     }
 
-    /// Whether it is greater than zero.
+    /// Whether the number is greater than zero.
     pub fn is_positive(&self) -> bool {
         !self.as_str().starts_with('-') && self.as_str() != "0"
     }
@@ -32,7 +32,7 @@ impl Decimal {
     }
 }
 
-/// By value. Equal values have equal texts, so this order agrees with `Eq`.
+/// Orders by value. Equal values have equal texts, so this order agrees with `Eq`.
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
         self.value().cmp(&other.value())

@@ -1,16 +1,16 @@
-//! Numbers of at most 18 digits, as most measured values are: arithmetic on integers, without a heap. Holds no other
-//! number; what gets longer is an [`Exact`](crate::Exact)'s affair.
+//! Numbers of at most 18 digits, as most measured values are: arithmetic on integers, without a heap. Longer numbers
+//! are for [`Exact`](crate::Exact).
 
 use std::cmp::Ordering;
 
 use smol_str::{SmolStr, format_smolstr};
 
-/// How many digits it has at most, and how many of them behind the point.
+/// The largest number of digits, and the largest number of digits after the point.
 const MAX_DIGITS: u32 = 18;
 /// The significant digits of a quotient.
 const QUOTIENT_DIGITS: u32 = 15;
 
-/// `digits` / 10^`scale`. One number has one form: its last decimal is no zero.
+/// `digits` / 10^`scale`. One number has one form: the last decimal is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Small {
     digits: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Small {
 impl Small {
     pub(crate) const ZERO: Self = Self { digits: 0, scale: 0 };
 
-    /// `digits` / 10^`scale`, if it is a small number.
+    /// `digits` / 10^`scale`; `None` if the result is not a small number.
     pub(crate) fn new(digits: i128, scale: i64) -> Option<Self> {
         let (mut digits, mut scale) = match u32::try_from(scale) {
             Ok(scale) => (digits, scale),
@@ -65,7 +65,7 @@ impl Small {
         self.scale
     }
 
-    /// Both numbers' digits at one scale, and that scale.
+    /// The digits of both numbers at a common scale, and this scale.
     fn aligned(self, other: Self) -> (i128, i128, u32) {
         let scale = self.scale.max(other.scale);
         let at = |number: Self| i128::from(number.digits) * power(scale - number.scale);
@@ -90,8 +90,8 @@ impl Small {
         (i128::from(self.digits) * i128::from(other.digits), scale.into())
     }
 
-    /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero, and if the
-    /// quotient is no small number.
+    /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero or the quotient is
+    /// not a small number.
     pub(crate) fn rounded_quotient(self, divisor: Self) -> Option<Self> {
         if divisor.digits == 0 {
             return None;
@@ -101,7 +101,7 @@ impl Small {
             let log = number.digits.unsigned_abs().checked_ilog10();
             log.map_or(1, |log| i64::from(log) + 1)
         };
-        // So far behind the point, the quotient of the digits has 15 or 16 digits.
+        // Shifted so far, the quotient of the digits has 15 or 16 digits.
         let mut shift = i64::from(QUOTIENT_DIGITS) + length(divisor) - length(self);
         let shifted =
             |digits: i64, by: i64| i128::from(digits) * u32::try_from(by).map_or(1, power);
@@ -116,7 +116,7 @@ impl Small {
         Self::new(half_even(dividend, divided_by), scale)
     }
 
-    /// The number, rounded half to even to 15 significant digits. `None` if that is no small number.
+    /// The number, rounded half to even to 15 significant digits. `None` if the result is not a small number.
     pub(crate) fn rounded(self) -> Option<Self> {
         let behind = self.digits.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1);
         let Some(behind) = behind.checked_sub(QUOTIENT_DIGITS) else { return Some(self) };
@@ -154,7 +154,7 @@ pub(crate) const fn power(exponent: u32) -> i128 {
     10_i128.pow(exponent)
 }
 
-/// The quotient of integers as an integer; a tie goes to the even one.
+/// The quotient of integers, rounded to an integer. A tie is rounded to the even integer.
 fn half_even(dividend: i128, divisor: i128) -> i128 {
     let (quotient, rest) = (dividend / divisor, dividend % divisor);
     let twice = rest.unsigned_abs() * 2;

@@ -1,4 +1,4 @@
-//! The curve: for each bit of an address, the attribute and the bit that it is. Encodes no value.
+//! The curve: the attribute's bit that each bit of an address comes from. Encodes no value.
 
 use std::ops::RangeInclusive;
 
@@ -9,32 +9,32 @@ pub const MAX_BITS: u8 = 32;
 /// The largest number of bits of an address.
 pub const MAX_ADDRESS_BITS: u32 = 64;
 
-/// The order in which the bits of some attributes make an address.
+/// The order in which the bits of some attributes form an address.
 ///
-/// The highest bits come first, round robin; an attribute that has no bits left is passed over.
+/// The highest bits come first, round robin. An attribute without further bits is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
     widths: Vec<u8>,
-    /// The bits of an address from the highest on: the attribute, and the bit of it.
+    /// The bits of an address from the highest on, each as an attribute and a bit of the attribute.
     bits: Vec<(usize, u8)>,
 }
 
-/// The reasons for which widths make no curve.
+/// The reasons for which widths do not form a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CurveError {
-    /// Too few or too many attributes.
+    /// There are too few or too many attributes.
     #[error("has {0} attributes; a curve has 1 to {MAX_ATTRIBUTES}")]
     Attributes(usize),
-    /// Too few or too many bits of one attribute.
+    /// An attribute has too few or too many bits.
     #[error("has {0} bits; an attribute has 1 to {MAX_BITS}")]
     Bits(u8),
-    /// Too many bits together.
+    /// The attributes have too many bits together.
     #[error("have {0} bits together; an address has at most {MAX_ADDRESS_BITS}")]
     AddressBits(u32),
 }
 
 impl Curve {
-    /// The curve of attributes with so many bits.
+    /// The curve of attributes with these numbers of bits.
     pub fn new(widths: Vec<u8>) -> Result<Self, CurveError> {
         if !(1..=MAX_ATTRIBUTES).contains(&widths.len()) {
             return Err(CurveError::Attributes(widths.len()));
@@ -93,12 +93,12 @@ impl Curve {
         0..=self.below(0)
     }
 
-    /// The bits of an address from the highest on: the attribute, and the bit of it.
+    /// The bits of an address from the highest on, each as an attribute and a bit of the attribute.
     pub(super) fn bits(&self) -> &[(usize, u8)] {
         &self.bits
     }
 
-    /// The largest number that the address bits from the one at `depth` on can hold.
+    /// The largest number that the bits of an address from `depth` on can hold.
     pub(super) fn below(&self, depth: usize) -> u64 {
         let left = self.bits.len() - depth;
         u32::try_from(left)
@@ -108,7 +108,7 @@ impl Curve {
     }
 }
 
-/// The largest number of so many bits.
+/// The largest number that has `bits` bits.
 pub(super) const fn max_of(bits: u8) -> u64 {
     u64::MAX >> (64 - bits)
 }

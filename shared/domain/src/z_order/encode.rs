@@ -1,26 +1,26 @@
-//! Encodes values to a fixed number of bits, so that no greater value has a smaller code. Interleaves nothing.
+//! Encodes values to a fixed number of bits, so that a greater value never has a smaller code. Interleaves nothing.
 //!
-//! A box in values then lies within the box of its encoded corners. Two values may have one code: whoever
-//! reads by codes compares the values themselves.
+//! So a box of values lies within the box of its encoded corners. Two values may have the same code: after a read by
+//! codes, the values themselves must be compared.
 
 use super::curve::max_of;
 
-/// A whole number, from 0 on. What is too large has the largest code.
+/// The code of a whole number from 0 on. A number that is too large has the largest code.
 pub fn unsigned(value: u64, bits: u8) -> u64 {
     value.min(max_of(bits))
 }
 
-/// A whole number: two's complement with the sign bit flipped. What is too small or too large has the
-/// smallest or the largest code.
+/// The code of a whole number: two's complement with the sign bit flipped. A number that is too small or too large has
+/// the smallest or the largest code.
 pub fn signed(value: i64, bits: u8) -> u64 {
     let half = i64::try_from(max_of(bits) / 2).expect("at most 62 bits are left");
     let value = value.clamp(-half - 1, half);
-    // With one bit more than the half, the sum has no sign.
+    // The sum is from 0 to the largest code, so the cast does not change it.
     value.wrapping_add(half + 1).cast_unsigned()
 }
 
-/// A floating-point number, by the highest bits of it: all bits inverted if it is negative, else the sign bit
-/// flipped. -0 counts as 0.
+/// The code of a floating-point number: its highest bits, all inverted if the number is negative, else with the sign
+/// bit flipped. -0 counts as 0.
 ///
 /// The highest bits of measured values hardly differ; [`scaled`] tells them apart better.
 pub fn float(value: f64, bits: u8) -> u64 {
@@ -29,10 +29,10 @@ pub fn float(value: f64, bits: u8) -> u64 {
     ordered >> (64 - bits)
 }
 
-/// The code of a number by its place among knots. There are at least two knots, in rising order, and equally many
-/// codes between any two neighbours. Numbers outside have the first or the last code.
+/// The code of a number by its position among knots. There are at least two knots, in rising order. Any two
+/// neighbouring knots have equally many codes between them. Numbers outside have the first or the last code.
 ///
-/// Two knots make a linear scale. Knots that are quantiles of the values give each code about as many.
+/// Two knots make a linear scale. Knots that are quantiles of the values give each code about equally many values.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,

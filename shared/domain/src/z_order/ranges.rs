@@ -6,22 +6,23 @@ use std::ops::RangeInclusive;
 
 use super::{Curve, Region};
 
-/// All addresses with the same first bits; a part of them lies in the box.
+/// A cell: all addresses with the same first bits. A part of the cell lies in the box.
 struct Cell {
-    /// The number of address bits that all its addresses have in common, and these.
+    /// The number of first bits that all addresses of the cell have in common. `first` is the smallest of the
+    /// addresses.
     depth: usize,
     first: u64,
     all: Region,
-    /// The number of its points outside of the box.
+    /// The number of the cell's points outside of the box.
     waste: u128,
 }
 
 impl Curve {
-    /// Ranges of addresses that cover a box: disjoint, sorted, with a gap between each two.
+    /// Ranges of addresses that cover a box: disjoint, sorted, and with gaps between them.
     ///
-    /// The cell with the most points outside of the box is split first, `max_splits` times at most; then
-    /// the smallest gaps are closed until at most `max_ranges` ranges are left. Without these limits the
-    /// ranges hold the box and nothing else.
+    /// The cell with the most points outside of the box is split first, `max_splits` times at most; then the smallest
+    /// gaps are closed until at most `max_ranges` ranges are left. Without these limits the ranges contain the box and
+    /// nothing else.
     pub fn ranges(
         &self,
         region: &Region,
@@ -65,7 +66,7 @@ impl Curve {
 }
 
 impl Cell {
-    /// `None` if no point of it lies in the box.
+    /// `None` if no point of the cell lies in the box.
     fn of(depth: usize, first: u64, all: Region, region: &Region) -> Option<Self> {
         let inside = all.intersection(region)?;
         let waste = all.volume() - inside.volume();
@@ -73,7 +74,7 @@ impl Cell {
     }
 }
 
-/// The most wasteful is the greatest; of two that are equal, the one with the smaller addresses.
+/// Orders cells by waste. Of two cells with equal waste, the one with the smaller addresses is the greater.
 impl Ord for Cell {
     fn cmp(&self, other: &Self) -> Ordering {
         self.waste.cmp(&other.waste).then(other.first.cmp(&self.first))
@@ -94,7 +95,7 @@ impl PartialEq for Cell {
 
 impl Eq for Cell {}
 
-/// Joins ranges that touch, and then those with the smallest gaps until at most `max_ranges` are left.
+/// Joins ranges that touch, then ranges with the smallest gaps, until at most `max_ranges` are left.
 fn close_gaps(mut ranges: Vec<RangeInclusive<u64>>, max_ranges: usize) -> Vec<RangeInclusive<u64>> {
     ranges.sort_by_key(|range| *range.start());
     // The gap before a range: the number of addresses between it and the range before it.

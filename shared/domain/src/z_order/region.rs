@@ -1,27 +1,27 @@
 //! A box in the attributes of a curve. Knows no address.
 
-/// A box: of each attribute a smallest and a largest value, both inside.
+/// A box: a smallest and a largest value for each attribute, both inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// The smallest value of each attribute.
     pub low: Vec<u64>,
-    /// The largest value of each attribute; none is smaller than the smallest.
+    /// The largest value of each attribute, which is not below the smallest.
     pub high: Vec<u64>,
 }
 
 impl Region {
-    /// Whether a point lies inside.
+    /// Whether a point lies inside the box.
     pub fn contains(&self, point: &[u64]) -> bool {
         let bounds = self.low.iter().zip(&self.high);
         bounds.zip(point).all(|((low, high), value)| (low..=high).contains(&value))
     }
 
-    /// The number of points.
+    /// The number of points in the box.
     pub(super) fn volume(&self) -> u128 {
         self.low.iter().zip(&self.high).map(|(low, high)| u128::from(high - low) + 1).product()
     }
 
-    /// The box that both have in common.
+    /// The box that two boxes have in common.
     pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
         let pairs = |a: &[u64], b: &[u64], of: fn(u64, u64) -> u64| -> Vec<u64> {
             a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect()
