@@ -506,8 +506,7 @@ impl Schedule {
         let silent_after = TimeDelta::minutes(60);
         let from = readings.first().map_or(at_minute(self.now), |it| it.at);
         let rule = &self.freezer.rule.rule;
-        let mut past =
-            Past::begin(rule, SilenceLimit::new(silent_after, &[]), from, true);
+        let mut past = Past::begin(rule, SilenceLimit::new(silent_after, &[]), from, true);
         past.take(&readings, at_minute(self.now));
         let episodes = past.episodes();
         let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());
