@@ -7,7 +7,7 @@ use rollups::newest_sealable_edge;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
-use table::{InsertOutcome, RollupState, Session, StoreError, StoreResult};
+use table::{InsertOutcome, RollupState, Session, StoreError, StoreResult, UnreadableItem};
 
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
@@ -29,6 +29,21 @@ struct OtherZone {
     stored: Zone,
 }
 
+/// Somebody damaged the state. Nobody knows its time zone, so no program may replace it by itself.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the state of the rollups is damaged; delete the item, and rollups begin anew within a minute; `roomtide rollups rebuild` then makes those of the time before"
+)]
+struct DamagedState(#[source] UnreadableItem);
+
+/// What to do about a state that is damaged; any other error as it is.
+fn named_if_damaged(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),
+        other => other,
+    }
+}
+
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Reads the state, or creates it. It must exist before a reading is left to the sweep: the sweep begins at its
     /// time.
@@ -37,7 +52,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         log: &mut WideEvent,
     ) -> StoreResult<ZonedRollupState> {
-        let stored = match session.rollup_state().await? {
+        let known = session.rollup_state().await.map_err(named_if_damaged)?;
+        let stored = match known {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };

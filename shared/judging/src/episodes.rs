@@ -35,13 +35,15 @@ impl<S: Store> JudgingSession<'_, S> {
             readings => readings?,
         };
 
-        let judged_by = |silent_after| {
-            let readings = JudgedReadings { silent_after, ..readings.clone() };
-            fold_episodes(rule, state, &start, &readings, self.table.now)
-        };
-        let mut judgement = judged_by(longest);
-        if limit.is_err() && !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
-            judgement = judged_by(self.subject_silent_after(on_subject).await?);
+        let mut judgement = fold_episodes(rule, state, &start, &readings, self.table.now);
+        if limit.is_err() {
+            let judged_by = |silent_after| {
+                let readings = JudgedReadings { silent_after, ..readings.clone() };
+                fold_episodes(rule, state, &start, &readings, self.table.now)
+            };
+            if !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
+                judgement = judged_by(self.subject_silent_after(on_subject).await?);
+            }
         }
 
         let state = AlertState::Episodes(Box::new(judgement.state));

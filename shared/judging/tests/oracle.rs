@@ -307,6 +307,15 @@ async fn values_are_told_though_what_says_when_devices_are_silent_is_throttled()
     }
 }
 
+#[tokio::test]
+async fn values_are_told_though_the_state_of_the_rollups_is_damaged() {
+    let rule = json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": 1});
+    let world = World::new(rule, &[sensor(1, 0)]).await;
+    given::damage_rollup_state(&world.store).await;
+    world.batch(&[sensor(1, 0)], at(1)).await;
+    assert_eq!(world.news(), [News::Fired]);
+}
+
 /// The value may have ceased to hold: the device counts as silent after ten minutes, or later.
 #[tokio::test(start_paused = true)]
 async fn a_value_that_may_hold_no_longer_waits_for_what_says_when_its_device_is_silent() {

@@ -12,6 +12,9 @@ use domain::{
     Timestamp, Token, TokenHash,
 };
 
+use crate::db::{Db, put};
+use crate::item::Attribute;
+use crate::keys::STATE;
 use crate::{
     AlertKey, AlertState, Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups,
     RegisterDevices, RollupKey, RollupState, Session, StoredAlertState, StoredChannel,
@@ -111,6 +114,13 @@ pub async fn seal(store: &impl KeepRollupState, zone: &str, until: Timestamp) {
     let (zone, since, sealed) = (zone.to_owned(), Timestamp::MIN, [until; SWEEP_GROUPS]);
     let state = RollupState { zone, since, sealed, queue: None };
     store.begin_rollups(&state, &invocation()).await.expect("written");
+}
+
+/// Somebody leaves nothing of the state of rollups but its key.
+pub async fn damage_rollup_state(store: &impl Db) {
+    let text = |text: &str| Attribute::S(text.into());
+    let state = put([("pk", text(STATE)), ("sk", text("rollup"))]);
+    store.write(state, &invocation()).await.expect("written");
 }
 
 /// Puts a rollup where none is.

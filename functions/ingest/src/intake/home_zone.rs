@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::Zone;
 use runtime::registry::PLACE_AGE_FACTOR;
-use table::{ReadRollupState, Remembered, Session, StoreResult};
+use table::{ReadRollupState, Remembered, Session, StoreError, StoreResult};
 
 use crate::settings::Settings;
 
@@ -34,7 +34,12 @@ impl HomeZone {
         if let Some(zone) = self.read.get(session.now, |_| self.max_age) {
             return Ok(*zone);
         }
-        let Some(state) = session.rollup_state().await? else { return Ok(self.first) };
+        let state = match session.rollup_state().await {
+            // The rollup function says so each minute. No reading waits for it.
+            Err(StoreError::Unreadable(_)) => None,
+            state => state?,
+        };
+        let Some(state) = state else { return Ok(self.first) };
         // The stored name may be unknown here: a newer release of the zone database may have stored it.
         let zone = state.zone.parse().unwrap_or(self.first);
         Ok(*self.read.keep(zone, session.now))

@@ -88,6 +88,17 @@ async fn without_the_zone_nothing_is_stored_and_the_sender_tries_again() {
     assert_eq!(bench.stored().len(), 1);
 }
 
+/// The rollup function says that it is.
+#[tokio::test]
+async fn where_the_state_of_the_rollups_is_damaged_the_zone_is_the_settings() {
+    let bench = Bench::new();
+    given::damage_rollup_state(&bench.store).await;
+    let (status, answer) = bench.payload("/readings/tasmota?device=utc", PLUG).await;
+    assert_eq!(status, 201, "{answer}");
+    let stored = ["utc 2026-01-11T17:00:00.000Z cumulative_kwh_p=6.294 current_w=2635"];
+    assert_eq!(bench.stored(), stored);
+}
+
 #[tokio::test]
 async fn a_wrong_clock_takes_the_arrival_and_is_counted() {
     let bench = Bench::new();

@@ -2,7 +2,9 @@
 
 use runtime::clock::Stopwatch;
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
-use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES};
+use table::db::{Db as _, delete};
+use table::given::damage_rollup_state;
+use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES, Key};
 use table::memory_db::on;
 use table::{
     Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadRechecks as _,
@@ -693,4 +695,21 @@ async fn where_the_queue_tells_no_depth_what_was_left_to_it_counts_and_the_log_s
     assert_eq!(bench.logged("level"), "WARN");
     let told = bench.logged("rollup.queue_error");
     assert!(told.as_str().is_some_and(|told| told.contains("depth")), "{told}");
+}
+
+#[tokio::test]
+async fn a_damaged_state_is_said_with_what_mends_it() {
+    let bench = Bench::new().await;
+    damage_rollup_state(&bench.store).await;
+    bench.clock.set(at_minute(30));
+    bench.rollup.handle_schedule(minute()).await.expect_err("nobody knows the time zone");
+    let told = bench.logged("rollup.error").to_string();
+    for part in ["STATE# rollup: tz is missing", "delete the item", "roomtide rollups rebuild"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(bench.logged("level"), "ERROR");
+
+    bench.store.write(delete(&Key::RollupState), &bench.invocation).await.expect("memory");
+    bench.schedule().await;
+    assert_eq!(bench.state().await.sealed, [at_minute(15); SWEEP_GROUPS]);
 }
