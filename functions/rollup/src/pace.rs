@@ -52,7 +52,7 @@ impl Pace {
         self.units_of_turn
     }
 
-    /// Waits until the time that the consumed units are worth has passed, or until the invocation has no time left.
+    /// Waits as long as the consumed units are worth at this pace, or until the invocation has no time left.
     pub(crate) async fn keep(&self, invocation: &Invocation) {
         let seconds = (invocation.read_units() / self.read_units_per_second)
             .max(invocation.write_units() / self.write_units_per_second);

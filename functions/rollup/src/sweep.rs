@@ -221,8 +221,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue. If the item of the device is damaged, people find the device
-    /// there.
+    /// Leaves the quarters of a device to the queue, where people find a device whose item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,

@@ -17,6 +17,7 @@ const TOTAL: &str = "TOTAL";
 const ALL_OLD: &str = "ALL_OLD";
 const ALL_NEW: &str = "ALL_NEW";
 
+/// The body of `GetItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetItem.html#API_GetItem_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -34,6 +35,7 @@ impl<'a> GetBody<'a> {
     }
 }
 
+/// The body of `BatchGetItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html#API_BatchGetItem_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -57,6 +59,7 @@ impl<'a> BatchGetBody<'a> {
     }
 }
 
+/// The body of `Query`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html#API_Query_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -163,6 +166,7 @@ impl<'a> WriteBody<'a> {
     }
 }
 
+/// The body of `TransactWriteItems`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html#API_TransactWriteItems_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -197,6 +201,7 @@ const fn part_name(write: &Write) -> &'static str {
     }
 }
 
+/// The body of `BatchWriteItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html#API_BatchWriteItem_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase", bound = "")]
@@ -229,6 +234,7 @@ impl<I: Items> Serialize for ItemAt<'_, I> {
     }
 }
 
+/// The body of `BatchExecuteStatement`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html#API_BatchExecuteStatement_RequestSyntax>
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]

@@ -1,9 +1,9 @@
 //! The one door to `DynamoDB`: sends the body of a request and keeps the body of its answer. Knows no operation.
 //!
 //! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK needs a map of each item,
-//! with its own type for each value, only to write JSON. It makes the same from every answer. This took a third of the
-//! time for storing readings, and most of the time for a chart. Signing, endpoints, retries, time limits and
-//! connections remain the SDK's, because they are the same for all operations.
+//! with its own type for each value, only to write JSON. The SDK also makes such a map from every answer. This took a
+//! third of the time for storing readings, and most of the time for a chart. Signing, endpoints, retries, time limits
+//! and connections remain the SDK's, because they are the same for all operations.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -133,6 +133,7 @@ impl Intercept for Exchange {
 }
 
 impl SerializeRequest for Exchange {
+    /// The HTTP form of a request:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
     fn serialize_input(&self, _: Input, _: &mut ConfigBag) -> Result<HttpRequest, BoxError> {
         let Bodies { operation, request: body, .. } = &*self.0;

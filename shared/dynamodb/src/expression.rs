@@ -43,6 +43,7 @@ impl<'a> Placeholders<'a> {
         conditions.join(separator)
     }
 
+    /// The expression of one condition:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html>
     fn condition(&mut self, condition: &'a If) -> String {
         match condition {

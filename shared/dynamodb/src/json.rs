@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Map {
     }
 }
 
-/// The value of an attribute: an object of one member, whose name is its type.
+/// The value of an attribute as JSON: an object with one member, whose name is the type.
 pub(super) struct Value(pub(super) Attribute);
 
 impl<'de> Deserialize<'de> for Value {

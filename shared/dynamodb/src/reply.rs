@@ -26,6 +26,7 @@ pub(super) struct Reply {
     responses: Vec<StatementReply>,
 }
 
+/// The reason for which one write of a transaction is cancelled:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -140,6 +141,7 @@ fn units(consumed: Option<&Consumed>) -> f64 {
     }
 }
 
+/// Reads the answers of `Query` and `BatchGetItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html#API_Query_ResponseSyntax>,
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html#API_BatchGetItem_ResponseSyntax>
 struct Page<'e>(Each<'e>);

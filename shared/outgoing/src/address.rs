@@ -11,8 +11,8 @@ pub enum Reach {
     /// Public addresses by https, for a deployed server. Its own loopback has the runtime API of Lambda. A person who
     /// may write a channel must not reach what only the server can reach.
     Public,
-    /// The local network too, also by http, for a server on a laptop. This is the network of the people who write
-    /// channels.
+    /// The local network too, also by http, for a server on a laptop. The people who write channels are in the same
+    /// network.
     Local,
 }
 
@@ -31,8 +31,8 @@ impl Reach {
     /// Checks that the client may connect to an address.
     ///
     /// An IPv6 address that stands for an IPv4 address, by mapping, NAT64 or ISATAP, is checked like the IPv4 address.
-    /// Any other IPv6 address must be in the block of which global addresses are assigned, or local if `self` allows
-    /// so.
+    /// Any other IPv6 address must be in 2000::/3, where global addresses are, or in a local block if `self` allows
+    /// those.
     pub fn check(self, ip: IpAddr) -> Result<(), ForbiddenAddress> {
         let found = match ip {
             IpAddr::V4(v4) => block_of_v4(v4, self),
