@@ -7,8 +7,8 @@ use super::{DeviceId, Timestamp};
 /// A deletion may end after this time, if no data of the device was found in the meantime.
 ///
 /// By then every instance has read the registry again and refuses the device's readings. Also, every invocation is over
-/// in which a deleted reading may still be part of a rollup. The longest invocation, of the rollup function, takes 5
-/// minutes.
+/// that read a reading before the deletion and could still put a rollup of the reading. The longest invocation, of the
+/// rollup function, takes 5 minutes.
 pub const DELETION_QUIET: TimeDelta = TimeDelta::minutes(6);
 
 /// The progress of the deletion of a device.

@@ -80,9 +80,9 @@ pub enum Verdict {
         /// The pause that the server asks for.
         retry_after: Option<TimeDelta>,
     },
-    /// A person has to mend something, so the channel is failing at once. The status is 4xx, for example if a topic or
-    /// chat does not exist or a token was revoked. Or it is 3xx: redirects are not followed, because they would carry
-    /// secrets to an address that nobody wrote.
+    /// A person has to mend something, so the channel is failing at once. The status is any other 4xx, for example if a
+    /// topic or chat does not exist or a token was revoked. Or it is 3xx: redirects are not followed, because they
+    /// would carry secrets to an address that nobody wrote.
     Failing {
         /// The pause that the server asks for.
         retry_after: Option<TimeDelta>,
