@@ -1,5 +1,5 @@
-//! Folds buckets by the settings that devices have now, and leaves to the queue what fails for itself.
-//! Chooses no buckets.
+//! Folds buckets with the current settings of devices. A bucket that fails for a reason of its own is left to the
+//! queue. Chooses no buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use crate::memory::{QueueBusy, RegistryMemory};
 use crate::ports::Store;
 use crate::settings::Settings;
 
-/// Folds buckets, for each of the function's three handlers.
+/// Folds buckets for the function's three handlers: of the stream, of the queue and of the schedule.
 #[derive(Debug)]
 pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) store: S,
@@ -31,7 +31,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: RegistryMemory,
     /// Whether this process has seen the state of the rollups.
     pub(crate) has_state: AtomicBool,
-    /// The number of the newest settings with which all of a device is folded. What is remembered stays true.
+    /// For each device, the number of the newest settings with which all its rollups are folded. Entries stay true.
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
     /// The last note of a backlog by this process.
     pub(crate) backlog: Remembered<()>,
@@ -40,13 +40,13 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) alert_rules: SealedBreaches,
 }
 
-/// Why something is not folded. The work of the schedule is due again in a minute.
+/// The reasons for which a bucket is not folded. The work of the schedule is due again in a minute.
 #[derive(Debug, thiserror::Error)]
 pub enum NotDone {
-    /// The table; the same may succeed later.
+    /// The table failed. A later attempt may succeed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The bucket could not be folded and the queue does not take it.
+    /// The bucket could not be folded, and the queue does not accept it.
     #[error(transparent)]
     Queue(#[from] NotSent),
     /// The code panicked.
@@ -55,7 +55,7 @@ pub enum NotDone {
 }
 
 impl NotDone {
-    /// The error itself, by which the log knows a table that is asked for too much.
+    /// The underlying error, by which the log recognises a throttled table.
     pub(crate) fn cause(&self) -> &(dyn std::error::Error + 'static) {
         match self {
             Self::Store(error) => error,
@@ -65,7 +65,7 @@ impl NotDone {
     }
 }
 
-/// A day of a time zone.
+/// A local day: a date in a time zone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalDay {
     pub(crate) zone: Zone,
@@ -75,13 +75,13 @@ pub(crate) struct LocalDay {
 /// Several quarters of a device that are folded with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
-    /// Buckets that begin in a range and have readings.
+    /// The buckets that begin in a range and have readings.
     Of(TimeRange, Assumed),
-    /// The buckets of this list, also those without readings.
+    /// The buckets of this list, also buckets without readings.
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// The most devices that are remembered as folded by their newest settings. Beyond, all are forgotten.
+/// The most devices that are remembered as folded with their newest settings. Beyond, all are forgotten.
 const MAX_REFOLDED: usize = 500_000;
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
@@ -103,7 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
     }
 
-    /// Folds a quarter. `rules` become those that the device has now, if they are older than the rollup's.
+    /// Folds a quarter. If the stored rollup was folded with newer settings than `rules`, reads `rules` again.
     pub(crate) async fn quarter(
         &self,
         session: Session<'_, S>,
@@ -119,8 +119,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds a local day; of one that is still open at `until`, the part that is over by then. Reads the
-    /// rules of the device again if they are outdated.
+    /// Folds a local day. If the day is still open at `until`, folds the part that is over by then. Reads `rules` again
+    /// if they are outdated.
     async fn day(
         &self,
         session: Session<'_, S>,
@@ -139,8 +139,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds all quarters of a range, and returns those that it has put. If the range cannot be folded for a reason of
-    /// its own, folds quarter by quarter: only the failing quarters go to the queue.
+    /// Folds all quarters of a range, and returns the rollups that were put. If the range fails for a reason of its
+    /// own, folds quarter by quarter: only the failing quarters go to the queue.
     pub(crate) async fn quarters(
         &self,
         session: Session<'_, S>,
@@ -171,7 +171,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Folds these quarters as [`quarters`](Self::quarters) does.
+    /// Folds a list of quarters as [`quarters`](Self::quarters) folds a range.
     pub(crate) async fn these_quarters(
         &self,
         session: Session<'_, S>,
@@ -217,9 +217,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds the local day of quarters that were put before, as far as the day is over, unless that part ends before
-    /// the `first` quarter. So the quarters are in the day's rollup, or a later sweep reads them. None comes later up
-    /// to where the device is `sealed`, which may be ahead of the clock.
+    /// Folds the local day of quarters that were put before, as far as the day is over. Does nothing if the part that
+    /// is over ends before the `first` quarter. So the quarters are in the day's rollup, or a later sweep reads them.
+    /// Time up to `sealed`, which may be ahead of the clock, counts as over: no later sweep comes for that time.
     pub(crate) async fn day_of(
         &self,
         session: Session<'_, S>,
@@ -236,8 +236,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.day(session, rules, day, until, Assumed::Nothing).await
     }
 
-    /// Folds the local days that end within `(from, to]`, and the parts of an open day. A day that cannot be folded for
-    /// a reason of its own goes to the queue.
+    /// Folds the local days that end within `(from, to]`, and the parts of an open day. A day that fails for a reason
+    /// of its own goes to the queue.
     pub(crate) async fn days_ended(
         &self,
         session: Session<'_, S>,
@@ -252,12 +252,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Some(day) = zone.day(zone.date(at)).filter(|_| at < range.to()) {
             at = day.to();
             let part = part_of_day(day, range.to()).filter(|part| part.to() > range.from());
-            // A day that is over by now is folded whole, by a later call if not by this one.
+            // A day that is over by now is folded as a whole, by this call or by a later one.
             let Some(part) = part.filter(|part| *part == day || day.to() > now_over) else {
                 continue;
             };
 
-            // The second part finds the first.
+            // Only for the first part of a day can there be no rollup yet.
             let is_first = part_of_day(day, part.last()).is_none();
             let assumed = if is_first { assumed } else { Assumed::Nothing };
 
@@ -306,8 +306,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The reason of a failure that a repetition would meet again; `None` after a success, which is counted. Any other
-/// error is not of the bucket's own making.
+/// The reason of a failure that a retry would meet again; `None` after a success, which is counted. An error has
+/// another cause than the bucket.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),
@@ -323,8 +323,8 @@ pub(crate) fn reason<T>(
     }
 }
 
-/// Whether one query of all that lies between the first and the last quarter reads less than a query for
-/// each: there are several, and no more gaps than quarters.
+/// Whether one query from the first to the last quarter reads less than a query for each quarter: there are several
+/// quarters, and at most as many gaps.
 fn are_close(quarters: &BTreeSet<QuarterHour>) -> bool {
     let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else { return false };
     let span = last.end().since(first.start()).num_minutes() / QuarterHour::LENGTH.num_minutes();
@@ -345,13 +345,12 @@ pub(crate) fn quarters_in(range: TimeRange) -> impl Iterator<Item = QuarterHour>
     .take_while(move |quarter| range.contains(quarter.start()))
 }
 
-/// The end of a day's stretch from a timestamp on, or `limit` if that is earlier: windows that fit into
-/// memory.
+/// The timestamp a day after `from`, or `limit` if that is earlier. The readings of a day fit into memory.
 pub(crate) fn window_end(from: Timestamp, limit: Timestamp) -> Timestamp {
     from.saturating_add(TimeDelta::days(1)).min(limit)
 }
 
-/// The device's settings were reset, by a person who wrote its item anew.
+/// The error for a device whose settings were reset, because a person wrote its item anew.
 fn newer_than_the_device(device: &DeviceId) -> StoreError {
     let what = format!("a rollup of {device} was folded with newer settings than the device has");
     StoreError::Inapplicable(what.into())

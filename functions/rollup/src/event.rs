@@ -1,5 +1,5 @@
-//! The events that invoke the function, and its replies: stream records, queue messages and the schedule.
-//! Applies none of them.
+//! The events that invoke the function, and its replies. Events are stream records, queue messages and the schedule.
+//! Applies no event.
 
 use std::error::Error;
 
@@ -22,7 +22,7 @@ pub enum Event {
     Stream(dynamodb::Event),
     /// Messages of the work queue.
     Queue(SqsEvent),
-    /// The schedule is due. Its event says nothing that the clock does not.
+    /// The schedule is due. The event has no information that the function needs.
     Schedule,
 }
 
@@ -34,7 +34,7 @@ pub enum Reply {
     Stream(DynamoDbEventResponse),
     /// The messages to deliver again.
     Queue(SqsBatchResponse),
-    /// Nothing.
+    /// An empty reply.
     Schedule,
 }
 
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Event {
 }
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
-    /// Handles any event. An error means that the schedule's work is not done; it is due again.
+    /// Handles any event. An error means that the work of the schedule is not done and is due again.
     pub async fn handle(
         &self,
         event: Event,

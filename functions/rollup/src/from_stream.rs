@@ -1,5 +1,5 @@
-//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Reads keys and rooms only:
-//! what a reading says is read from the table.
+//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Takes only keys and rooms from
+//! the stream, and reads the values of readings from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -22,36 +22,36 @@ use crate::ports::Store;
 use crate::registry::Rules;
 use crate::state::ZonedRollupState;
 
-/// The number of devices whose rooms are noted at once.
+/// The number of devices whose rooms are noted concurrently.
 const NOTE_CONCURRENCY: usize = 8;
-/// The time that is kept for leaving to the queue what failed.
+/// The time that is reserved for leaving failures to the queue.
 const LEAVING: Duration = Duration::from_secs(10);
 /// The pause between two checks for a backlog while a batch is folded.
 const BACKLOG_CHECK: Duration = Duration::from_secs(1);
 
-/// When the oldest change of a batch that is not folded yet was written, where the stream says so.
+/// When the oldest change that is not folded yet was written; `None` if the stream does not say.
 type Oldest = Mutex<Option<Timestamp>>;
 
-/// The quarters of one device and local day that a batch touches, and the first record that does.
+/// One device and local day of a batch: the quarters that changes touch, and the first record that touches the day.
 #[derive(Debug, Clone)]
 struct DayOfDevice {
     device: DeviceId,
     date: LocalDate,
     quarters: BTreeSet<QuarterHour>,
     first_record: usize,
-    /// When the oldest of its changes was written, where the stream says so.
+    /// When the oldest change of the day was written; `None` if the stream does not say.
     written: Option<Timestamp>,
 }
 
-/// What became of a batch.
+/// The result of a batch so far.
 struct FoldedBatch<'a> {
     oldest: &'a Oldest,
     done: Done,
-    /// The devices that failed, each with the error. No more of them is tried in this invocation.
+    /// The devices that failed, each with the error. No further day of such a device is tried in this invocation.
     errors: BTreeMap<DeviceId, NotDone>,
-    /// The days of these devices that are not folded.
+    /// The days of the failed devices that are not folded.
     failed: Vec<DayOfDevice>,
-    /// Whether a day is folded, or a reading of a device that did not fail is left to the sweep.
+    /// Whether any day is folded, or any reading of a device without a failure is left to the sweep.
     is_any_done: bool,
 }
 
@@ -74,7 +74,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        // Folding has all but the last seconds; these are kept for leaving failures to the queue.
+        // The last seconds are reserved for leaving failures to the queue. Folding has the time before.
         let leaving = Session::new(&self.store, invocation, self.clock.now());
         let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
         let session = leaving.within(&working);
@@ -103,8 +103,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes with
-    /// the first record that is not done.
+    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes
+    /// with the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
@@ -118,12 +118,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let failed = |error: StoreError| (first, NotDone::from(error));
         let state = self.state(session, log).await.map_err(failed)?;
 
-        // The rules of known devices are read later, and only of those with something to fold.
+        // The rules of known devices are read later, and only if there is something to fold.
         let unknown =
             self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
         let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
-        // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
-        // which is not over by this clock finds both.
+        // The clock is read only now, after the state and the devices exist. A sweep that folds a quarter which is
+        // still open by this clock therefore finds both.
         let now = self.clock.now();
 
         let (left, changes): (Vec<_>, Vec<_>) = changes
@@ -131,7 +131,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(session, &left, now, batch).await.map_err(failed)?;
-        // A device whose rooms could not be noted has an error by now.
+        // By now, a device whose rooms could not be noted has an error.
         for day in by_day(&left, state.zone) {
             if batch.errors.contains_key(&day.device) {
                 batch.failed.push(day);
@@ -150,9 +150,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over, and notes before each of them if there is a backlog. No further
-    /// day of a device is tried after one has failed: a throttled device would take the time of all others.
-    /// An error comes with the first record that is not done.
+    /// Folds days until the time is over, and checks for a backlog before each day. After one day of a device has
+    /// failed, no further day of the device is tried: a throttled device would take the time of all others. An error
+    /// comes with the first record that is not done.
     async fn fold_days(
         &self,
         session: Session<'_, S>,
@@ -162,7 +162,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         batch: &mut FoldedBatch<'_>,
     ) -> Result<(), (usize, NotDone)> {
         for (position, day) in days.iter().enumerate() {
-            // Of this day, those that follow, and those that failed: all that is not folded yet.
+            // The days that are not folded yet: this day, the days that follow, and the days that failed.
             let written =
                 days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
             let written = written.min();
@@ -173,7 +173,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 return Err((day.first_record, StoreError::TimedOut.into()));
             }
 
-            // A device that is gone has no rules.
+            // A deleted device has no rules.
             let Some(rules) = rules.get(&day.device) else { continue };
             if batch.errors.contains_key(&day.device) {
                 batch.failed.push(day.clone());
@@ -181,7 +181,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
-                // Without time left it is not the device that failed.
+                // Without time left, the failure is not the device's.
                 Err(error) if session.invocation.remaining().is_zero() => {
                     return Err((day.first_record, error));
                 }
@@ -194,8 +194,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Leaves the days of devices that failed to the queue, if anything else of the batch is done: else the table fails,
-    /// and not a device. An error comes with the first record of these days.
+    /// Leaves the days of failed devices to the queue, if any other part of the batch is done. Otherwise the table
+    /// fails, and not a device. An error comes with the first record of these days.
     async fn leave_failures(
         &self,
         session: Session<'_, S>,
@@ -216,11 +216,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:
-    /// the registry has one room of a device, also where readings of a quarter name two. A device whose rooms cannot be
-    /// noted fails alone.
+    /// the registry has only one room of a device, even if readings of a quarter name two. If the rooms of a device
+    /// cannot be noted, only this device fails.
     ///
-    /// Notes from before a device's deletion count here, so that no device is read for each batch. If the device has
-    /// come again, the sweep knows so and notes its rooms with the rollup.
+    /// Notes from before a device's deletion count here, so that no device is read for each batch. The sweep knows if
+    /// the device was registered again, and then notes the rooms with the rollup.
     async fn note_rooms(
         &self,
         session: Session<'_, S>,
@@ -238,7 +238,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
 
         let devices: Vec<DeviceId> = unknown.keys().copied().cloned().collect();
-        // Of a device that is gone nothing is noted.
+        // A deleted device has no rules, so its rooms are not noted.
         let rules = self.rules(session, &devices).await?;
         let noting = unknown.iter().filter_map(|(device, named)| {
             let registered = rules.get(*device)?.as_ref().ok()?.registered();
@@ -265,7 +265,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
-    /// Folds, and meanwhile checks for a backlog: one fold may take longer than a note holds.
+    /// Folds, and checks for a backlog meanwhile: one fold may take longer than a note is valid.
     async fn while_noting_backlog<T>(
         &self,
         session: Session<'_, S>,
@@ -278,13 +278,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 return folded;
             }
             let oldest = *oldest.lock().expect("nothing panics while it is held");
-            // What fails is tried again at the next check, and before the next day is folded.
+            // A note that fails is retried at the next check, and before the next day is folded.
             drop(self.note_backlog(session, oldest).await);
         }
     }
 
-    /// Notes a backlog, if a change of that time is still to be folded: then answers say that
-    /// rollups lack some.
+    /// Notes a backlog if `oldest`, the time of the oldest unfolded change, is long ago. Answers then say that rollups
+    /// lack changes.
     async fn note_backlog(
         &self,
         session: Session<'_, S>,
@@ -302,11 +302,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Whether the sweep folds the quarter of a reading, some time after this reading was written.
+    /// Whether the sweep folds the quarter of a reading, some time after the reading was written.
     ///
-    /// It passes over a quarter without readings. So a deletion is always folded at once: then a rollup is
-    /// there that refuses a late fold which still saw the reading. And it has passed already where a clock that
-    /// was ahead has swept.
+    /// The sweep skips a quarter without readings. So a deletion is always folded at once: the new rollup then refuses
+    /// a late fold that still saw the reading. A sweep with a clock that was ahead may have passed the quarter already.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,
@@ -318,7 +317,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
-    /// Folds the quarters, and then their day, as far as it is over. Those of a device without rules go to the queue.
+    /// Folds the quarters of a day, and then the day, as far as it is over. The quarters of a device without rules go
+    /// to the queue.
     async fn fold_day(
         &self,
         session: Session<'_, S>,
@@ -358,7 +358,7 @@ impl DayOfDevice {
     }
 }
 
-/// When the oldest change of past time was written: no sweep folds it.
+/// When the oldest change of past time was written. The sweep does not fold such a change.
 fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<Timestamp> {
     let changes = changes
         .iter()
@@ -367,8 +367,8 @@ fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<T
     changes.filter_map(|change| change.touched).min()
 }
 
-/// The days that changes touch, in the order of their first records: when the time is over, all records before the
-/// reported one are done.
+/// The days that changes touch, in the order of their first records: so all records before the reported one are done
+/// when the time is over.
 fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Vec<DayOfDevice> {
     let mut days: BTreeMap<(&DeviceId, LocalDate), DayOfDevice> = BTreeMap::new();
     for Recorded { record, change } in changes {

@@ -1,10 +1,10 @@
 //! Keeps the rollups: from the table's stream, from a queue of its own and by a schedule. Stores no reading.
 //!
-//! A change of a reading whose quarter is over is folded in the invocation that sees it. A quarter that is
-//! not over is left to the sweep, which folds it once, some minutes after its end; so a rollup of 15 minutes
-//! costs one write and not one a batch. A bucket that fails for itself goes to the queue, and blocks neither
-//! the stream nor the sweep. The folds are `rollups`' own: by compare-and-swap, so that everything here may
-//! be done twice, in any order, and by many at once.
+//! A change of a reading whose quarter is over is folded in the invocation that sees it. A quarter that is not over is
+//! left to the sweep, which folds it once, some minutes after its end. So a rollup of 15 minutes costs one write and
+//! not one for each batch. A bucket that fails for a reason of its own goes to the queue, and blocks neither the stream
+//! nor the sweep. The folds are those of the package `rollups`, by compare-and-swap. So all work here may be done
+//! twice, in any order, and concurrently.
 
 mod bucket_folding;
 mod event;
@@ -43,7 +43,7 @@ pub use settings::Settings;
 use bucket_folding::BucketFolding;
 use ports::NAME;
 
-/// The function.
+/// The function `rollup`.
 #[derive(Debug)]
 pub struct Rollup<S, W, Q, C> {
     stream: StreamFunction<Q, C>,
@@ -53,8 +53,8 @@ pub struct Rollup<S, W, Q, C> {
 }
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
-    /// The function on a table. A bucket that cannot be folded goes to `work_queue`, a record that names
-    /// none to `dead_letters`.
+    /// Makes the function for a table. A bucket that cannot be folded goes to `work_queue`. A record that names no
+    /// bucket goes to `dead_letters`.
     pub fn new(
         store: S,
         work_queue: W,
@@ -82,13 +82,13 @@ impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
         Box::pin(self.stream.handle(event, deadline, decode, &self.folding)).await
     }
 
-    /// Folds the buckets that messages of the queue name. Returns those that should be delivered again.
+    /// Folds the buckets that messages of the queue name. Returns the messages that should be delivered again.
     pub async fn handle_queue(&self, event: SqsEvent, deadline: Deadline) -> SqsBatchResponse {
         Box::pin(self.queue.handle(event, deadline, &self.folding)).await
     }
 
-    /// Sweeps the devices whose turn it is. Work that the time does not suffice for is left to the next
-    /// invocation; an error means that something failed.
+    /// Sweeps the groups of devices that are due. Work for which the time is too short is left to the next invocation.
+    /// An error means that something failed.
     pub async fn handle_schedule(&self, deadline: Deadline) -> Result<(), NotDone> {
         Box::pin(self.folding.handle_schedule(deadline, &self.telemetry)).await
     }

@@ -5,7 +5,7 @@ use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, NotSent};
 use table::StoreError;
 
-/// What one invocation has done.
+/// The work that one invocation has done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// Quarters whose rollups were put.
@@ -14,11 +14,11 @@ pub(crate) struct Done {
     pub(crate) days: usize,
     /// Devices that were swept.
     pub(crate) devices: usize,
-    /// Devices that alerts are to recheck.
+    /// Devices for which rechecks of alerts are noted.
     pub(crate) rechecks: usize,
-    /// Why rechecks are missing, if the table refused their rules or the rechecks themselves.
+    /// The error, if the table refused to read the rules of alerts or to store rechecks.
     pub(crate) rechecks_refused: Option<StoreError>,
-    /// Buckets that are left to the queue, with the reasons for the first of them.
+    /// The number of buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,
     /// Why the queue told no number of messages.
     pub(crate) queue_error: Option<NotSent>,
@@ -27,7 +27,7 @@ pub(crate) struct Done {
     failed: Vec<String>,
 }
 
-/// The largest number of buckets, and of devices that failed, that a log event names. All buckets are counted.
+/// The largest number of buckets, and of failed devices, that a log event names. All buckets are counted.
 const MAX_NAMED: usize = 10;
 
 impl Done {
@@ -47,7 +47,7 @@ impl Done {
         }
     }
 
-    /// Notes it in the log event.
+    /// Writes the counts into the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
         log.set("rollup.quarters", self.quarters);
         log.set("rollup.days", self.days);

@@ -1,4 +1,4 @@
-//! What an instance remembers between its invocations: only what stays true, or is read anew. Asks nothing.
+//! The memory of an instance between its invocations: only facts that stay true, or that are read anew. Reads no table.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use domain::{Device, DeviceId, DeviceParts, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
 use table::{Indexing, QueueDepth, Remembered, UnreadableItem};
 
-/// What the instance remembers of the registry: only what stays true.
+/// The registry as the instance remembers it: only facts that stay true.
 #[derive(Debug, Default)]
 pub(crate) struct RegistryMemory {
     /// Devices that were seen in the registry. Deleted devices may stay here: their next reading registers them again,
@@ -17,28 +17,29 @@ pub(crate) struct RegistryMemory {
     pub(crate) listed: Remembered<ListedDevices>,
 }
 
-/// All devices, as they were at a time.
+/// All devices, as they were at a point in time.
 #[derive(Debug)]
 pub(crate) struct ListedDevices {
     pub(crate) devices: Vec<ListedDevice>,
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// The time before which the list was not begun.
+    /// The time just before the list was read.
     pub(crate) read_at: Timestamp,
 }
 
-/// What the function needs of a device, in 80 bytes and its id: a fleet has hundreds of thousands.
+/// The part of a device that the function needs. It takes 80 bytes and the id, because a fleet has hundreds of
+/// thousands of devices.
 #[derive(Debug)]
 pub(crate) struct ListedDevice {
     pub(crate) id: DeviceId,
     pub(crate) fold_settings: FoldSettings,
     pub(crate) first_seen: Timestamp,
-    /// Shared by devices of one kind.
+    /// Shared by devices with equal rules.
     rules: Arc<FoldRules>,
 }
 
 const _: () = assert!(size_of::<ListedDevice>() <= 80);
 
-/// The number of kinds of devices whose rules are shared.
+/// The largest number of different rules that devices share.
 const MAX_KINDS: usize = 64;
 
 impl ListedDevice {
@@ -56,7 +57,7 @@ impl ListedDevice {
         Self { id, fold_settings, first_seen, rules }
     }
 
-    /// The rules that the device is folded by, with what the index by conditions is to have.
+    /// The rules by which the device is folded, and `indexing` for the index by conditions.
     pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
         DeviceRules {
             id: self.id.clone(),
@@ -68,7 +69,7 @@ impl ListedDevice {
 }
 
 impl RegistryMemory {
-    /// The devices that are not known to be registered, in order.
+    /// The devices that are not remembered as registered, in order.
     pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
         let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();
@@ -84,12 +85,13 @@ impl RegistryMemory {
     }
 }
 
-/// The time since which every report about the queue named messages.
+/// The time since which every report about the queue counted messages.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
 
 impl QueueBusy {
-    /// Since when messages wait, as far as the counts tell: SQS tells no age to whoever asks for the queue's depth.
+    /// Since when messages wait, according to the counts. With the depth of a queue, SQS does not tell the age of
+    /// messages.
     pub(crate) fn since(&self, counted: Option<QueueDepth>) -> Option<Timestamp> {
         let mut since = self.0.lock().expect("nothing panics while it is held");
         match counted.filter(|depth| depth.messages > 0) {

@@ -1,4 +1,4 @@
-//! The pace of work that nobody waits for: a fifth of what the table may consume. Counts no units itself.
+//! The pace of work that nobody waits for: a fifth of the units that the table may consume. Counts no units itself.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use table::Invocation;
 
 use crate::Settings;
 
-/// Such work gets one part in this many of the table's ceilings.
+/// Work that nobody waits for gets one part in this many of the table's ceilings.
 const PARTS: u32 = 5;
 
-/// The time after which the next invocation by the schedule is due soon, and goes on.
+/// The turn of an invocation. After this time the next invocation by the schedule is due soon and continues the work.
 const TURN: Duration = Duration::from_secs(50);
 
-/// The least time for repeating throttled requests of a group. A group that was begun is finished, also after its turn.
+/// The least time for retries of a group's throttled requests. A group that was begun is finished, even after the turn.
 const LEAST_LEFT: Duration = Duration::from_secs(4);
 
 /// The pace of one invocation.
@@ -26,7 +26,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Begins.
+    /// Begins the turn of an invocation.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             started: Stopwatch::start(),
@@ -36,26 +36,27 @@ impl Pace {
         }
     }
 
-    /// Whether what is left should be left to the next invocation: two at once would do the same work.
+    /// Whether the remaining work should be left to the next invocation: two invocations at once would do the same
+    /// work.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.started.elapsed() >= TURN
     }
 
-    /// The time that is left of the turn for devices that the table throttles.
+    /// The rest of the turn, which is the time for retries of throttled requests.
     pub(crate) fn left(&self) -> Duration {
         TURN.saturating_sub(self.started.elapsed()).max(LEAST_LEFT)
     }
 
-    /// The write units that such work may consume in a turn.
+    /// The write units that work which nobody waits for may consume in a turn.
     pub(crate) const fn write_units_of_turn(&self) -> u64 {
         self.units_of_turn
     }
 
-    /// Waits until as much time has passed as the consumed units are worth, or until none is left.
+    /// Waits as long as the consumed units are worth at this pace, or until the invocation has no time left.
     pub(crate) async fn keep(&self, invocation: &Invocation) {
         let seconds = (invocation.read_units() / self.read_units_per_second)
             .max(invocation.write_units() / self.write_units_per_second);
-        // With a ceiling of zero nothing can be paced: do not wait.
+        // With a ceiling of zero there is no pace, so there is no wait.
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
         let ahead = due.saturating_sub(self.started.elapsed()).min(invocation.remaining());
         if !ahead.is_zero() {

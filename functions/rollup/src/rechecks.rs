@@ -1,5 +1,5 @@
-//! Leaves rechecks of devices whose sealed quarters are in breach of a rule of alerts: the net under what a batch of the
-//! stream should have judged. Judges nothing.
+//! Notes rechecks of devices whose sealed quarters break a rule of alerts. The rechecks find breaches that a batch of
+//! the stream should have judged and did not. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
-/// Quarters that ended earlier are history: a sweep that is far behind leaves no rechecks of them.
+/// Quarters that ended longer ago are history. A sweep that is far behind notes no rechecks of them.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
-/// The devices that are asked about, and rechecks that are noted, at once.
+/// The number of devices that are read at once, and of rechecks that are noted at once.
 const PAGE: usize = 100;
 
 /// The rechecks that could not be noted.
@@ -29,13 +29,13 @@ pub(crate) struct UnnotedRechecks {
     pub(crate) cause: Option<StoreError>,
 }
 
-/// What the sealed quarters of a range ask for.
+/// The rechecks that the sealed quarters of a range need.
 #[derive(Default)]
 pub(crate) struct Rechecks {
     breaches: Option<Breaches>,
-    /// The quarters in breach of a rule that may be about the device.
+    /// The quarters that break a rule, if the rule may be about the device.
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
-    /// The devices whose quarters are left to the queue, which leaves no recheck, each with the first quarter.
+    /// The devices whose quarters are left to the queue, each with the first quarter. The queue notes no rechecks.
     unfolded: BTreeMap<DeviceId, Timestamp>,
 }
 
@@ -47,7 +47,7 @@ impl UnnotedRechecks {
 }
 
 impl Rechecks {
-    /// Takes the quarters of a device that were put.
+    /// Adds the quarters of a device that were put.
     pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<QuarterHour, Rollup>) {
         let Some(breaches) = &self.breaches else { return };
         put.retain(|_, rollup| breaches.may_have(device, rollup));
@@ -56,14 +56,14 @@ impl Rechecks {
         }
     }
 
-    /// Takes a device whose quarters from a time on are left to the queue.
+    /// Adds a device whose quarters from a time on are left to the queue.
     pub(crate) fn add_unfolded(&mut self, device: DeviceId, from: Timestamp) {
         self.unfolded.insert(device, from);
     }
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rechecks of a range: none are left of what is history, and where there is no rule.
+    /// Begins the rechecks of a range. No rechecks are noted for history, or without a rule.
     pub(crate) async fn rechecks_of(
         &self,
         range: TimeRange,
@@ -79,8 +79,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
-    /// Notes rechecks of the devices that a rule is about, as they are this moment. Returns the groups of devices of which some
-    /// are not noted, with a part of the patience: the watermarks of the others move on.
+    /// Notes rechecks of the devices that a rule is about, according to the registry at this moment. Returns the groups of
+    /// the devices whose rechecks could not be noted within a part of the patience: the watermarks of other groups move.
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
@@ -128,8 +128,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The table refuses what the role does not permit, and a damaged item. Rollups are folded all the same, and the log
-/// tells the error.
+/// Notes for the log that the table refused a request, and returns `None`. The table refuses requests without
+/// permission and damaged items. Rollups are folded all the same.
 fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

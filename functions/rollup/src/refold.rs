@@ -1,4 +1,4 @@
-//! Folds rollups of a device again after a change of its settings. Does not touch what is not sealed yet.
+//! Folds rollups of a device again after a change of its settings. Does not touch time that is not sealed yet.
 
 use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, SKEW, newest_sealable_edge};
@@ -12,8 +12,8 @@ use crate::ports::Store;
 use crate::run::{MAX_HOME, Run};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Folds again what new settings of devices concern, each as far as its group is sealed. What the
-    /// turn does not suffice for is left to the next invocation. A device that fails holds up no other.
+    /// Folds the rollups again that new settings of devices concern, up to where the group of each device is sealed.
+    /// Work beyond the turn is left to the next invocation. A device that fails does not hold up others.
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -21,15 +21,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         now: Timestamp,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotDone> {
-        // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
-        // next to nothing, and a person waits for what the new settings say.
+        // Any list will do: a change that is missing in this list is found in the next. A home's list costs next to
+        // nothing, and a person waits for the effect of the new settings.
         let mut listed = self.listed_since(run.session, Timestamp::MIN).await?;
         if listed.devices.len() <= MAX_HOME {
             listed = self.listed_since(run.session, now).await?;
         }
 
-        // A list without the settings was read before this one, by a clock that may be ahead: its reader
-        // may have sealed quarters up to here.
+        // A list without the settings was read before this list, by a clock that may be ahead. The reader of that list
+        // may have sealed quarters up to this edge.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
 
         let changed = listed.devices.iter().filter(|device| {
@@ -37,7 +37,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             refolded < device.fold_settings.number
         });
         let mut changed: Vec<_> = changed.collect();
-        // In a fixed order some would wait for ever after others that the table throttles.
+        // In a fixed order some devices would wait for ever behind throttled devices.
         fastrand::shuffle(&mut changed);
 
         let mut refolded = Ok(());
@@ -53,8 +53,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         refolded
     }
 
-    /// Folds again up to `sealed_until` what the device's newest settings concern. Notes that all is done, unless quarters
-    /// that are sealed later need the settings too.
+    /// Folds again, up to `sealed_until`, the rollups that the device's newest settings concern. Notes that the work is
+    /// done, unless quarters that are sealed later need the settings too.
     async fn refold_device(
         &self,
         device: &ListedDevice,
@@ -105,8 +105,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The first quarter that a change concerns: not before the first reading, which the registry may not
-    /// have noted yet.
+    /// The first quarter that a change concerns, but not before the device's first reading. The first reading comes
+    /// from the table, because the registry may not have noted it yet.
     async fn first_quarter(
         &self,
         session: Session<'_, S>,

@@ -1,4 +1,4 @@
-//! The registry's devices, as they are this moment or as they were at a stated time. Writes none.
+//! Reads the devices of the registry, as they are at this moment or since a stated time. Writes no device.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::bucket_folding::BucketFolding;
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 
-/// The number of devices that are read at once for the list of all.
+/// The number of devices on a page, when all devices are listed.
 const LIST_PAGE: usize = 5_000;
-/// The pauses before devices that are not registered yet are read again: ingest registers a new device right after its
-/// readings, and the registry function from the same stream.
+/// The pauses before devices that are not registered yet are read again. Ingest registers a new device right after its
+/// readings, and the function registry does so from the same stream.
 const REGISTRATION_PAUSES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -29,15 +29,15 @@ const REGISTRATION_PAUSES: [Duration; 5] = [
     Duration::from_millis(1_600),
 ];
 
-/// The rules of some devices; the reason where a device's item cannot be read, or is not there yet. Devices that are
-/// gone have none.
+/// The rules of some devices. An error has the reason why the item of a device cannot be read or is not there yet.
+/// Deleted devices are missing.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rules of devices, as they are this moment. A deleted device has no rules: no rollup is made of readings that
-    /// are being deleted.
+    /// The rules of devices, as they are at this moment. A deleted device has no rules: no rollup is made of readings
+    /// that are being deleted.
     ///
-    /// A device that is not registered yet is waited for: a rollup that was made without its rules would never be
+    /// A device that is not registered yet is waited for. A rollup that was made without its rules would never be
     /// folded again.
     pub(crate) async fn rules(
         &self,
@@ -62,7 +62,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(rules)
     }
 
-    /// Adds the rules of the devices that are registered; returns those that are not, but may be later.
+    /// Adds the rules of the devices that are registered. Returns the devices that may be registered later.
     async fn add_rules(
         &self,
         session: Session<'_, S>,
@@ -97,8 +97,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ids)
     }
 
-    /// Those of the devices that have readings. Of the others, which are gone, the stream tells late. A device whose
-    /// readings the table throttles has no rules for that reason.
+    /// The devices of a list that have readings. A device without readings was deleted, and the stream is late. For a
+    /// device whose readings the table throttles, the error is put into `rules`.
     async fn with_readings(
         &self,
         session: Session<'_, S>,
@@ -118,7 +118,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(found)
     }
 
-    /// The rules of one device that is registered.
+    /// The rules of one registered device.
     pub(crate) async fn rules_of(
         &self,
         session: Session<'_, S>,
@@ -132,7 +132,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(DeviceRules::of(device).indexed(&session.indexing().await?))
     }
 
-    /// All devices, listed at `time` or later. The list of an earlier invocation serves as well.
+    /// All devices, from a list that was read at `time` or later, also by an earlier invocation.
     pub(crate) async fn listed_since(
         &self,
         session: Session<'_, S>,
@@ -162,7 +162,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The device is deleted meanwhile, or nobody has registered it yet.
+/// The error for a device that was deleted meanwhile, or that is not registered yet.
 fn not_registered(device: &DeviceId) -> StoreError {
     StoreError::Inapplicable(format!("the device {device} is not registered").into())
 }

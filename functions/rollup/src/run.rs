@@ -1,4 +1,4 @@
-//! What all the work of one invocation by the schedule needs, and how large a home is.
+//! The context of one invocation by the schedule, and the size of a home.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::bucket_folding::NotDone;
 use crate::log::Done;
 use crate::pace::Pace;
 
-/// The part of an invocation by the schedule that all of its work needs.
+/// The part of an invocation by the schedule that all of its work shares.
 pub(crate) struct Run<'a, S> {
-    /// The table, without the last seconds of the invocation.
+    /// The session for the work, which ends some seconds before the invocation.
     pub(crate) session: Session<'a, S>,
-    /// The table for the whole invocation, for noting what is done.
+    /// The session for noting what is done, which lasts as long as the invocation.
     pub(crate) noting: Session<'a, S>,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
@@ -21,18 +21,18 @@ pub(crate) struct Run<'a, S> {
     pub(crate) swept: BTreeSet<DeviceId>,
     /// The devices that the table has throttled.
     pub(crate) throttled: BTreeSet<DeviceId>,
-    /// How far the sweeps came, once it is read.
+    /// The state with the progress of the sweeps, once it is read.
     pub(crate) state: Option<RollupState>,
 }
 
 impl<S> Run<'_, S> {
-    /// Whether no device was swept, and no group is sealed up to a time: then the table throttles all devices.
+    /// Whether no device was swept, and no group is sealed up to a time. In this case the table throttles all devices.
     pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
         let mut sealed = self.state.iter().flat_map(|state| state.sealed);
         self.swept.is_empty() && !sealed.any(|sealed| sealed >= time)
     }
 
-    /// Notes that a device failed. The log names it once.
+    /// Notes that a device failed. The log names a throttled device only once.
     pub(crate) fn fail(&mut self, device: &DeviceId, error: &NotDone) {
         let is_throttled = matches!(error, NotDone::Store(StoreError::Throttled(_)));
         if is_throttled {
@@ -44,5 +44,5 @@ impl<S> Run<'_, S> {
     }
 }
 
-/// The most devices of a home: they are swept at once, and listed each minute.
+/// The most devices of a home. The devices of a home are swept together, and listed each minute.
 pub(crate) const MAX_HOME: usize = 100;

@@ -8,11 +8,11 @@ use runtime::config::Config;
 /// The settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The zone of the days. It counts until the table's state has one.
+    /// The time zone of local days, until the state in the table has a zone.
     pub zone: Zone,
-    /// How long readings and rollups are kept.
+    /// The times for which readings and rollups are kept.
     pub retention: Retention,
-    /// How soon rollups follow.
+    /// The delay with which rollups follow changes.
     pub following: Following,
     /// The table's largest number of read units a second.
     pub max_read_units: u32,

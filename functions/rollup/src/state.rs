@@ -1,4 +1,4 @@
-//! The state of the rollups: made if it is absent, and read as it is this moment. Sweeps nothing.
+//! The state of the rollups: created if it is absent, and read as it is at this moment. Sweeps nothing.
 
 use std::sync::atomic::Ordering;
 
@@ -12,14 +12,14 @@ use table::{InsertOutcome, RollupState, Session, StoreError, StoreResult, Unread
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
 
-/// The state, with its time zone.
+/// The stored state, and its time zone.
 #[derive(Debug)]
 pub(crate) struct ZonedRollupState {
     pub(crate) stored: RollupState,
     pub(crate) zone: Zone,
 }
 
-/// The setting of the time zone is not the one of the stored days.
+/// The time zone in the settings differs from the zone of the stored days.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the setting is {setting}, the stored days are of {stored}, which stays; change it with `roomtide rollups rebuild --time-zone`"
@@ -45,8 +45,8 @@ fn named_if_damaged(error: StoreError) -> StoreError {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Reads the state, or creates it. It must exist before a reading is left to the sweep: the sweep begins at its
-    /// time.
+    /// Reads the state, or creates it. The state must exist before a reading is left to the sweep, because the sweep
+    /// begins at the time of the state.
     pub(crate) async fn state(
         &self,
         session: Session<'_, S>,
@@ -57,14 +57,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // Once in an instance, before it puts any rollup: an instance has the index or has it not.
+        // Once in an instance, before its first rollup: an instance works either with or without the index by
+        // conditions.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
 
         self.has_state.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
-            // A program with a newer database of zones stored it: this one must not make up days.
+            // A program with a newer time zone database stored this zone. This program must not guess the days.
             let what = format!("the time zone of the stored days is unknown here: {error}");
             StoreError::Refused(what.into())
         })?;
@@ -77,7 +78,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ZonedRollupState { stored, zone })
     }
 
-    /// Begins with the newest quarter: the readings before are complete in rollups only if there are none.
+    /// Begins with the newest quarter. Rollups of earlier time are complete only if there are no earlier readings.
     async fn begin(&self, session: Session<'_, S>) -> StoreResult<RollupState> {
         let edge = newest_sealable_edge(self.clock.now());
         let devices = session.device_page(None, 1).await?.listing;

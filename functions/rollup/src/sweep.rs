@@ -1,4 +1,4 @@
-//! Sweeps groups of devices: folds each quarter once it is over, and each day. Chooses no groups.
+//! Sweeps groups of devices: folds each quarter and each day once it is over. Chooses no groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::ports::Store;
 use crate::rechecks::{Rechecks, UnnotedRechecks};
 use crate::run::Run;
 
-/// The most rollups of a window, where the table bears more.
+/// The most rollups of a window, even if the table could take more.
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
-/// The quarters of the longest window, which has to fit into memory.
+/// The number of quarters in the longest window, a day. The window must fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
-/// A time that is swept at once, with what its sweep needs.
+/// A time that is swept at once, with the data for its sweep.
 struct Window<'a> {
     range: TimeRange,
     zone: Zone,
@@ -35,12 +35,12 @@ struct FailedDevice {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the turn
-    /// is over. Returns up to where all of them are sealed then.
+    /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the
+    /// turn is over. Returns the time up to which all these groups are sealed afterwards.
     ///
-    /// Watermarks move by a window, so that a sweep that is late by days and stops continues there. The first is a quarter
-    /// and each next one twice as long: how much there is to read in a quarter is known once it is read, and a window that
-    /// does not fit into an invocation would be begun again for ever.
+    /// Watermarks move window by window, so that a sweep which is late by days can stop and continue. The first window
+    /// is a quarter, and each further window is twice as long. The amount of data in a quarter is known only after a
+    /// read, and a window that does not fit into an invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -74,8 +74,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(sealed_until)
     }
 
-    /// Folds a window of one group after the other until the turn is over, and moves the watermarks of the groups that are
-    /// done. Returns whether all are. A group that fails holds up no other.
+    /// Folds a window for one group after the other until the turn is over, and moves the watermarks of the groups that
+    /// are done. Returns whether all groups are done. A group that fails does not hold up others.
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
@@ -84,7 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<bool, NotDone> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let mut order: Vec<usize> = groups.iter().copied().collect();
-        // In a fixed order some would wait for ever after others that the table throttles.
+        // In a fixed order some groups would wait for ever behind throttled groups.
         fastrand::shuffle(&mut order);
         let mut tried = Vec::new();
 
@@ -107,7 +107,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
         }
 
-        // Before the watermarks move: who comes after a crash leaves the rechecks again.
+        // Before the watermarks move: after a crash the next sweep notes the rechecks again.
         let UnnotedRechecks { groups: unnoted, cause } = self.note_rechecks(rechecks, run).await;
         done.retain(|group| !unnoted.contains(group));
         if let Some(error) = cause {
@@ -122,7 +122,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.map(|()| done == *groups)
     }
 
-    /// Sweeps the devices of a group. Returns those that failed; an error means that some were not tried.
+    /// Sweeps the devices of a group, and returns the devices that failed. An error means that some devices were not
+    /// tried.
     async fn sweep_group(
         &self,
         group: usize,
@@ -133,7 +134,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
-        // In a fixed order some would wait for ever after others that the table throttles.
+        // In a fixed order some devices would wait for ever behind throttled devices.
         fastrand::shuffle(&mut devices);
 
         let mut failed = Vec::new();
@@ -148,7 +149,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 }
                 Err(error) => {
                     run.fail(&device.id, &error);
-                    // It is not the device that fails.
+                    // The table fails, and not this device.
                     if run.nobody_reached(window.range.to()) && run.pace.is_turn_over() {
                         return Err(error);
                     }
@@ -167,8 +168,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(failed)
     }
 
-    /// Leaves devices that the table throttles to the queue, where others were swept: else it throttles all. Any other
-    /// failure is tried again by the next sweep.
+    /// Leaves throttled devices to the queue, if other devices were swept. Otherwise the table throttles all devices.
+    /// Any other failure is retried by the next sweep.
     async fn leave_throttled(
         &self,
         failed: Vec<FailedDevice>,
@@ -186,8 +187,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of waiting messages, at least those of this invocation; `None` where the queue gives no number and nothing
-    /// was left to it, so that the last number stays. SQS counts a new message within a minute:
+    /// The number of waiting messages, at least the number that this invocation sent. `None` if the queue gives no number
+    /// and nothing was sent: the last number stays. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut Run<'_, S>) -> Option<QueueDepth> {
         let depth = self.queue.depth(run.noting.invocation).await;
@@ -214,7 +215,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.listed_since(session, target.saturating_add(GRACE + SKEW)).await
     }
 
-    /// Sweeps a device, unless the table has throttled it in this invocation.
+    /// Sweeps a device, unless the table has throttled the device in this invocation.
     async fn sweep_device(
         &self,
         device: &ListedDevice,
@@ -235,7 +236,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue, as where its item is damaged: then somebody finds it there.
+    /// Leaves the quarters of a device to the queue, where people find a device whose item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,
@@ -249,7 +250,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The quarters that are swept at once at most: a day, and no more of all devices together than a turn has write units for.
+/// The most quarters of a window: a day at most, and for all devices together no more than a turn has write units for.
 fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
     let rollups =
         usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);

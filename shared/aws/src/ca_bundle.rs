@@ -1,4 +1,4 @@
-//! Root certificates of one's own: a file that is read whole at the start. Knows no environment.
+//! Root certificates of the operator, from a file that is read as a whole at the start. Knows no environment.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +7,17 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 
-/// The root certificates to trust instead of Amazon's and the system's: at least one, and all of them
-/// can be read.
+/// The root certificates to trust instead of Amazon's and the system's. There is at least one, and all can be read.
 #[derive(Clone)]
 pub struct CaBundle(Arc<[u8]>);
 
-/// Why a file is no [`CaBundle`].
+/// The reasons for which a file is not a [`CaBundle`].
 #[derive(Debug, thiserror::Error)]
 pub enum CaBundleError {
-    /// The file cannot be read, or is not of the form PEM.
+    /// The file cannot be read, or does not have the form PEM.
     #[error("cannot be read as PEM")]
     Unreadable(#[source] pem::Error),
-    /// A part that the file calls a certificate cannot be read as one.
+    /// A part of the file is marked as a certificate, but cannot be read as a certificate.
     #[error("holds a certificate that cannot be read")]
     BadCertificate(#[source] rustls::Error),
     /// The file holds no certificate.

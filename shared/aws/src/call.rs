@@ -1,7 +1,7 @@
-//! A signed request to a service of AWS that has no client of its own here: one request and its answer. Knows no
+//! A signed request to a service of AWS for which no client is compiled in: one request and its answer. Knows no
 //! operation, and repeats nothing.
 //!
-//! It is made of what the clients of the other services are built on, so it adds no crate.
+//! It is built on the same crates as the clients of other services, so it adds no crate.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -31,13 +31,13 @@ pub struct Service {
 /// A request to a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// Its path, with the slash that it begins with.
+    /// The path, with the leading slash.
     pub path: &'a str,
-    /// Its headers, in lower case.
+    /// The headers, with names in lower case.
     pub headers: &'a [(&'static str, &'static str)],
-    /// Its body.
+    /// The body.
     pub body: &'a str,
-    /// When it is signed.
+    /// The time of the signature.
     pub now: SystemTime,
 }
 
@@ -46,23 +46,23 @@ pub struct Call<'a> {
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// The names of its headers in lower case, and their values.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }
 
-/// A request that has no answer.
+/// The error of a request without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{service} does not answer: {why}")]
 pub struct NoReply {
     service: &'static str,
     why: &'static str,
-    /// Whether the service may have got it though.
+    /// Whether the service may have received the request all the same.
     pub may_have_arrived: bool,
 }
 
-/// A request that is signed. Its headers are secret.
+/// A signed request. Its headers are secret.
 struct Signed(::http::Request<String>);
 
 impl fmt::Debug for Signed {
@@ -78,10 +78,10 @@ impl fmt::Debug for Service {
 }
 
 impl Service {
-    /// A service by the name that requests to it are signed for; nothing is sent yet.
+    /// A service, by the name for which its requests are signed. Sends nothing yet.
     pub fn connect(name: &'static str, config: &ServiceConfig, timeout: Duration) -> Self {
         let ServiceConfig { region, credentials, .. } = config;
-        // https://docs.aws.amazon.com/general/latest/gr/rande.html
+        // Endpoints: https://docs.aws.amazon.com/general/latest/gr/rande.html
         let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let own = || format!("https://{name}.{region}.{suffix}");
         let endpoint = config.endpoint.clone().unwrap_or_else(own);
@@ -117,7 +117,7 @@ impl Service {
         Self { name, region: region.clone(), endpoint, keys, operation }
     }
 
-    /// Sends a request by `POST`, once.
+    /// Sends a `POST` request once.
     pub async fn post(&self, call: Call<'_>) -> Result<Reply, NoReply> {
         let none = |why, may_have_arrived| NoReply { service: self.name, why, may_have_arrived };
         let Some(signed) = self.signed(call) else {
@@ -131,7 +131,7 @@ impl Service {
         })
     }
 
-    /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>
+    /// Signs a request: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>
     fn signed(&self, call: Call<'_>) -> Option<Signed> {
         let identity = self.keys.clone().into();
         let parameters = v4::SigningParams::builder()

@@ -17,7 +17,7 @@ pub struct StoreConfig {
     pub credentials: Credentials,
     /// The root certificates to trust instead of Amazon's and the system's.
     pub ca_bundle: Option<CaBundle>,
-    /// How long an attempt may take before it is repeated: [`ATTEMPT_TIMEOUT`](crate::ATTEMPT_TIMEOUT) for AWS.
+    /// The longest time of an attempt before it is repeated. For AWS it is [`ATTEMPT_TIMEOUT`](crate::ATTEMPT_TIMEOUT).
     pub attempt_timeout: Duration,
 }
 
@@ -36,7 +36,7 @@ pub struct QueueConfig {
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// The address of a service without a resource of ours, and the keys to reach it.
+/// The address of an AWS service in which we have no table or queue, and the keys to reach it.
 #[derive(Debug, Clone)]
 pub struct ServiceConfig {
     /// The AWS region.
@@ -52,11 +52,11 @@ pub struct ServiceConfig {
 /// The keys with which requests to AWS are signed. Their `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The public part.
+    /// The public part of the keys.
     pub access_key_id: String,
-    /// The secret part.
+    /// The secret part of the keys.
     pub secret_access_key: String,
-    /// The third part of temporary keys.
+    /// The token of temporary keys.
     pub session_token: Option<String>,
 }
 

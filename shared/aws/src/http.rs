@@ -24,9 +24,9 @@ const AMAZON_ROOTS: &[u8] = include_bytes!("../roots/amazon.pem");
 
 /// The client for `endpoint`, or for AWS's own endpoints if it is `None`.
 ///
-/// With a `bundle`, the client trusts only the certificates in it. Without one, it trusts Amazon's roots.
-/// When a server presents a certificate of another authority, it trusts the system's roots from then on:
-/// the endpoint may be a private one, or a proxy may terminate TLS.
+/// With a `bundle`, the client trusts only the certificates in the bundle. Without a bundle, it trusts Amazon's roots.
+/// After a server has presented a certificate of another authority, the client trusts the system's roots: the endpoint
+/// may be private, or a proxy may terminate TLS.
 pub(crate) fn client(endpoint: Option<&str>, bundle: Option<&CaBundle>) -> SharedHttpClient {
     if endpoint.is_some_and(|url| url.starts_with("http:")) {
         return Builder::new().build_http();
@@ -45,8 +45,7 @@ fn https(roots: TrustStore) -> SharedHttpClient {
         .build_https()
 }
 
-/// A client that trusts Amazon's roots, and other roots after the first server whose issuer is not among
-/// Amazon's.
+/// A client that trusts Amazon's roots. After the first server with another issuer, it trusts the other roots.
 #[derive(Debug)]
 struct AmazonFirst {
     amazon: SharedHttpClient,
@@ -82,9 +81,8 @@ impl HttpClient for AmazonFirst {
     }
 }
 
-/// A connector with Amazon's roots. If it fails with an unknown issuer, it builds the client with the other
-/// roots, and the SDK's next attempt uses the new client: the SDK retries failed connections, and asks for
-/// a connector at each attempt.
+/// A connector with Amazon's roots. If the issuer of a server is unknown, it builds the client with the other roots for
+/// the SDK's next attempt. The SDK retries failed connections, and asks for a connector at each attempt.
 #[derive(Debug)]
 struct Attempt {
     amazon: SharedHttpConnector,
@@ -105,7 +103,7 @@ impl HttpConnector for Attempt {
     }
 }
 
-/// True if the server's certificate was refused because none of the trusted roots issued it.
+/// Whether the server's certificate was refused because its issuer is not among the trusted roots.
 fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {

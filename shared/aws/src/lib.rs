@@ -19,16 +19,15 @@ pub use ca_bundle::{CaBundle, CaBundleError};
 pub use call::{Call, NoReply, Reply, Service};
 pub use config::{Credentials, QueueConfig, ServiceConfig, StoreConfig};
 
-/// How long an attempt of a request to AWS may take.
+/// The longest time of an attempt of a request to AWS.
 ///
-/// The SDK's own default would wait for ever: a socket that went stale while the function was frozen must cost
-/// milliseconds.
+/// By default the SDK would wait for ever, for example for a socket that went stale while the function was frozen.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The settings of a client of one service in `region`, or at `endpoint` if there is one. The client
-/// trusts the certificates of `ca_bundle` instead of Amazon's and the system's, if there is one.
+/// The settings of a client of one service in `region`, or at `endpoint` if there is one. If there is a `ca_bundle`,
+/// the client trusts its certificates instead of Amazon's and the system's.
 ///
-/// The SDK's own defaults would retry after seconds.
+/// By default the SDK would retry only after seconds.
 pub fn settings(
     region: &str,
     endpoint: Option<&str>,

@@ -48,7 +48,7 @@ pub struct AboutMetric {
     /// See [`MetricInfo::hold`].
     #[serde(skip_serializing_if = "Option::is_none", with = "super::duration::hold")]
     pub hold: Option<TimeDelta>,
-    /// The role of a meter, where the sender leaves no doubt about it.
+    /// The role of a meter, if the sender leaves no doubt about the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Whether the metric is a net meter; see [`MetricInfo::is_net`].

@@ -17,7 +17,7 @@ pub struct CounterRule {
     verdicts: BTreeMap<Timestamp, Verdict>,
     /// Whether the counter also counts backwards.
     is_net: bool,
-    /// The metric whose values tell the cycles of the counter apart.
+    /// The metric whose value changes with each cycle of the counter.
     cycle: Option<MetricName>,
 }
 
@@ -106,7 +106,7 @@ impl From<Flag> for Flags {
     }
 }
 
-/// The amount that two neighbouring values say was used between them.
+/// The use between two neighbouring values of a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The amount, in the metric's unit.

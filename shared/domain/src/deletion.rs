@@ -4,11 +4,11 @@ use chrono::TimeDelta;
 
 use super::{DeviceId, Timestamp};
 
-/// The time after which a deletion may end if nothing of the device was found in it.
+/// A deletion may end after this time, if no data of the device was found in the meantime.
 ///
-/// By then every instance has read the registry again and refuses the device's readings. Every invocation is over that
-/// read a reading before its deletion and may still write a rollup of it. The longest invocation, of the rollup
-/// function, takes 5 minutes.
+/// By then every instance has read the registry again and refuses the device's readings. Also, every invocation is over
+/// that read a reading before the deletion and could still put a rollup of the reading. The longest invocation, of the
+/// rollup function, takes 5 minutes.
 pub const DELETION_QUIET: TimeDelta = TimeDelta::minutes(6);
 
 /// The progress of the deletion of a device.

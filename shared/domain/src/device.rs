@@ -47,8 +47,8 @@ pub struct DeviceParts {
     pub fold_settings: FoldSettings,
     /// The newest stay in a room, ended or not.
     pub stay: Option<Stay>,
-    /// Counts edits, stays, learned facts and changes of `behind`. Each of these writes expects the version that it read.
-    /// New metrics without a description, rooms and first readings change no version.
+    /// Counts edits, stays, learned facts and changes of `behind`. These writes expect the version that was read. New
+    /// metrics without a description, rooms and first readings change no version.
     pub version: u64,
 }
 

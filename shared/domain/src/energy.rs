@@ -46,7 +46,7 @@ pub struct RowArea {
     pub held: TimeDelta,
 }
 
-/// The longest time between two values for measured energy; the energy of a longer time is an estimate.
+/// The longest time between two values over which energy counts as measured. Over a longer time it is an estimate.
 const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 
 /// The amount that a counter counted in each row.
@@ -81,7 +81,7 @@ pub fn increases(
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     match rollup.map(|metric| (metric.count, &metric.of_kind)) {
-        // One value alone is no step.
+        // The rollup of a single value contains no step.
         Some((2.., OfKind::Counter { increase, flags })) => {
             RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
         }

@@ -1,4 +1,5 @@
-//! The ids of devices, rooms, homes, rules, channels and sources, with one allow-list for all. Does not know which ids exist.
+//! The ids of devices, rooms, homes, rules, channels and sources, with one allow-list for all. Does not know which ids
+//! exist.
 
 use super::parsed_text::parsed_text;
 

@@ -1,5 +1,5 @@
-//! The domain: readings, devices, rooms, stays, annotations, tokens; timestamps and the calendar; rollups and energy. No
-//! I/O, no AWS, no clock, no keys.
+//! The domain: readings, devices, rooms, stays, annotations, tokens; timestamps and the calendar; rollups and energy.
+//! Has no I/O, no AWS, no clock and no keys.
 
 mod about;
 mod aggregate;

@@ -275,7 +275,7 @@ impl Part {
     }
 }
 
-/// Words before a part's number or letter.
+/// Words that stand before the number or the letter of a part.
 const PART_WORDS: [&str; 16] = [
     "phase", "channel", "ch", "relay", "switch", "output", "port", "socket", "outlet", "plug",
     "emeter", "tariff", "tarif", "circuit", "ct", "clamp",

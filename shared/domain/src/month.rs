@@ -23,7 +23,7 @@ impl Month {
         at.to_string()[..7].parse().expect("a timestamp begins with year and month")
     }
 
-    /// The first instant after the month. After the last month of all timestamps, the last timestamp.
+    /// The first instant after the month, or the last timestamp of all if there is no later instant.
     pub fn end(self) -> Timestamp {
         let (year, month) =
             if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };

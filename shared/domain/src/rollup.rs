@@ -144,13 +144,13 @@ impl Rollup {
         }
     }
 
-    /// Whether all readings are of these rooms; `false` if the rollup may not name all rooms.
+    /// Whether all readings are of these rooms; `false` if rooms may be missing in the rollup.
     pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() < MAX_ROLLUP_ROOMS
             && self.rooms.iter().all(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether a reading may be of one of these rooms; `true` if the rollup may not name all rooms.
+    /// Whether a reading may be of one of these rooms; `true` if rooms may be missing in the rollup.
     pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))

@@ -16,7 +16,7 @@ pub enum NotOfRoom {
     Person,
     /// The device is of a kind with an inside of its own, or is a chip.
     Kind,
-    /// The name of the metric is that of a thing.
+    /// The name of the metric is that of a thing, such as soil or a processor.
     Metric,
 }
 

@@ -29,7 +29,7 @@ pub enum SearchTest {
 /// The reasons for which a text is not a [`SearchCondition`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchConditionError {
-    /// The text has no sign.
+    /// The text has no sign of comparison, such as `=`.
     #[error(
         "{0:?} is no condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
     )]

@@ -1,4 +1,4 @@
-//! Ids that are made of texts, which people chose, such as the name of a room. Knows no sender.
+//! Ids that are made of a text that people chose, such as the name of a room. Knows no sender.
 
 use std::borrow::Cow;
 

@@ -38,7 +38,7 @@ impl DynamoStore {
         whole
     }
 
-    /// Puts the items at these positions, until the table has taken all or the invocation has no patience.
+    /// Puts the items at some positions until all are stored, or until the invocation's patience is over.
     async fn put_at(
         &self,
         items: &impl Items,
@@ -58,9 +58,9 @@ impl DynamoStore {
                     waiting = unprocessed;
                     StoreError::Throttled("unprocessed items remained".into())
                 }
-                // The SDK has tried some times, for less time than there is.
+                // The SDK has retried some times, but for less time than the invocation has.
                 Err(error @ StoreError::Throttled(_)) => error,
-                // The time ran out while the SDK tried again.
+                // The time ran out during the SDK's retries.
                 Err(StoreError::TimedOut) => {
                     return not_stored(waiting, throttled.unwrap_or(StoreError::TimedOut));
                 }
@@ -75,8 +75,8 @@ impl DynamoStore {
         }
     }
 
-    /// Sends one request. Returns the positions of the unprocessed items, ascending: the SDK does not send them again,
-    /// because the status is 200.
+    /// Sends one request. Returns the positions of the unprocessed items in ascending order. The SDK does not send
+    /// these items again, because the status is 200.
     async fn put_once(
         &self,
         items: &impl Items,
@@ -104,7 +104,8 @@ impl DynamoStore {
         Ok(left)
     }
 
-    /// Inserts the items at these positions where no item is. Returns for each whether it is stored now.
+    /// Inserts the items at some positions, if the table has no item with the same key. Returns for each position
+    /// whether the item was inserted.
     pub(super) async fn insert_at(
         &self,
         items: &impl Items,

@@ -1,4 +1,4 @@
-//! A table for tests that answers every request alike, and keeps what it was asked. Knows no operation.
+//! A table for tests that gives every request the same answer, and keeps the requests. Knows no operation.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use table::layout::Layout;
 
 use crate::DynamoStore;
 
-/// A request, without what tells one attempt from another.
+/// A request, without the parts that differ between attempts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SentRequest {
     pub(crate) method: String,
@@ -26,7 +26,7 @@ pub(crate) struct SentRequest {
     pub(crate) body: Value,
 }
 
-/// The table.
+/// A table that gives every request the same answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Canned {
     status: u16,
@@ -39,12 +39,12 @@ impl Canned {
         Self { status, body: body.to_owned(), asked: Arc::default() }
     }
 
-    /// A client that asks it, once each time.
+    /// A client of the table that sends each request once.
     pub(crate) fn client(&self) -> Client {
         self.client_with(RetryConfig::disabled())
     }
 
-    /// A client that asks it up to three times where the SDK repeats a request.
+    /// A client of the table that sends a request up to three times if the SDK retries.
     pub(crate) fn repeating_client(&self) -> Client {
         let retries = RetryConfig::standard().with_max_attempts(3);
         self.client_with(retries.with_initial_backoff(Duration::from_millis(1)))
@@ -61,12 +61,12 @@ impl Canned {
         Client::from_conf(config)
     }
 
-    /// A store that asks it.
+    /// A store on the table.
     pub(crate) fn store(&self) -> DynamoStore {
         Self::store_of(self.client())
     }
 
-    /// A store that asks by this client.
+    /// A store that uses this client.
     pub(crate) fn store_of(client: Client) -> DynamoStore {
         DynamoStore {
             client,
@@ -76,7 +76,7 @@ impl Canned {
         }
     }
 
-    /// The number of requests so far, without those that were taken.
+    /// The number of requests that have not been taken yet.
     pub(crate) fn count(&self) -> usize {
         self.asked.lock().expect("no test fails in it").len()
     }

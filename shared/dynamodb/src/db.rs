@@ -17,18 +17,18 @@ use table::{Invocation, ItemKey, Pauses, PutOutcome, StoreError, StoreResult, wh
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
 const MAX_KEYS: usize = 100;
 
-/// The write units of one small item, which a refused write costs too.
+/// The write units of one small item. A refused write costs them too.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html#write-operation-consumption>
 const REFUSED_WRITE: f64 = 1.0;
 
-/// The write units of one small item in a transaction, which a cancelled one costs too.
+/// The write units of one small item in a transaction. A cancelled transaction costs them too.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html>
 const CANCELLED_WRITE: f64 = 2.0;
 
-/// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
-/// the table is asked for too much.
+/// The reasons for a cancelled transaction that may succeed later: another transaction holds the item, or the table
+/// throttles.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
 const BUSY: [&str; 3] = ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"];
@@ -89,7 +89,7 @@ impl Db for DynamoStore {
         while_throttled(invocation, || self.write_once(&request, invocation)).await
     }
 
-    /// By its token `DynamoDB` knows a transaction that the SDK repeats because the answer was lost.
+    /// By its token `DynamoDB` recognises a transaction that the SDK repeats because the answer was lost.
     async fn transact(
         &self,
         writes: Vec<Write>,
@@ -124,7 +124,7 @@ impl Db for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Reads items of one request. Returns the keys that are left over.
+    /// Reads the items of one request. Returns the keys that were not read.
     async fn get_batch(
         &self,
         mut waiting: Vec<ItemKey>,
@@ -147,7 +147,7 @@ impl DynamoStore {
                 return Ok(waiting);
             }
 
-            // They come with a 200, and nobody asks for them again but us.
+            // Unprocessed keys come with status 200, so the SDK does not retry them.
             invocation.note_throttled();
             if !pauses.pause(invocation).await {
                 return Ok(waiting);
@@ -175,7 +175,7 @@ impl DynamoStore {
     }
 }
 
-/// The writes of a cancelled transaction whose conditions do not hold, or the error for which it is cancelled.
+/// The writes of a cancelled transaction whose conditions do not hold, or the error that cancelled the transaction.
 fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWrites> {
     let reasons = Reply::read(error_body(&error))?.cancellation_reasons;
     reasons.iter().for_each(|_| invocation.add_write(CANCELLED_WRITE));
@@ -188,7 +188,7 @@ fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWr
         return Err(StoreError::Throttled(Box::new(error)));
     }
 
-    // What a write alone is told as a `ValidationException`.
+    // A write by itself would get a `ValidationException`.
     if has("ValidationError") {
         return Err(StoreError::Inapplicable(Box::new(error)));
     }

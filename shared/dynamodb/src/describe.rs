@@ -1,4 +1,4 @@
-//! `DescribeTable`: the indexes and the capacity that a table has. For the command line and the laptop; no function asks.
+//! `DescribeTable`: the indexes and the capacity of a table. For the command line and the laptop; no function uses it.
 
 use aws_sdk_dynamodb::types::{
     BillingMode, OnDemandThroughput, ProvisionedThroughputDescription as Provisioned,
@@ -11,7 +11,7 @@ use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX
 use table::{Invocation, StoreResult};
 
 impl DynamoStore {
-    /// The store of the table with the indexes that the table has.
+    /// The same store, with a layout that has the table's real indexes.
     pub async fn as_laid_out(mut self, invocation: &Invocation) -> StoreResult<Self> {
         let request = self.client.describe_table().table_name(&self.table);
         let answer = asked(invocation, || request.clone().send()).await?;
@@ -25,8 +25,8 @@ impl DynamoStore {
         Ok(self)
     }
 
-    /// The read and the write units a second that the table itself may consume, provisioned or on demand; none
-    /// where nothing bounds them.
+    /// The read units and the write units that the table may consume in a second, provisioned or on demand. `None` if
+    /// nothing limits them.
     pub async fn max_units(
         &self,
         invocation: &Invocation,
@@ -39,7 +39,7 @@ impl DynamoStore {
         let provisioned = table.filter(|_| !is_on_demand);
         let provisioned = provisioned.and_then(|known| known.provisioned_throughput());
         let on_demand = table.and_then(|table| table.on_demand_throughput());
-        // On demand a table tells 0 provisioned units (an emulator: others), and -1 where it has no bound.
+        // An on-demand table has 0 provisioned units (in an emulator, others), and -1 if there is no limit.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
             let units =
                 provisioned.filter(|units| *units > 0).or(on_demand.filter(|units| *units > 0));
@@ -56,7 +56,7 @@ impl DynamoStore {
         Ok((read, write))
     }
 
-    /// How the table is laid out, as far as the store knows.
+    /// The layout of the table, as far as the store knows.
     pub const fn layout(&self) -> Layout {
         self.layout
     }

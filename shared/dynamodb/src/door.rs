@@ -1,9 +1,9 @@
 //! The one door to `DynamoDB`: sends the body of a request and keeps the body of its answer. Knows no operation.
 //!
-//! Every request goes as a `Query` of the SDK, whose target and body are replaced. The SDK takes a map of each item, and
-//! a type of its own of each value in it, only to write their JSON, and makes the same of every answer: that was a third
-//! of what storing readings took, and most of what a chart did. Signing, endpoints, retries, time limits and connections
-//! stay the SDK's: they are the same for all of its operations.
+//! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK needs a map of each item,
+//! with its own type for each value, only to write JSON. The SDK also makes such a map from every answer. This took a
+//! third of the time for storing readings, and most of the time for a chart. Signing, endpoints, retries, time limits
+//! and connections remain the SDK's, because they are the same for all operations.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,17 @@ use crate::DynamoStore;
 use crate::pause::asked;
 use table::{Invocation, StoreResult};
 
-/// The error of an attempt, as the SDK has it: its code says what `DynamoDB` refuses, its answer has the rest.
+/// The SDK's error of an attempt. The code says why `DynamoDB` refuses, and the body of the answer has the rest.
 pub(super) type SendError = SdkError<QueryError, HttpResponse>;
 
-/// A request to the table. All attempts at it, the SDK's and ours, share its body.
+/// A request to the table. The SDK's attempts and ours all share its body.
 pub(super) struct TableRequest {
     operation: &'static str,
     body: SdkBody,
 }
 
 impl TableRequest {
-    /// A request for an operation, called by its name in the API.
+    /// A request for an operation, which is given by its name in the API.
     pub(super) fn new(operation: &'static str, body: &impl Serialize) -> Self {
         let body = serde_json::to_string(body).expect("maps of texts, with names that are texts");
         Self { operation, body: body.into() }
@@ -42,7 +42,7 @@ impl TableRequest {
 }
 
 impl DynamoStore {
-    /// The answer to a request, which is sent again while the table throttles it.
+    /// Sends a request, and sends it again while the table throttles. Returns the answer.
     pub(super) async fn ask(
         &self,
         request: &TableRequest,
@@ -51,10 +51,10 @@ impl DynamoStore {
         asked(invocation, || self.send(request)).await
     }
 
-    /// Sends a request once, with the attempts of the SDK.
+    /// Sends a request once, with the SDK's retries.
     pub(super) async fn send(&self, request: &TableRequest) -> Result<AnswerBody, SendError> {
         let exchange = Exchange::of(request);
-        // The SDK does not write the name; it may choose the endpoint by it.
+        // The SDK does not write the name of the table, but may choose the endpoint by the name.
         let query = self.client.query().table_name(&self.table);
         query.customize().interceptor(exchange.clone()).send().await?;
         Ok(exchange.taken())
@@ -69,17 +69,18 @@ impl AnswerBody {
     }
 }
 
-/// The code of an error that `DynamoDB` answered with.
+/// The code of an error in `DynamoDB`'s answer.
 pub(super) fn code(error: &SendError) -> Option<&str> {
     error.as_service_error()?.code()
 }
 
-/// The body of an answer that is an error.
+/// The body of an answer with an error.
 pub(super) fn error_body(error: &SendError) -> &[u8] {
     error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
 }
 
-/// One request and its answer, in the place of those that the SDK would write and read.
+/// One request and its answer. They replace the request that the SDK would write, and the answer that the SDK would
+/// read.
 #[derive(Clone)]
 struct Exchange(Arc<Bodies>);
 
@@ -102,7 +103,7 @@ impl Exchange {
     }
 }
 
-/// The same body; its bytes are not copied.
+/// The same body, without copying its bytes.
 fn shared(body: &SdkBody) -> SdkBody {
     body.try_clone().expect("a body in memory")
 }
@@ -132,6 +133,7 @@ impl Intercept for Exchange {
 }
 
 impl SerializeRequest for Exchange {
+    /// The HTTP form of a request:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
     fn serialize_input(&self, _: Input, _: &mut ConfigBag) -> Result<HttpRequest, BoxError> {
         let Bodies { operation, request: body, .. } = &*self.0;
@@ -164,18 +166,18 @@ impl DeserializeResponse for Exchange {
     }
 }
 
-/// The error of an answer that has another status: its code, by which the SDK repeats the request.
+/// The error of an answer without success. By its code the SDK decides whether to retry.
 ///
-/// Its form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
+/// Form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
 fn refusal(response: &HttpResponse) -> QueryError {
     let body = response.body().bytes().unwrap_or_default();
     let Refusal { kind, message } = serde_json::from_slice(body).unwrap_or_default();
-    // It ends with the name of the error, behind that of the service.
+    // The name of the error is at the end, after the name of the service.
     let is_between = |character: char| !character.is_ascii_alphanumeric();
     let code = kind.as_deref().and_then(|kind| kind.rsplit(is_between).next()).unwrap_or_default();
 
     let mut metadata = ErrorMetadata::builder().code(code).message(message.unwrap_or_default());
-    // By this id AWS finds the request in its own logs.
+    // AWS finds the request in its own logs by this id.
     if let Some(id) = response.headers().get("x-amzn-requestid") {
         metadata = metadata.custom("aws_request_id", id);
     }

@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use table::StoreError;
 
-/// The error codes with which `DynamoDB` says that it was asked for too much, or that a transaction holds
-/// the item: the same request succeeds later.
+/// The error codes of `DynamoDB` for throttling, and for an item that a transaction holds. The same request may succeed
+/// later.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
 const THROTTLES: [&str; 5] = [

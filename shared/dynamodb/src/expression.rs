@@ -1,6 +1,7 @@
-//! Conditions, changes and ranges as expressions, every name and value behind a placeholder. Knows no attribute by name.
+//! Conditions, changes and ranges as expressions, with a placeholder for every name and value. Knows no attribute by
+//! name.
 //!
-//! Hundreds of ordinary words are reserved in expressions:
+//! Without placeholders a name could be reserved, as hundreds of ordinary words are in expressions:
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ExpressionAttributeNames.html>
 
 use std::borrow::Cow;
@@ -11,12 +12,12 @@ use crate::json::Borrowed;
 use table::db::{AttributeChange, If, Keys, Op, Path};
 use table::item::Attribute;
 
-/// The condition of a `Query` between two sort keys, and what stands in it for the names of the key's parts.
+/// The key condition of a `Query` between two sort keys.
 pub const BETWEEN: &str = "#p = :p AND #s BETWEEN :a AND :b";
-/// See [`BETWEEN`].
+/// The placeholders in [`BETWEEN`] for the names of the partition key and the sort key.
 pub const BETWEEN_NAMES: [&str; 2] = ["#p", "#s"];
 
-/// The names and values of the expressions of one request, each with its placeholder.
+/// The names and values in the expressions of one request, each with its placeholder.
 #[derive(Default, Serialize)]
 pub(super) struct Placeholders<'a> {
     #[serde(rename = "ExpressionAttributeNames", skip_serializing_if = "Placed::is_empty")]
@@ -25,14 +26,14 @@ pub(super) struct Placeholders<'a> {
     values: Placed<Value<'a>>,
 }
 
-/// What placeholders stand for.
+/// Placeholders, each with the name or value in its place.
 struct Placed<T>(Vec<(Cow<'static, str>, T)>);
 
-/// A value of a request, or one that is made for an expression.
+/// A value that is borrowed from a request, or made for an expression.
 struct Value<'a>(Cow<'a, Attribute>);
 
 impl<'a> Placeholders<'a> {
-    /// The condition that all of these hold, `None` if there is no condition.
+    /// The condition that all `conditions` hold; `None` if there is no condition.
     pub(super) fn all_of(&mut self, conditions: &'a [If]) -> Option<String> {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
@@ -42,6 +43,7 @@ impl<'a> Placeholders<'a> {
         conditions.join(separator)
     }
 
+    /// The expression of one condition:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html>
     fn condition(&mut self, condition: &'a If) -> String {
         match condition {
@@ -62,7 +64,7 @@ impl<'a> Placeholders<'a> {
         }
     }
 
-    /// The update of these changes, `None` if there is no change: `DynamoDB` refuses what is empty.
+    /// The update expression of some changes. `None` if there is no change: `DynamoDB` refuses an empty expression.
     ///
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.UpdateExpressions.html>
     pub(super) fn update(&mut self, changes: &'a [AttributeChange]) -> Option<String> {
@@ -117,7 +119,7 @@ impl<'a> Placeholders<'a> {
         }
     }
 
-    /// The names of attributes, one after the other; `None` if there are none.
+    /// The names of attributes as a projection; `None` if there is no name.
     pub(super) fn projection(&mut self, names: &[&'a str]) -> Option<String> {
         let names: Vec<_> = names.iter().map(|name| self.name(name)).collect();
         (!names.is_empty()).then(|| names.join(", "))

@@ -1,6 +1,6 @@
-//! Values of attributes from and to `DynamoDB`'s JSON. Knows no attribute by name.
+//! Converts values of attributes from and to `DynamoDB`'s JSON. Knows no attribute by name.
 //!
-//! Their forms: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html>
+//! Forms: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html>
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Map {
     }
 }
 
-/// The value of an attribute: an object of one member, whose name is its type.
+/// The value of an attribute as JSON: an object with one member, whose name is the type.
 pub(super) struct Value(pub(super) Attribute);
 
 impl<'de> Deserialize<'de> for Value {
@@ -115,7 +115,7 @@ impl Serialize for Value {
     }
 }
 
-/// The value of an attribute that stays where it is.
+/// A borrowed value of an attribute.
 pub(super) struct Borrowed<'a>(pub(super) &'a Attribute);
 
 impl Serialize for Borrowed<'_> {
@@ -143,7 +143,7 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// The attributes of an item that stays where it is.
+/// The borrowed attributes of an item.
 pub(super) struct Members<'a>(pub(super) &'a Item);
 
 impl Serialize for Members<'_> {

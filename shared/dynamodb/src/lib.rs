@@ -30,12 +30,12 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     layout: Layout,
-    /// Whether the table's devices are known to be in as many partitions as the layout says.
+    /// Whether a check has shown that the table's devices are in as many partitions as the layout says.
     has_checked_shards: Arc<AtomicBool>,
 }
 
 impl DynamoStore {
-    /// A store that will ask the table of `config`, which is laid out so; nothing is sent yet.
+    /// A store for the table of `config` with this layout. Sends nothing yet.
     pub fn connect(config: &StoreConfig, layout: Layout) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();

@@ -1,4 +1,5 @@
-//! The answers to requests, read from their JSON, items attribute by attribute while it is read. Knows no operation.
+//! Reads the answers to requests from their JSON. Hands out items attribute by attribute during the read. Knows no
+//! operation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,20 +12,21 @@ use table::db::{Each, RefusedWrites};
 use table::item::{Attribute, Item};
 use table::{ItemKey, StoreError, StoreResult};
 
-/// An answer that has one item or no items. It has the members of all such answers, and of such errors.
+/// An answer with one item or no item. The struct has the members of all such answers, and of their errors.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Reply {
     #[serde(alias = "Attributes")]
     item: Option<Map>,
     consumed_capacity: Option<Consumed>,
-    /// Why a transaction is cancelled, write by write.
+    /// The reasons for which a transaction is cancelled, one for each write.
     pub(super) cancellation_reasons: Vec<Reason>,
     unprocessed_items: HashMap<String, Vec<UnprocessedPut>>,
-    /// What became of each statement.
+    /// The result of each statement.
     responses: Vec<StatementReply>,
 }
 
+/// The reason for which one write of a transaction is cancelled:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -52,7 +54,7 @@ struct StatementReply {
     error: Option<IgnoredAny>,
 }
 
-/// What a request consumed, or its part in each table.
+/// The units that a request consumed, in total or in each table.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Consumed {
@@ -79,7 +81,7 @@ impl Reply {
         self.item.map(|Map(item)| item)
     }
 
-    /// The keys of the puts that are left undone.
+    /// The keys of the puts that were not processed.
     pub(super) fn unprocessed(self) -> impl Iterator<Item = ItemKey> {
         let puts = self.unprocessed_items.into_values().flatten();
         puts.map(|put| ItemKey::of_item(&put.put_request.item.0))
@@ -104,16 +106,16 @@ pub(super) fn refused(reasons: Vec<Reason>) -> RefusedWrites {
     refused.map(|(position, reason)| (position, reason.item.map(|Map(item)| item))).collect()
 }
 
-/// What an answer of many items has beside them.
+/// The end of an answer with many items: everything except the items.
 #[derive(Default)]
 pub(super) struct PageEnd {
     pub(super) last_key: Option<Item>,
-    /// The keys that are not read yet.
+    /// The keys that were not read.
     pub(super) unprocessed: Vec<ItemKey>,
     pub(super) units: f64,
 }
 
-/// Reads an answer of many items, and hands out the attributes of each while it is read.
+/// Reads an answer with many items, and hands out the attributes of each item during the read.
 pub(super) fn read_page(body: &[u8], each: Each<'_>) -> StoreResult<PageEnd> {
     let mut json = serde_json::Deserializer::from_str(text(body)?);
     let page = Page(each).deserialize(&mut json).map_err(unreadable)?;
@@ -121,7 +123,7 @@ pub(super) fn read_page(body: &[u8], each: Each<'_>) -> StoreResult<PageEnd> {
     Ok(page)
 }
 
-/// Checked once, and not text by text.
+/// Checks the UTF-8 of a body once, and not text by text.
 fn text(body: &[u8]) -> StoreResult<&str> {
     std::str::from_utf8(body).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
@@ -139,6 +141,7 @@ fn units(consumed: Option<&Consumed>) -> f64 {
     }
 }
 
+/// Reads the answers of `Query` and `BatchGetItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html#API_Query_ResponseSyntax>,
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html#API_BatchGetItem_ResponseSyntax>
 struct Page<'e>(Each<'e>);
@@ -186,7 +189,7 @@ fn unprocessed(tables: Option<HashMap<String, UnprocessedKeys>>) -> Vec<ItemKey>
     keys.map(|Map(key)| ItemKey::of_item(&key)).collect()
 }
 
-/// Hands out each item of an answer: of a list, or of the list of each table.
+/// Hands out each item of an answer. The items are in one list, or in one list for each table.
 struct ManyItems<'e>(Each<'e>);
 
 impl<'de> DeserializeSeed<'de> for ManyItems<'_> {
@@ -242,13 +245,13 @@ impl<'de> Visitor<'de> for OneItem<'_> {
         let mut attributes = Attributes { map, broken: None };
         (self.0)(&mut attributes);
 
-        // Who meets an error in an item reads no further.
+        // After an error in an item, its consumer stops early. The rest of the item must be read all the same.
         attributes.by_ref().for_each(drop);
         attributes.broken.map_or(Ok(()), Err)
     }
 }
 
-/// The attributes of an item, one by one. Ends at what is no JSON.
+/// The attributes of an item, one by one. Ends at an error in the JSON.
 struct Attributes<A, E> {
     map: A,
     broken: Option<E>,

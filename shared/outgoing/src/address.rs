@@ -1,36 +1,38 @@
-//! IP addresses that messages may be sent to. Resolves no name and opens no connection.
+//! The IP addresses that messages may be sent to. Resolves no name and opens no connection.
 //!
 //! Blocks: <https://www.iana.org/assignments/iana-ipv4-special-registry> and
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far messages may go.
+/// The networks that messages may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Public addresses by https: the server is deployed. Its own loopback has the runtime API of Lambda, and
-    /// whoever may write a channel must not reach what the server alone reaches.
+    /// Public addresses by https, for a deployed server. Its own loopback has the runtime API of Lambda. A person who
+    /// may write a channel must not reach what only the server can reach.
     Public,
-    /// The local network too, also by http: the server runs on a laptop, in the network of whoever writes channels.
+    /// The local network too, also by http, for a server on a laptop. The people who write channels are in the same
+    /// network.
     Local,
 }
 
-/// An address that is not connected to.
+/// An address that the client may not connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{ip}, which is {block}; {allowed}")]
 pub struct ForbiddenAddress {
     /// The address.
     pub ip: IpAddr,
-    /// What the block that contains it is for.
+    /// The purpose of the block that contains the address.
     pub block: &'static str,
     allowed: &'static str,
 }
 
 impl Reach {
-    /// Checks that an address may be connected to.
+    /// Checks that the client may connect to an address.
     ///
-    /// An IPv6 address that stands for an IPv4 address, by mapping, NAT64 or ISATAP, is as forbidden as that address.
-    /// All other IPv6 addresses are refused unless they are in the block that global addresses are given out of.
+    /// An IPv6 address that stands for an IPv4 address, by mapping, NAT64 or ISATAP, is checked like the IPv4 address.
+    /// Any other IPv6 address must be in 2000::/3, where global addresses are, or in a local block if `self` allows
+    /// those.
     pub fn check(self, ip: IpAddr) -> Result<(), ForbiddenAddress> {
         let found = match ip {
             IpAddr::V4(v4) => block_of_v4(v4, self),
@@ -55,17 +57,17 @@ const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
 }
 
-/// Where clouds give a machine its credentials. 169.254.169.254 is link-local; these are inside blocks that a laptop
-/// may connect to.
+/// Addresses at which clouds give a machine its credentials. 169.254.169.254 is link-local. The addresses listed here
+/// are inside blocks that a laptop may connect to.
 const METADATA: &str = "the metadata service of a cloud";
 
-/// The first block that contains an address decides.
+/// The blocks of special IPv4 addresses. The first block that contains an address decides.
 const V4_BLOCKS: [Block<Ipv4Addr>; 21] = [
     (v4(100, 100, 100, 200), 32, METADATA, false),
     (v4(168, 63, 129, 16), 32, METADATA, false),
     (v4(0, 0, 0, 0), 8, "\"this network\"", false),
     (v4(10, 0, 0, 0), 8, "private", true),
-    // Also the addresses of private networks over the internet such as Tailscale.
+    // Private networks over the internet, such as Tailscale, also use these addresses.
     (v4(100, 64, 0, 0), 10, "shared address space", true),
     (v4(127, 0, 0, 0), 8, "loopback", true),
     (v4(169, 254, 0, 0), 16, "link-local", false),
@@ -85,8 +87,8 @@ const V4_BLOCKS: [Block<Ipv4Addr>; 21] = [
     (v4(240, 0, 0, 0), 4, "reserved", false),
 ];
 
-/// The first block that contains an address decides. Teredo and 6to4 contain IPv4 addresses too; both are refused
-/// whichever they contain, for no maker's server is reached so.
+/// The blocks of special IPv6 addresses. The first block that contains an address decides. Teredo and 6to4 addresses
+/// contain an IPv4 address too, but are always refused: no maker's server is reached by them.
 const V6_BLOCKS: [Block<Ipv6Addr>; 20] = [
     (v6(0xfd00, 0xec2, 0, 0), 32, METADATA, false),
     (v6(0xfd20, 0xce, 0, 0), 32, METADATA, false),
@@ -110,7 +112,7 @@ const V6_BLOCKS: [Block<Ipv6Addr>; 20] = [
     (Ipv6Addr::UNSPECIFIED, 0, "not given out", false),
 ];
 
-/// The block that forbids an address.
+/// The purpose of the block that forbids an IPv4 address; `None` if the address is allowed.
 fn block_of_v4(ip: Ipv4Addr, reach: Reach) -> Option<&'static str> {
     let is_in = |(first, length, ..): &&Block<Ipv4Addr>| {
         (ip.to_bits() ^ first.to_bits()).checked_shr(32 - length).unwrap_or(0) == 0
@@ -118,7 +120,7 @@ fn block_of_v4(ip: Ipv4Addr, reach: Reach) -> Option<&'static str> {
     forbidden(V4_BLOCKS.iter().find(is_in), reach)
 }
 
-/// The block that forbids an address.
+/// The purpose of the block that forbids an IPv6 address; `None` if the address is allowed.
 fn block_of_v6(ip: Ipv6Addr, reach: Reach) -> Option<&'static str> {
     let segments = ip.segments();
     if let Some(mapped) = ip.to_ipv4_mapped() {
@@ -133,10 +135,10 @@ fn block_of_v6(ip: Ipv6Addr, reach: Reach) -> Option<&'static str> {
     let is_in = |(first, length, ..): &&Block<Ipv6Addr>| {
         (ip.to_bits() ^ first.to_bits()).checked_shr(128 - length).unwrap_or(0) == 0
     };
-    // RFC 4291, 2.4: global addresses are given out of 2000::/3.
+    // RFC 4291, 2.4: global addresses are assigned from 2000::/3.
     let is_given_out = segments[0] >> 13 == 1;
     let found = V6_BLOCKS.iter().find(is_in).filter(|(_, length, ..)| *length > 0 || !is_given_out);
-    // RFC 5214, 6.1: ISATAP in any prefix.
+    // RFC 5214, 6.1: an ISATAP address may have any prefix.
     let is_isatap = segments[4] & !0x200 == 0 && segments[5] == 0x5efe;
     let embedded = is_isatap.then(|| block_of_v4(last_32_bits(ip), reach)).flatten();
     forbidden(found, reach).or(embedded)

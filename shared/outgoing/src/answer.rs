@@ -1,4 +1,4 @@
-//! What a server answered, and what follows from it. Sends nothing.
+//! The answer of a server, and the verdict on an attempt. Sends nothing.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use crate::request::Request;
 
-/// An answer.
+/// The answer to a request that delivers a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
     pub status: u16,
     /// The header `Retry-After`.
     pub retry_after: Option<String>,
-    /// The beginning of the body, if the status is no success.
+    /// The beginning of the body, if the status is not a success.
     pub text: String,
 }
 
-/// The answer to a question, whole.
+/// The whole answer to a request that fetches data.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The status.
     pub status: u16,
-    /// The headers that say when to ask again, by their names in small letters.
+    /// The headers that say when to ask again, with names in lower case.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -41,48 +41,48 @@ pub const HEADERS_OF_LIMITS: [&str; 6] = [
 ];
 
 impl Fetched {
-    /// A header, by its name in small letters.
+    /// A header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// When it was answered, by the server's own clock.
+    /// The time of the answer, by the server's own clock.
     pub fn date(&self) -> Option<Timestamp> {
         let date = http_date(self.header("date")?)?;
         Timestamp::from_millis(date.timestamp_millis()).ok()
     }
 
-    /// The pause that the server asks for by `Retry-After`; `now` is the server's.
+    /// The pause that the server asks for by `Retry-After`. `now` is the time of the server's clock.
     pub fn retry_after(&self, now: Timestamp) -> Option<TimeDelta> {
         retry_after(self.header("retry-after")?, now)
     }
 }
 
-/// It may have secrets, and what a person measures.
+/// Shows no header and no body: they may contain secrets, and a person's measurements.
 impl fmt::Debug for Fetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Fetched({}, {} bytes)", self.status, self.body.len())
     }
 }
 
-/// What follows from an attempt to deliver.
+/// The verdict on an attempt to deliver.
 ///
-/// Every attempt that failed is followed by another, for a day: a person may mend in the meantime what no repetition
-/// mends. The difference is what is said of the channel in the meantime.
+/// Every failed attempt is followed by another, for a day, because a person may mend the cause in the meantime. The
+/// verdicts differ in what people are told about the channel until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// 2xx. No body is looked at: each maker's errors have a status of their own. Home Assistant answers 200 even if no
-    /// automation has the webhook, so that nobody can guess one. Only a test message shows that messages arrive.
+    /// 2xx. The body is ignored: each maker's errors have a status of their own. Home Assistant answers 200 even if no
+    /// automation has the webhook, so that nobody can guess a webhook. Only a test message shows that messages arrive.
     Delivered,
-    /// A repetition may well help: no answer, 408, 425, 429 and 5xx. Nobody needs to be told unless it lasts.
+    /// A retry may well help: no answer, 408, 425, 429 and 5xx. People are told only if the failure lasts.
     Later {
         /// The pause that the server asks for.
         retry_after: Option<TimeDelta>,
     },
-    /// A person has to mend something; the channel is failing at once. That is 400, 401, 403, 404, 410 and each other
-    /// 4xx (a topic or chat that does not exist, a token that was revoked), and 3xx: redirects are not followed, since
-    /// they would carry secrets to an address that nobody wrote.
+    /// A person has to mend something, so the channel is failing at once. The status is any other 4xx, for example if a
+    /// topic or chat does not exist or a token was revoked. Or it is 3xx: redirects are not followed, because they
+    /// would carry secrets to an address that nobody wrote.
     Failing {
         /// The pause that the server asks for.
         retry_after: Option<TimeDelta>,
@@ -95,14 +95,14 @@ impl Verdict {
 }
 
 impl Answer {
-    /// Whether the request may have arrived though it failed: a proxy between has no answer, or no whole one.
+    /// Whether the request may have arrived although it failed: a proxy in between got no answer, or only a part.
     ///
-    /// Source: <https://www.rfc-editor.org/rfc/rfc9110#section-15.6.3> and the section of 504 behind it.
+    /// Source: <https://www.rfc-editor.org/rfc/rfc9110#section-15.6.3> and the section of 504 after it.
     pub const fn may_have_arrived(&self) -> bool {
         matches!(self.status, 502 | 504)
     }
 
-    /// What follows from the answer, which came at `now`.
+    /// The verdict on the answer, which came at `now`.
     pub fn verdict(&self, now: Timestamp) -> Verdict {
         let retry_after = self.pause(now);
         match self.status {
@@ -112,7 +112,7 @@ impl Answer {
         }
     }
 
-    /// The answer in a sentence that people may see: nothing of the request is in it.
+    /// The answer as a sentence that people may see. It contains nothing of the request.
     pub fn reason(&self, request: &Request) -> String {
         let (maker, status) = (request.maker(), self.status);
         if (300..=399).contains(&status) {
@@ -127,7 +127,7 @@ impl Answer {
         }
     }
 
-    /// The pause that the server asks for: by the header, else as Telegram and Discord write it into the body
+    /// The pause that the server asks for: by the header, else by the body of Telegram or Discord
     /// (<https://core.telegram.org/bots/api#responseparameters>,
     /// <https://discord.com/developers/docs/topics/rate-limits>).
     fn pause(&self, now: Timestamp) -> Option<TimeDelta> {
@@ -145,7 +145,7 @@ impl Answer {
         seconds_of(seconds)
     }
 
-    /// What the server said: the description in an error of Telegram, ntfy or Discord, else the text.
+    /// The server's own text: the description in an error of Telegram, ntfy or Discord, else the whole text.
     fn said(&self) -> Option<String> {
         let body: Option<Value> = serde_json::from_str(&self.text).ok();
         let described = body.as_ref().and_then(|body| {
@@ -156,12 +156,12 @@ impl Answer {
             (None, Some(_)) => return None,
             (None, None) => &self.text,
         };
-        // A page says nothing in its beginning.
+        // The beginning of an HTML page says nothing.
         (!said.trim().is_empty() && !said.trim_start().starts_with('<')).then(|| said.to_owned())
     }
 }
 
-/// RFC 9110, 10.2.3: seconds or a date.
+/// Reads `Retry-After`, which is seconds or a date (RFC 9110, 10.2.3).
 fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -170,7 +170,7 @@ fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
     seconds_of(http_date(text)?.timestamp() - now.as_millis().div_euclid(1_000))
 }
 
-/// RFC 9110, 5.6.7: a date in one of three forms.
+/// Reads a date in one of the three forms of RFC 9110, 5.6.7.
 fn http_date(text: &str) -> Option<DateTime<Utc>> {
     let utc = |format| NaiveDateTime::parse_from_str(text, format).ok().map(|at| at.and_utc());
     DateTime::parse_from_rfc2822(text)

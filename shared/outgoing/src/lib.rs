@@ -1,4 +1,4 @@
-//! Requests that leave the system: where they may go, what they show of themselves, and what is answered. Sends none.
+//! Requests that leave the system: their permitted addresses, their secrets and their answers. Sends no request.
 
 mod address;
 mod answer;

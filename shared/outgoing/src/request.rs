@@ -1,4 +1,4 @@
-//! A request by HTTP, which shows nothing of its address, headers and body. Is not sent here.
+//! An HTTP request that shows nothing of its address, headers and body. Sends nothing.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,28 +8,29 @@ use percent_encoding::percent_decode_str;
 
 use crate::url::Url;
 
-/// A request by HTTP. Its address, headers and body are secret; `Debug` shows none of them.
+/// An HTTP request. Its address, headers and body are secret; `Debug` shows no part of them.
 #[derive(Clone)]
 pub struct Request {
     maker: &'static str,
-    /// The member of the settings that the address comes from.
+    /// The member of the settings that has the address.
     field: &'static str,
     method: &'static str,
     url: Url,
     headers: Vec<(Cow<'static, str>, String)>,
     body: String,
-    /// Texts that must be in no reason, beside the address.
+    /// Texts, beside the address, that no reason may contain.
     secrets: Vec<String>,
 }
 
 impl Request {
-    /// A `GET` to an address that comes from the member `field`. `maker` is who answers, as a text names it.
+    /// A `GET` request to an address from the member `field` of the settings. `maker` names the server in texts.
     pub fn get(maker: &'static str, field: &'static str, url: Url) -> Self {
         let (headers, body, secrets) = (Vec::new(), String::new(), Vec::new());
         Self { maker, field, method: "GET", url, headers, body, secrets }
     }
 
-    /// A `POST` of JSON, in the same way.
+    /// A `POST` request of JSON to an address from the member `field` of the settings. `maker` names the server in
+    /// texts.
     pub fn post(maker: &'static str, field: &'static str, url: Url, body: String) -> Self {
         let json = (Cow::Borrowed("content-type"), "application/json".to_owned());
         Self { method: "POST", headers: vec![json], body, ..Self::get(maker, field, url) }
@@ -45,18 +46,18 @@ impl Request {
         self
     }
 
-    /// The request with texts that must be in no reason.
+    /// The request with texts that no reason may contain.
     #[must_use]
     pub fn with_secrets<'a>(self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
         Self { secrets: secrets.into_iter().map(str::to_owned).collect(), ..self }
     }
 
-    /// Who answers, as a text names it.
+    /// The name of the server in texts.
     pub const fn maker(&self) -> &'static str {
         self.maker
     }
 
-    /// The member of the settings that the address comes from.
+    /// The member of the settings that has the address.
     pub const fn field(&self) -> &'static str {
         self.field
     }
@@ -81,9 +82,9 @@ impl Request {
         &self.body
     }
 
-    /// Whether a text of the server repeats something secret: servers like to name the path that they do not know.
+    /// Whether a text of the server repeats a secret. Servers like to name the path that they do not know.
     pub fn is_part_of(&self, text: &str) -> bool {
-        /// A shorter part of a path is a word rather than a password.
+        /// The least length of a secret part. A shorter part of a path is rather a word than a password.
         const SHORTEST: usize = 6;
         let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let is_in = |part: &str| text.contains(part) || text.contains(&decode(part));

@@ -1,5 +1,5 @@
-//! The address that a channel is reached at, checked before it is stored. Resolves no name: what a name leads to is
-//! checked when it is connected to.
+//! The address of a server, checked before it is stored. Resolves no name: the IP addresses of a name are
+//! checked for each connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,48 +13,48 @@ const MAX_LENGTH: usize = 2_048;
 
 /// The address of a server or of a webhook.
 ///
-/// Parsed as the HTTP client parses it, so that the checked address is the one of the connection. The path of a webhook
-/// is its password: neither `Debug` nor an error shows any part of it.
+/// Parsed as the HTTP client parses it, so that the client connects to the checked address. The path of a webhook is
+/// its password: neither `Debug` nor an error shows any part of the path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(Uri);
 
-/// The reasons for which a text is not a [`Url`]. They show nothing of it but an IP address.
+/// The reasons for which a text is not a [`Url`]. They show nothing of the text except an IP address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// The text has no form of an address.
+    /// The text does not have the form of an address.
     #[error("is not an address; expected one like https://example.org/path")]
     Unreadable,
     /// The text has more than 2,048 characters.
     #[error("is {0} characters long; at most {MAX_LENGTH} are allowed")]
     TooLong(usize),
-    /// A character is not written as addresses write it.
+    /// A character must be written with a percent sign.
     #[error("contains a space or a character that an address writes with a percent sign")]
     Character,
-    /// The scheme is another than `https`.
+    /// The scheme is not `https`.
     #[error("must begin with https://; a deployed server sends nothing without TLS")]
     NotHttps,
-    /// The scheme is another than `http` and `https`.
+    /// The scheme is neither `http` nor `https`.
     #[error("must begin with https:// or http://")]
     NotHttp,
     /// A name or a password stands before the host.
     #[error("has a user name or a password before the host; leave it out")]
     UserInfo,
-    /// The port is not one.
+    /// The port is not a number from 1 to 65535.
     #[error("has a port that is not a number from 1 to 65535")]
     Port,
     /// The host is a number, which some resolvers read as an IPv4 address.
     #[error("has a number as its host; write an IPv4 address like 192.168.1.20")]
     Number,
-    /// The host is an address that is not connected to.
+    /// The host is an IP address that the client may not connect to.
     #[error("has the address {0}")]
     Forbidden(ForbiddenAddress),
 }
 
 impl Url {
-    /// Reads an address.
+    /// Reads an address and checks it.
     ///
-    /// Every port is allowed: TLS with a valid certificate answers for the host on a deployed server, and on a laptop
-    /// home servers have ports of all kinds.
+    /// Every port is allowed. On a deployed server, TLS with a valid certificate proves the host. On a laptop, home
+    /// servers have ports of all kinds.
     pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlError> {
         match text.chars().count() {
             length if length > MAX_LENGTH => return Err(UrlError::TooLong(length)),
@@ -114,7 +114,7 @@ impl Url {
         self.0.path().trim_end_matches('/')
     }
 
-    /// The text that is parsed again.
+    /// The address as a text, which [`parse`](Self::parse) reads again.
     pub fn text(&self) -> String {
         self.0.to_string()
     }
@@ -126,8 +126,8 @@ impl fmt::Debug for Url {
     }
 }
 
-/// Whether a host ends in a number: `getaddrinfo` reads `127.1`, `0x7f.1`, `0177.0.0.1` and `2130706433` as
-/// 127.0.0.1, and the URLs of browsers do so too (<https://url.spec.whatwg.org/#ends-in-a-number-checker>).
+/// Whether a host ends in a number: `getaddrinfo` reads `127.1`, `0x7f.1`, `0177.0.0.1` and `2130706433` as 127.0.0.1,
+/// and browsers do so in URLs too (<https://url.spec.whatwg.org/#ends-in-a-number-checker>).
 fn is_number(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));

@@ -5,7 +5,7 @@ use table::StoredRollup;
 
 use crate::sealing::part_of_day;
 
-/// A bucket, its timestamps, and the zone of a day.
+/// A bucket with its timestamps; for a day also the time zone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) bucket: Bucket,
@@ -18,13 +18,14 @@ impl Bounds {
         Self { bucket: Bucket::QuarterHour(quarter), range: quarter.range(), zone: None }
     }
 
-    /// A local day, or the part of it that is folded by then. `None` for a date that the zone skips.
+    /// A local day, or the part of it that is folded at `until`. `None` for a date that the zone skips, or if no part
+    /// is over.
     pub(crate) fn day(zone: Zone, date: LocalDate, until: Timestamp) -> Option<Self> {
         let range = part_of_day(zone.day(date)?, until)?;
         Some(Self { bucket: Bucket::Day(date), range, zone: Some(zone) })
     }
 
-    /// The same, not shorter than what is stored of the day: a slower clock takes nothing from it.
+    /// The same bounds, but at least as long as the stored rollup of the day: a slower clock does not shorten it.
     pub(crate) fn at_least(self, known: Option<&StoredRollup>) -> Self {
         let (Some(known), Some(zone), Bucket::Day(date)) = (known, self.zone, self.bucket) else {
             return self;
@@ -35,7 +36,7 @@ impl Bounds {
         if is_longer { Self { range: known.range, ..self } } else { self }
     }
 
-    /// Whether what is stored is a part of these timestamps, of a day that was open.
+    /// Whether the stored rollup is a part of these bounds, from when the day was open.
     pub(crate) fn continues(&self, known: &StoredRollup) -> bool {
         self.zone.is_some_and(|zone| known.zone.as_deref() == Some(zone.name()))
             && is_part(known.range, self.range)
@@ -43,7 +44,7 @@ impl Bounds {
     }
 }
 
-/// Whether a range begins as a day does, and does not go beyond it.
+/// Whether a range begins like a day, and does not go beyond the day.
 fn is_part(range: TimeRange, day: TimeRange) -> bool {
     range.from() == day.from() && range.to() <= day.to()
 }

@@ -1,4 +1,4 @@
-//! Reads what a bucket is folded from. Puts nothing.
+//! Reads the source of a bucket's fold: quarters or readings. Puts nothing.
 
 use domain::{Bucket, Rollup, TimeRange};
 use table::{StoreResult, StoredReading};
@@ -10,10 +10,10 @@ use crate::retention::is_closing;
 use crate::seen_rooms::{named_by_readings, named_by_rollup};
 
 impl<S: Store> Fold<'_, S> {
-    /// Folds a bucket from what is stored this moment.
+    /// Folds a bucket from what is stored at this moment.
     ///
-    /// The readings of a day are asked only where its quarters should have expired and are gone: these may
-    /// have been put under a longer retention than the present one, and outlived their readings.
+    /// For a day, the readings are read only if the quarters should have expired and are gone. Quarters that were put
+    /// under an earlier, longer retention may have outlived their readings.
     pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Fresh> {
         if matches!(bounds.bucket, Bucket::Day(_)) {
             let source = self.of_quarters(bounds.range).await?;
@@ -27,7 +27,7 @@ impl<S: Store> Fold<'_, S> {
         Ok(self.of_readings(&readings))
     }
 
-    /// Expired readings are passed over: it is up to `DynamoDB` when it deletes them.
+    /// Folds readings, but skips expired ones: `DynamoDB` decides when it deletes them.
     pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Fresh {
         let is_there =
             |stored: &&StoredReading| stored.expires.is_none_or(|at| at > self.session.now);
@@ -54,7 +54,7 @@ impl<S: Store> Fold<'_, S> {
             source.rollup.append(&quarter.rollup, &self.device.rules);
             source.until = source.until.into_iter().chain(quarter.expires).min();
             source.settings = source.settings.max(quarter.settings);
-            // One whose readings are going stays as it is.
+            // A quarter whose readings may be expiring stays as it is.
             if self.device.is_outdated(&quarter) && !is_closing(quarter.raw_until, self.session.now)
             {
                 let known = source.outdated.unwrap_or(quarter.settings);

@@ -8,13 +8,13 @@ use crate::Registered;
 /// A device, and the rules by which its readings are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceRules {
-    /// The device.
+    /// The id of the device.
     pub id: DeviceId,
     /// The rules.
     pub rules: FoldRules,
-    /// The settings that the rules come from.
+    /// The settings from which the rules follow.
     pub settings: FoldSettings,
-    /// What the index by conditions is to have of the rollups.
+    /// The part of the rollups that goes into the index by conditions.
     pub indexing: Indexing,
 }
 
@@ -29,17 +29,17 @@ impl DeviceRules {
         }
     }
 
-    /// The device that they are of.
+    /// The device, and the number of its settings.
     pub const fn registered(&self) -> Registered<'_> {
         Registered { device: &self.id, settings: self.settings.number }
     }
 
-    /// Whether a change of the settings since the fold concerns a rollup.
+    /// Whether the settings have changed since the fold of a rollup, in a way that concerns this rollup.
     pub fn is_outdated(&self, stored: &StoredRollup) -> bool {
         self.settings.concerns(stored.settings, stored.range)
     }
 
-    /// The same rules, with what the index by conditions is to have. It must be read before the rollups are.
+    /// The same rules with `indexing` for the index by conditions. `indexing` must be read before the rollups.
     #[must_use]
     pub fn indexed(self, indexing: &Indexing) -> Self {
         Self { indexing: indexing.clone(), ..self }

@@ -18,16 +18,16 @@ pub trait Store: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen {}
 
 impl<S: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen> Store for S {}
 
-/// The folds of one device: reads what is stored, folds it, and puts the rollup.
+/// The folds of one device: reads the readings, folds them, and puts the rollup.
 ///
-/// Done twice, or by many at once, the rollups are the same but for their versions.
+/// Repeated and concurrent folds give the same rollups, except for their versions.
 #[derive(Debug)]
 pub struct Fold<'a, S> {
     /// The table.
     pub session: Session<'a, S>,
-    /// The device. Its rules must be read after the change of a reading that is to be folded.
+    /// The device. After a change of a reading, the rules must be read again before the fold.
     pub device: &'a DeviceRules,
-    /// The rooms that are known to be noted.
+    /// The rooms that are already noted.
     pub seen: &'a SeenRooms,
     /// The times for which readings and rollups are kept.
     pub retention: &'a Retention,
@@ -36,9 +36,10 @@ pub struct Fold<'a, S> {
 /// The first assumption about a bucket's rollup in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumed {
-    /// None: the version of the rollup is read first.
+    /// Nothing is assumed: the version of the rollup is read first.
     Nothing,
-    /// There is no rollup, so none is read. If there is one, its put is refused and it is read then.
+    /// There is no rollup, so none is read at first. If there is a rollup, its put is refused, and then the rollup is
+    /// read.
     Absent,
 }
 
@@ -49,26 +50,26 @@ pub enum Folded {
     Stored,
     /// No rollup is stored: there was nothing to fold, or the rollup would have expired already.
     Skipped,
-    /// The rollup stays as it is and says so, because its readings may have begun to expire.
+    /// The rollup stays as it is and is flagged as frozen, because its readings may have begun to expire.
     Frozen,
-    /// The rollup stays, because it was folded with newer settings or is in the index by conditions by a newer
-    /// schema: the device has to be read again.
+    /// The rollup stays, because it was folded with newer settings or indexed by a newer schema. The device has to be
+    /// read again.
     Outdated,
 }
 
-/// The next step for a bucket, by the rollup that is stored.
+/// The next step for a bucket, according to the stored rollup.
 pub(crate) enum Step {
-    /// The rollup is there already.
+    /// There is nothing to do; the result is known.
     Done(Folded),
-    /// Flag the rollup.
+    /// Flag the stored rollup as frozen.
     Freeze(Box<StoredRollup>),
-    /// Fold.
+    /// Fold the bucket.
     Fold,
 }
 
 /// The largest number of attempts at a rollup that keeps changing.
 const MAX_ATTEMPTS: u32 = 5;
-/// The longest pause before the second attempt; it doubles from there on.
+/// The longest pause before the second attempt. It doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 impl<S: Store> Fold<'_, S> {
@@ -77,7 +78,7 @@ impl<S: Store> Fold<'_, S> {
         Ok(self.put_quarter(quarter, assumed).await?.0)
     }
 
-    /// The same, with the rollup that was put.
+    /// Folds as [`quarter`](Self::quarter), and also returns the rollup that was put.
     pub(crate) async fn put_quarter(
         &self,
         quarter: QuarterHour,
@@ -86,8 +87,8 @@ impl<S: Store> Fold<'_, S> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 
-    /// Folds the quarters of a local day, or its readings where the quarters may have begun to expire. Of a day that is
-    /// open at `until` it folds [the part](crate::part_of_day) that is over by then, and what is stored already.
+    /// Folds the quarters of a local day, or its readings if the quarters may have begun to expire. If the day is open
+    /// at `until`, folds [the part](crate::part_of_day) that is over by then, but never less than is stored already.
     ///
     /// A stored day of another zone or with other bounds is replaced. A date that the zone skips has no day.
     pub async fn day(
@@ -120,7 +121,7 @@ impl<S: Store> Fold<'_, S> {
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
                 Step::Done(folded) => return Ok((folded, None)),
                 Step::Freeze(frozen) => (*frozen, Folded::Frozen),
-                // What is folded is read after the version: whoever reads it later puts later.
+                // The source is read after the version, so a fold that reads the source later also puts later.
                 Step::Fold => {
                     let source = self.read(bounds).await?;
                     if known.as_ref().is_some_and(|known| self.is_losing(known, &source.rollup)) {
@@ -141,13 +142,13 @@ impl<S: Store> Fold<'_, S> {
         Err(StoreError::Contended(format!("the rollup {key:?}")))
     }
 
-    /// Notes the rooms of what is folded, before the rollup is stored that has it.
+    /// Notes the rooms of readings before the rollup of these readings is stored.
     pub(crate) async fn note(&self, named: &NamedRooms) -> StoreResult<()> {
         let device = self.device.registered();
         self.seen.note(self.session, device, named).await
     }
 
-    /// The next step, by the stored rollup.
+    /// Decides the next step from the stored rollup.
     pub(crate) fn step(&self, bounds: &Bounds, known: Option<&StoredRollup>) -> Step {
         let Some(known) = known else { return Step::Fold };
         if known.settings > self.device.settings.number || self.device.indexing.is_older_than(known)
@@ -170,13 +171,13 @@ impl<S: Store> Fold<'_, S> {
         }))
     }
 
-    /// Whether a day that was folded in part has more than what is still there of its quarters.
+    /// Whether the stored part of a day has more values than its quarters still have, because quarters are expiring.
     fn is_losing(&self, known: &StoredRollup, new: &Rollup) -> bool {
         let count = |of: &Rollup| of.metrics.values().map(|metric| metric.count).sum::<u64>();
         is_closing(known.raw_until, self.session.now) && count(new) < count(&known.rollup)
     }
 
-    /// The rollup to store; `Err` if none is stored.
+    /// The rollup to store; `Err` if no rollup is to be stored.
     pub(crate) fn next(
         &self,
         bounds: &Bounds,
@@ -195,7 +196,7 @@ impl<S: Store> Fold<'_, S> {
             Some(emptied_expires(self.session.now))
         } else {
             match self.retention.expires(bounds.bucket, bounds.range.from()) {
-                // A shorter retention than before; the rollup that is there still has to be right.
+                // The retention was shortened. A rollup that is still there must be right until it expires.
                 Some(expires) if !is_ahead(&expires) => {
                     let kept = known.and_then(|known| known.expires).filter(is_ahead);
                     Some(kept.ok_or(Folded::Skipped)?)
@@ -208,7 +209,7 @@ impl<S: Store> Fold<'_, S> {
             range: bounds.range,
             zone: bounds.zone.map(|zone| zone.name().to_owned()),
             version: known.map_or(0, |known| known.version) + 1,
-            // A day of quarters that are still to be folded again is to be folded again itself.
+            // A day with quarters that must be folded again must be folded again itself.
             settings: source.outdated.unwrap_or(self.device.settings.number),
             raw_until: source.until,
             expires,
@@ -218,7 +219,7 @@ impl<S: Store> Fold<'_, S> {
         })
     }
 
-    /// Puts a rollup where `known` still is; returns whether it was.
+    /// Replaces `known` by a new rollup. Returns `false` if the stored rollup is no longer `known`.
     pub(crate) async fn put(
         &self,
         rollup: &StoredRollup,
@@ -232,7 +233,7 @@ impl<S: Store> Fold<'_, S> {
         RollupKey { device: self.device.id.clone(), bucket }
     }
 
-    /// Waits a random time, so that two that meet do not meet again.
+    /// Waits a random time, so that two folds that collided do not collide again.
     async fn pause_before(&self, attempt: u32) {
         if let Some(doublings) = attempt.checked_sub(1) {
             let longest = FIRST_PAUSE * 2_u32.pow(doublings);

@@ -8,42 +8,42 @@ use table::{DeviceGroups, LateChanges, LateMark};
 
 use crate::sealing::{SKEW, is_over};
 
-/// The time for which an instance marks, at once, the changes that it makes.
+/// The time for which an instance marks its coming changes with one mark.
 pub const MARKED_AHEAD: TimeDelta = TimeDelta::seconds(10);
-/// The longest time from when an instance reads its clock to the end of what it stores then.
+/// The longest time from a reading of the clock to the end of the writes that follow it.
 const STORING: TimeDelta = TimeDelta::seconds(30);
-/// The shortest time that is left to the function for what it has gathered.
+/// The least time that the rollup function has for folding gathered changes.
 const MIN_SLACK: TimeDelta = TimeDelta::seconds(5);
 
-/// Whether a reading is of past time, so that rollups have to follow a change of it: its quarter may be sealed
-/// before the change is stored.
+/// Whether rollups have to follow a change of a reading: the reading's quarter may be sealed before the change is
+/// stored.
 pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
     is_over(QuarterHour::of(at).end(), now.saturating_add(STORING))
 }
 
-/// How soon rollups follow where changes are gathered for some time.
+/// The delay with which rollups follow changes that are gathered for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Following {
     window: TimeDelta,
-    /// The time that is left to the function for what it has gathered.
+    /// The time that the rollup function has for folding gathered changes.
     slack: TimeDelta,
 }
 
 impl Default for Following {
-    /// The delay of a deployed system whose parameters say nothing else.
+    /// The delay of a deployed system with default parameters.
     fn default() -> Self {
         Self::gathering_for(Duration::from_secs(60))
     }
 }
 
 impl Following {
-    /// The delay where changes are gathered for `window`, at most a day.
+    /// The delay if changes are gathered for `window`, at most a day.
     pub fn gathering_for(window: Duration) -> Self {
         let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX).min(TimeDelta::days(1));
         Self { window, slack: (window / 2).max(MIN_SLACK) }
     }
 
-    /// The delay where nothing is gathered, and the function needs `slack` at most, as in a test that waits for it.
+    /// The delay if changes are not gathered and the function needs at most `slack`, for a test that waits.
     pub fn at_once(slack: Duration) -> Self {
         Self { slack: TimeDelta::from_std(slack).unwrap_or(MIN_SLACK), window: TimeDelta::zero() }
     }
@@ -53,25 +53,25 @@ impl Following {
         self.window.to_std().unwrap_or_default()
     }
 
-    /// The time for which answers say of a change that rollups may lack it. Later either a rollup has it, or the
+    /// The time for which answers say that rollups may lack a change. After this time a rollup has the change, or the
     /// function has noted its backlog.
     pub fn named_for(&self) -> TimeDelta {
         self.window + self.slack
     }
 
-    /// Whether the function has a backlog if a change of that time is not folded yet. Noted so early, it is known
-    /// while answers still name the change.
+    /// Whether the function has a backlog if the change of the time `written` is not folded yet. The backlog is noted
+    /// so early that it is known while answers still name the change.
     pub fn has_backlog(&self, written: Timestamp, now: Timestamp) -> bool {
         now.since(written) > self.window + self.slack / 4
     }
 
-    /// The time between two notes of a backlog that lasts.
+    /// The time between two notes of a backlog that continues.
     pub fn note_interval(&self) -> TimeDelta {
         self.slack
     }
 
-    /// The instant since which changes may be missing of rollups of a range of these groups of devices; `None`
-    /// where nothing is known to be missing.
+    /// The instant since which changes may be missing in the rollups of a range and of groups of devices. `None`: no
+    /// missing change is known.
     pub fn lacking_since(
         &self,
         late: &LateChanges,
@@ -80,29 +80,29 @@ impl Following {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let is_marked = |mark: &LateMark| self.counts(mark, now) && mark.concerns(range, groups);
-        // A mark has no time of its own; changes before this are folded or in the backlog.
+        // A mark does not say when a change is made. Changes before this instant are folded or in the backlog.
         let earliest = now.saturating_add(-self.named_for());
         let marked = late.marks.iter().any(is_marked).then_some(earliest);
         marked.into_iter().chain(self.backlog_since(late, now)).min()
     }
 
-    /// The instant up to which all changes are folded, whichever they are.
+    /// The instant up to which all changes are folded, of all devices and ranges.
     pub fn folded_until(&self, late: &LateChanges, now: Timestamp) -> Timestamp {
         let is_marked = late.marks.iter().any(|mark| self.counts(mark, now));
         let earliest = if is_marked { now.saturating_add(-self.named_for()) } else { now };
         earliest.min(self.backlog_since(late, now).unwrap_or(earliest))
     }
 
-    /// Whether changes that a mark is about may still be unfolded, and only the mark says so. A mark that ends too
+    /// Whether changes that a mark announces may still be unfolded without a note of a backlog. A mark that ends too
     /// late was made by a wrong clock.
     fn counts(&self, mark: &LateMark, now: Timestamp) -> bool {
         let is_of_right_clock = mark.until <= now.saturating_add(MARKED_AHEAD + SKEW);
         is_of_right_clock && mark.until.saturating_add(self.named_for()) > now
     }
 
-    /// The time since which changes wait, if the function has noted that lately.
+    /// The time since which changes wait, if the function has noted a backlog lately.
     fn backlog_since(&self, late: &LateChanges, now: Timestamp) -> Option<Timestamp> {
-        // A note that comes late, as on a busy machine, still follows the one before in time.
+        // A note that comes late, as on a busy machine, still comes before the earlier note becomes invalid.
         let valid = self.note_interval() * 3;
         let is_new = |at: Timestamp| now.since(at) < valid && at.since(now) < SKEW;
         late.backlog.filter(|backlog| is_new(backlog.at)).map(|backlog| backlog.since)

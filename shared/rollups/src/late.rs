@@ -9,16 +9,16 @@ use tokio::sync::Mutex;
 
 use crate::following::is_late;
 
-/// The largest number of attempts at marks that others store at the same time.
+/// The largest number of attempts to store marks while others store marks too.
 const MAX_ATTEMPTS: usize = 20;
 /// The milliseconds of a day.
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// The marks of one instance.
 ///
-/// A mark holds for some seconds, and what it covers is changed without another write meanwhile. The first is
-/// of whole days; a second one within that time is of all time, and a third of all devices: so there are at
-/// most three, whatever an import sends.
+/// A mark is valid for some seconds, and changes that it covers need no further write meanwhile. The first mark is of
+/// whole days. A second mark within this time is of all time, and a third is of all devices. So there are at most three
+/// marks, whatever an import sends.
 #[derive(Debug)]
 pub struct LateMarking {
     ahead: TimeDelta,
@@ -27,20 +27,20 @@ pub struct LateMarking {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// What was stored when the instance last wrote.
+    /// The marks in the table when the instance last wrote.
     stored: LateChanges,
     /// The instance's last mark.
     mine: Option<LateMark>,
 }
 
 impl LateMarking {
-    /// Marks hold for `ahead`, at most [`MARKED_AHEAD`](crate::MARKED_AHEAD).
+    /// Makes marks that are valid for `ahead`, at most [`MARKED_AHEAD`](crate::MARKED_AHEAD).
     pub fn new(ahead: TimeDelta) -> Self {
         Self { ahead, memory: Mutex::default() }
     }
 
-    /// Announces changes of past readings. Returns when the mark ends; `None` if nothing is of the past. The caller marks
-    /// again where its writes take longer.
+    /// Announces changes of past readings. Returns the end of the mark; `None` if no change is of the past. The caller
+    /// must mark again if its writes take longer.
     pub async fn mark<'a>(
         &self,
         session: Session<'_, impl MarkLateChanges>,
@@ -49,10 +49,10 @@ impl LateMarking {
         let now = session.now;
         let Some(needed) = needed(changed, now) else { return Ok(None) };
 
-        // Others of the process wait here, and then find what they need as well.
+        // Other tasks of the process wait here, and then may find that the new mark covers their changes too.
         let mut memory = self.memory.lock().await;
         let Memory { stored, mine } = &mut *memory;
-        // One that ends later was made before the clock was set back.
+        // A mark that ends later was made before the clock was set back.
         let valid = mine.filter(|mine| now < mine.until && mine.until.since(now) <= self.ahead);
         if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
             return Ok(Some(mine.until));
@@ -67,7 +67,7 @@ impl LateMarking {
                     *mine = Some(new);
                     return Ok(Some(new.until));
                 }
-                // Somebody else was faster, or it is this mark, whose answer was lost.
+                // Another instance was faster, or this mark is stored and the answer was lost.
                 Some(now_stored) => *stored = now_stored,
             }
             if stored.marks.iter().any(|mark| mark.covers(&new)) {

@@ -1,14 +1,14 @@
-//! Keeps the rollups in the table equal to their readings: what the rollup function and the command line
-//! have in common. Knows no events and no order of work.
+//! Keeps the rollups in the table equal to their readings, for the rollup function and the command line. Knows no
+//! events and no order of work.
 //!
-//! [`Fold`] folds one bucket, or all quarters of a range: it reads the version of the stored rollup, then the
-//! readings, and puts the fold where the version is still the same. Of two folds of a bucket the one that
-//! read the older readings is refused and begins again. So a rollup that nobody folds any more is the fold
-//! of its readings, whoever folded it last, as long as each change of a reading is followed by a fold.
+//! [`Fold`] folds one bucket, or all quarters of a range. It reads the version of the stored rollup, then the readings,
+//! and puts the fold if the version is still the same. Of two concurrent folds of a bucket, the fold with the older
+//! readings is refused and begins again. So when no fold is left, a rollup is the fold of its readings, provided that
+//! each change of a reading is followed by a fold.
 //!
-//! Two rules make that hold. A put is never skipped because the rollup looks the same: an older fold may
-//! still be on its way, and only the new version refuses it. And nothing is ever deleted: a rollup whose
-//! readings are gone stays for some days as the rollup of nothing.
+//! Two rules make this true. A put is never skipped because the rollup looks the same: an older fold may still be on
+//! its way, and only the new version refuses it. Nothing is ever deleted: a rollup whose readings are gone stays for
+//! some days as an empty rollup.
 
 mod bounds;
 mod bucket;

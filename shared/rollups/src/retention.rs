@@ -4,18 +4,19 @@ use chrono::TimeDelta;
 use domain::{Bucket, Timestamp};
 use table::item;
 
-/// How long each level is kept; `None` is for ever. Each is kept at least as long as the one before it.
+/// The times for which each level is kept; `None` means for ever. Each level is kept at least as long as the level
+/// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Readings.
+    /// The time for readings.
     pub readings: Option<TimeDelta>,
-    /// The rollups of 15 minutes.
+    /// The time for the rollups of 15 minutes.
     pub quarters: Option<TimeDelta>,
-    /// The rollups of local days.
+    /// The time for the rollups of local days.
     pub days: Option<TimeDelta>,
 }
 
-/// An emptied rollup stays this long: longer than any fold that still saw a reading can take.
+/// The time for which an emptied rollup stays: longer than any fold that still saw a reading.
 const EMPTIED: TimeDelta = TimeDelta::days(7);
 /// Readings that expire within this time count as gone: clocks differ, and the readings of a bucket expire one after
 /// the other.
@@ -31,18 +32,18 @@ impl Retention {
         kept.map(|kept| item::expires(start, kept))
     }
 
-    /// Whether the rollups of the quarters from `start` on are all still there.
+    /// Whether all rollups of the quarters from `start` on still exist.
     pub(crate) fn has_quarters(&self, start: Timestamp, now: Timestamp) -> bool {
         !is_closing(self.quarters.map(|kept| item::expires(start, kept)), now)
     }
 }
 
-/// Whether what expires then may have begun to be deleted.
+/// Whether data with this time of expiry may have begun to be deleted.
 pub fn is_closing(expires: Option<Timestamp>, now: Timestamp) -> bool {
     expires.is_some_and(|expires| expires <= now.saturating_add(MARGIN))
 }
 
-/// When the rollup of nothing expires.
+/// When an emptied rollup expires.
 pub(crate) fn emptied_expires(now: Timestamp) -> Timestamp {
     now.saturating_add(EMPTIED)
 }

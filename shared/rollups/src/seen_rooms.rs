@@ -1,5 +1,5 @@
-//! Notes which rooms readings name before a rollup of them is stored: so whoever sees the rollup can find the
-//! device by its room. Reads no reading.
+//! Notes the rooms that readings name, before a rollup of the readings is stored. So a reader of the rollup can find
+//! the device by its room. Reads no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,23 +15,23 @@ use table::{
 /// The rooms of some readings of a device, each with the month in which a reading named it.
 pub type NamedRooms = BTreeSet<(RoomId, Month)>;
 
-/// A device from its registration to its deletion. One that comes again has settings of a higher number.
+/// A device from its registration to its deletion. If it is registered again, its settings have a higher number.
 #[derive(Debug, Clone, Copy)]
 pub struct Registered<'a> {
     /// The id.
     pub device: &'a DeviceId,
-    /// The number of its settings.
+    /// The number of the device's settings.
     pub settings: u64,
 }
 
-/// The rooms that are known to be noted, so that the table is asked once in six hours and an instance for a device,
-/// a room and a month.
+/// The rooms that are already noted. So an instance reads the table only once in six hours for a device, a room and a
+/// month.
 ///
-/// The key of an entry is a hash with a key of the process, so that the rooms of a fleet fit. An entry is of a device
-/// as it was registered: its deletion removes what is noted, and the device may come again.
+/// The key of an entry is a hash with a key of the process, so that the rooms of a fleet fit into memory. An entry is
+/// valid for one registration of a device: a deletion removes the notes, and the device may be registered again.
 #[derive(Debug)]
 pub struct SeenRooms {
-    /// The number of the device's settings when its room was noted.
+    /// The number of the device's settings when the room was noted.
     noted: BoundedMemory<u64, u64>,
     hasher: RandomState,
 }
@@ -42,16 +42,16 @@ impl Default for SeenRooms {
     }
 }
 
-/// The time for which an entry counts.
+/// The time for which an entry is valid.
 const MAX_AGE: TimeDelta = TimeDelta::hours(6);
 
-/// The largest number of entries; all are forgotten then.
+/// The largest number of entries. Beyond, all are forgotten.
 const MAX_NOTED: usize = 1_000_000;
-/// The largest number of attempts at an item that keeps changing.
+/// The largest number of attempts to write an item that keeps changing.
 const MAX_ATTEMPTS: usize = 8;
 
 impl SeenRooms {
-    /// Whether a reading's room has been noted, perhaps of a device that has been deleted since.
+    /// Whether the room of a reading has been noted, perhaps before a deletion of the device.
     pub fn has_noted(
         &self,
         device: &DeviceId,
@@ -62,7 +62,7 @@ impl SeenRooms {
         self.noted.get(&self.key(device, room, month), now).is_some()
     }
 
-    /// Notes the rooms that readings of a device name. Done twice, or by many at once, it is the same.
+    /// Notes the rooms that readings of a device name. Repeated and concurrent calls give the same result.
     pub async fn note(
         &self,
         session: Session<'_, impl NoteSeen>,
@@ -130,7 +130,7 @@ pub fn named_by_readings<'a>(readings: impl IntoIterator<Item = &'a StoredReadin
     named.collect()
 }
 
-/// The rooms that a rollup names. Of a day that lies in two months of UTC, each counts for both.
+/// The rooms that a rollup names. If a day lies in two months of UTC, each room counts for both months.
 pub fn named_by_rollup(stored: &StoredRollup) -> NamedRooms {
     let months = [stored.range.from(), stored.range.last()].map(Month::of);
     let rooms = stored.rollup.rooms.iter().flatten();

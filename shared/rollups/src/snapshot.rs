@@ -1,5 +1,5 @@
-//! Some days of a device in memory, for the folds: what the table has of them, and what becomes of it. Writes nothing
-//! but the rooms that readings name.
+//! Some days of a device in memory, which folds read and change instead of the table. Writes only the rooms that
+//! readings name.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,8 +13,8 @@ use table::{
 
 use crate::{NamedRooms, named_by_rollup};
 
-/// Some days of a device, as the table had them. Folds put their rollups here; whoever stores these stores them only
-/// where the table still has the versions that were read.
+/// Some days of a device, as the table had them. Folds put their rollups here. The rollups may be stored only if the
+/// table still has the versions that were read.
 #[derive(Debug)]
 pub struct Snapshot<'a, S> {
     table: &'a S,
@@ -39,11 +39,11 @@ pub struct Change {
     pub replaced: Option<u64>,
 }
 
-/// More days than a range has.
+/// A limit above the number of days in any range.
 const UNLIMITED: usize = usize::MAX - 1;
 
 impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
-    /// Reads the rollups and readings of a range, and the rollups of its days from the first to the last.
+    /// Reads the rollups and readings of a range, and the rollups of the days in `dates`.
     pub async fn read(
         table: &'a S,
         device: &DeviceId,
@@ -51,8 +51,8 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
         dates: RangeInclusive<LocalDate>,
         invocation: &Invocation,
     ) -> StoreResult<Self> {
-        // As in every fold what is folded is read after the version: the quarters after the days, the readings after
-        // both. Whoever reads later puts later.
+        // As in every fold, the source is read after the version: quarters after days, and readings after both. So a
+        // fold that reads later also puts later.
         let mut rollups =
             table.days(device, dates, Order::Ascending, UNLIMITED, invocation).await?;
         rollups.extend(table.quarters(device, range, true, invocation).await?);
@@ -68,7 +68,7 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
 }
 
 impl<S> Snapshot<'_, S> {
-    /// The same, in which no rollup is flagged as frozen: a flag says that a reading has changed.
+    /// The same snapshot, in which no rollup is flagged as frozen. A flag says that a reading has changed.
     #[must_use]
     pub fn without_flags(self) -> Self {
         Self { has_flags: false, ..self }

@@ -12,28 +12,28 @@ use crate::seen_rooms::named_by_readings;
 /// The result of folding the quarters of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoldedWindow {
-    /// The quarters whose rollups are stored, or stay as they are because they are frozen.
+    /// The quarters whose rollups are stored or frozen.
     pub folded: BTreeSet<QuarterHour>,
     /// The rollups that this fold put.
     pub put: BTreeMap<QuarterHour, Rollup>,
-    /// Whether a rollup was folded with newer settings or a newer schema: the device has to be read again, and the range
+    /// Whether a rollup was folded with newer settings or a newer schema. The device must be read again, and the range
     /// folded again.
     pub is_outdated: bool,
 }
 
-/// What is stored of a quarter.
+/// The stored rollup of a quarter, and its stored readings.
 type Stored = (Option<StoredRollup>, Vec<StoredReading>);
-/// What is stored of some quarters.
+/// The stored rollups and readings of some quarters.
 type Window = BTreeMap<QuarterHour, Stored>;
 
-/// How many rollups of a window are put at once.
+/// The number of rollups of a window that are put concurrently.
 const PUT_CONCURRENCY: usize = 8;
 
 impl<S: Store> Fold<'_, S> {
-    /// Folds every quarter that begins in a range and has readings, and, unless all rollups are assumed
-    /// absent, every quarter that has a rollup. Two queries, so the range should be at most a day.
+    /// Folds every quarter that begins in a range and has readings. Also folds every quarter that has a rollup, unless
+    /// all rollups are assumed absent. Needs two queries, so the range should be at most a day.
     ///
-    /// A quarter without a reading and without a rollup gets none.
+    /// A quarter without readings and without a rollup gets no rollup.
     pub async fn quarters_of(
         &self,
         range: TimeRange,
@@ -43,8 +43,8 @@ impl<S: Store> Fold<'_, S> {
         self.fold_window(found).await
     }
 
-    /// Folds these quarters, also one that has neither a reading nor a rollup. Two queries of all that lies
-    /// between the first and the last.
+    /// Folds the quarters of a list, also a quarter without readings and without a rollup. Needs two queries, for the
+    /// time from the first to the last quarter.
     pub async fn these_quarters(
         &self,
         quarters: &BTreeSet<QuarterHour>,
@@ -61,7 +61,7 @@ impl<S: Store> Fold<'_, S> {
         self.fold_window(found).await
     }
 
-    /// The rollups first: whoever reads the readings later puts later.
+    /// Reads the rollups before the readings. So a fold that reads the readings later also puts later.
     async fn read_window(&self, range: TimeRange, assumed: Assumed) -> StoreResult<Window> {
         let device = &self.device.id;
         let stored = match assumed {
@@ -82,8 +82,8 @@ impl<S: Store> Fold<'_, S> {
         Ok(found)
     }
 
-    /// Brings those rollups of a range into the index by conditions that are in it by an older schema, as
-    /// they are stored: also those whose readings have expired. Returns their number.
+    /// Indexes again the rollups of a range that are in the index by conditions by an older schema. The rollups
+    /// themselves stay as they are stored, even if their readings have expired. Returns the number of indexed rollups.
     pub async fn index_quarters(&self, range: TimeRange) -> StoreResult<usize> {
         let version =
             |rollup: &StoredRollup| rollup.indexed.as_ref().map_or(0, |indexed| indexed.schema);
@@ -95,7 +95,7 @@ impl<S: Store> Fold<'_, S> {
                 continue;
             }
             let rollup = StoredRollup { version: known.version + 1, indexed: new, ..known.clone() };
-            // Who puts it meanwhile knows the newer schema, or is refused.
+            // A concurrent put knows the newer schema, or is refused.
             indexed += usize::from(self.put(&rollup, Some(&known)).await?);
         }
         Ok(indexed)
@@ -126,13 +126,14 @@ impl<S: Store> Fold<'_, S> {
     ) -> StoreResult<(QuarterHour, Folded, Option<Rollup>)> {
         let (folded, put) = match self.folded_once(quarter, known.as_ref(), readings).await? {
             Some(folded) => folded,
-            // Somebody else put it meanwhile, so the readings may have changed too.
+            // Another fold has put the rollup meanwhile, so the readings may have changed too.
             None => self.put_quarter(quarter, Assumed::Nothing).await?,
         };
         Ok((quarter, folded, put))
     }
 
-    /// Puts the fold of readings that were read after the rollup, and returns it; `None` if the rollup has changed.
+    /// Puts the fold of readings that were read after the rollup `known`, and returns the result. `None` if the stored
+    /// rollup has changed.
     async fn folded_once(
         &self,
         quarter: QuarterHour,

@@ -1,8 +1,8 @@
 //! Sends the requests that deliver messages. Knows no form of a message, keeps no secret and repeats nothing.
 //!
-//! A channel's address is written by people, so it may lead anywhere. What is connected to is what was checked: a name
-//! is resolved once for each request, and the client gets the addresses that passed. There are no redirects, no proxy,
-//! no connections kept, and public roots for TLS.
+//! A channel's address is written by people, so it may lead anywhere. The client connects to checked addresses only: a
+//! name is resolved once for each request, and the client gets the addresses that have passed the check. There are no
+//! redirects, no proxy and no kept connections. TLS trusts public roots.
 
 mod resolver;
 mod unanswered;
@@ -24,46 +24,46 @@ pub use unanswered::{Cause, TIMEOUT, TlsFault, Unanswered};
 
 use crate::resolver::CheckedNames;
 
-/// The most bytes of an answer's body that are read, for the reason that people see.
+/// The most bytes that are read of an answer's body to show people the reason of a failure.
 const MAX_ANSWER: u64 = 4 * 1024;
-/// The most bytes of the body of an answer that is read whole.
+/// The most bytes of a body, if the answer is read as a whole.
 const MAX_FETCHED: u64 = 512 * 1024;
 /// The most bytes of an answer's headers.
 const MAX_HEADERS: usize = 16 * 1024;
 const USER_AGENT: &str = concat!("roomtide/", env!("CARGO_PKG_VERSION"));
 
-/// Sends requests; a test puts something else in place.
+/// Sends requests. Tests put another sender in place.
 pub trait SendRequest: Send + Sync {
-    /// Sends a request once and waits for its answer, for [`TIMEOUT`] at most. It blocks its thread.
+    /// Sends a request once and waits for its answer, for [`TIMEOUT`] at most. Blocks the thread.
     fn send(&self, request: &Request) -> Result<Answer, Unanswered>;
 }
 
-/// Asks, and reads the whole answer; a test puts something else in place.
+/// Sends requests and reads the whole answers. Tests put another sender in place.
 pub trait FetchAnswer: Send + Sync {
-    /// Sends a request once and reads its answer, for [`TIMEOUT`] at most. It blocks its thread.
+    /// Sends a request once and reads its answer, for [`TIMEOUT`] at most. Blocks the thread.
     fn fetch(&self, request: &Request) -> Result<Fetched, Unanswered>;
 }
 
 /// Sends requests by HTTP.
 ///
-/// The client logs the paths of requests at the level `TRACE` of the crate `log`, and Telegram's token is in one. No
-/// part of Roomtide takes these records.
+/// The client logs the paths of requests at the level `TRACE` of the crate `log`, and a path may contain Telegram's
+/// token. No part of Roomtide takes these records.
 #[derive(Debug)]
 pub struct HttpSender(Agent);
 
 impl HttpSender {
-    /// A sender that resolves names as the system does.
+    /// A sender that resolves names with the system's resolver.
     pub fn new(reach: Reach) -> Self {
         Self::with_names(reach, Arc::new(SystemNames))
     }
 
-    /// A sender that resolves names otherwise.
+    /// A sender that resolves names with `names`.
     pub fn with_names(reach: Reach, names: Arc<dyn LookUpHost>) -> Self {
         Self::build(reach, names, TIMEOUT, TlsConfig::default())
     }
 
-    /// Each setting that differs from the client's own is a decision: its own follow redirects, take a proxy from
-    /// the environment, keep connections, and wait for ever.
+    /// Makes the client. Each setting that differs from the client's default is a decision. The defaults follow
+    /// redirects, take a proxy from the environment, keep connections, and wait for ever.
     fn build(reach: Reach, names: Arc<dyn LookUpHost>, timeout: Duration, tls: TlsConfig) -> Self {
         let config = Config::builder()
             .http_status_as_error(false)
@@ -82,7 +82,7 @@ impl HttpSender {
 }
 
 impl HttpSender {
-    /// Sends a request. Returns the answer, whose body is still to be read.
+    /// Sends a request. Returns the answer with its body still unread.
     fn run(&self, request: &Request) -> Result<Response<Body>, Unanswered> {
         let is_handed_over = Cell::new(false);
         let mut body = Watched { rest: request.body().as_bytes(), is_read: &is_handed_over };
@@ -112,7 +112,7 @@ impl SendRequest for HttpSender {
         let retry_after = retry_after.map(str::to_owned);
         let mut text = Vec::new();
         if !response.status().is_success() {
-            // The status has said it all: what comes before the body ends or breaks off is shown.
+            // The status is known already, so an error in the body is ignored. The text before the error is shown.
             let _ = response.body_mut().as_reader().take(MAX_ANSWER).read_to_end(&mut text);
         }
 
@@ -141,7 +141,7 @@ impl FetchAnswer for HttpSender {
     }
 }
 
-/// A body that notices when the client has read all of it. A server without the whole body cannot act.
+/// The body of a request, which notices when the client has read all of it. Without the whole body a server cannot act.
 struct Watched<'a> {
     rest: &'a [u8],
     is_read: &'a Cell<bool>,

@@ -1,4 +1,4 @@
-//! Resolves the names of hosts to addresses that may be connected to. Opens no connection.
+//! Resolves the names of hosts to addresses that the client may connect to. Opens no connection.
 
 use std::fmt;
 use std::io;
@@ -14,16 +14,16 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// The most addresses that the client takes.
+/// The most addresses of a host that the client takes.
 const MAX_ADDRESSES: usize = 16;
 
-/// Resolves names.
+/// Resolves the names of hosts.
 pub trait LookUpHost: Send + Sync + 'static {
     /// The addresses of a host, the preferred one first.
     fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Resolves names as the system does.
+/// Resolves names with the system's resolver.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemNames;
 
@@ -33,8 +33,8 @@ impl LookUpHost for SystemNames {
     }
 }
 
-/// A resolver whose answers have passed [`Reach::check`]. One look-up for each connection, and the client connects to
-/// the checked address: a name that leads elsewhere a moment later changes nothing.
+/// A resolver that returns only addresses which have passed [`Reach::check`]. There is one look-up for each connection,
+/// and the client connects to the checked address. So a name that leads elsewhere a moment later changes nothing.
 pub(crate) struct CheckedNames {
     pub(crate) names: Arc<dyn LookUpHost>,
     pub(crate) reach: Reach,
@@ -75,7 +75,8 @@ impl Resolver for CheckedNames {
 }
 
 impl CheckedNames {
-    /// The system's resolver knows no time limit, so it waits in a thread that nobody waits for any longer.
+    /// Looks up a host in a thread of its own. The system's resolver has no time limit, so after the timeout nobody
+    /// waits for the thread.
     fn look_up(&self, host: &str, timeout: NextTimeout) -> Result<Vec<IpAddr>, ureq::Error> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let (names, host) = (Arc::clone(&self.names), host.to_owned());

@@ -1,4 +1,4 @@
-//! Why a request has no answer, in words that show nothing of the request.
+//! The reasons for which a request has no answer, in texts that show nothing of the request.
 
 use std::io;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use outgoing::{ForbiddenAddress, Request, Verdict};
 use rustls::CertificateError;
 
-/// How long a request may take, from the name to the end of the answer.
+/// The longest time of a request, from resolving the name to the end of the answer.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request without an answer. The text names the member of the channel that leads there, and nothing that is secret:
-/// the client's own errors can contain the address.
+/// A request without an answer. The text names the setting that has the address, and shows no secret: the client's own
+/// errors can contain the address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} of {maker}: {cause}")]
 pub struct Unanswered {
@@ -18,61 +18,61 @@ pub struct Unanswered {
     field: &'static str,
     /// The cause.
     pub cause: Cause,
-    /// Whether the server has the whole request, perhaps: then it is marked when it is sent again.
+    /// Whether the server may have received the whole request. If so, the repeated request is marked.
     pub may_have_arrived: bool,
 }
 
-/// Why there is no answer.
+/// The reasons for which there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// The name leads to no address.
+    /// The name of the host has no address.
     #[error("the name of its host leads nowhere")]
     UnknownHost,
-    /// Each address is one that is not connected to.
+    /// The client may not connect to any address of the host.
     #[error("its host has the address {0}")]
     Forbidden(ForbiddenAddress),
-    /// The address is one without TLS.
+    /// The address does not use TLS.
     #[error("must begin with https://; a deployed server sends nothing without TLS")]
     NotHttps,
     /// The connection was refused.
     #[error("nothing listens at its port")]
     Refused,
-    /// There is no way to the host.
+    /// The host cannot be reached.
     #[error("its host cannot be reached from here")]
     Unreachable,
     /// TLS failed.
     #[error("{0}")]
     Tls(TlsFault),
-    /// The time was over.
+    /// The time is over.
     #[error("has not answered within {} seconds", TIMEOUT.as_secs())]
     TimedOut,
-    /// The server speaks something else.
+    /// The server does not speak HTTP.
     #[error("does not answer in HTTP")]
     NotHttp,
     /// The answer is too long.
     #[error("answers more than 512 KiB")]
     TooLarge,
-    /// The connection ended.
+    /// The connection ended before the answer.
     #[error("closed the connection before it had answered")]
     Closed,
 }
 
-/// Why TLS failed.
+/// The reasons for which TLS failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFault {
-    /// None of the public authorities issued the certificate.
+    /// No public authority issued the certificate.
     #[error("has a certificate that no public authority issued")]
     UnknownIssuer,
-    /// The certificate is of another time.
+    /// The certificate has expired, or is not valid yet.
     #[error("has a certificate that is not valid now")]
     Expired,
-    /// The certificate is of another host.
+    /// The certificate belongs to another host.
     #[error("has a certificate of another host")]
     OtherHost,
-    /// The certificate is wrong otherwise.
+    /// The certificate is wrong for another reason.
     #[error("has a certificate that is not valid")]
     BadCertificate,
-    /// The server speaks no TLS, or one that we do not.
+    /// The server does not speak TLS, or no version that the client speaks.
     #[error("does not speak TLS 1.2 or 1.3")]
     NoTls,
 }
@@ -88,8 +88,8 @@ impl Unanswered {
         Self { maker, field, cause: Cause::TooLarge, may_have_arrived: true }
     }
 
-    /// What follows: without an answer a repetition may help, but a person has to mend an address that is not
-    /// connected to, and a certificate.
+    /// The verdict on the attempt. Usually a retry may help. But a person has to mend a forbidden address, an address
+    /// without TLS, and a certificate.
     pub const fn verdict(&self) -> Verdict {
         match self.cause {
             Cause::Forbidden(_) | Cause::NotHttps | Cause::Tls(_) => {

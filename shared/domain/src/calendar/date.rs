@@ -39,7 +39,7 @@ impl FromStr for LocalDate {
     type Err = LocalDateError;
 
     fn from_str(text: &str) -> Result<Self, LocalDateError> {
-        // chrono also reads signs, spaces and single digits; one date has one text here.
+        // chrono also accepts signs, spaces and single digits. Here each date has only one text.
         let date = text.parse().ok().map(Self);
         date.filter(|date| (0..=9999).contains(&date.0.year()) && date.to_string() == text)
             .ok_or_else(|| LocalDateError(excerpt(text)))

@@ -22,7 +22,7 @@ use crate::{TimeRange, Timestamp, excerpt};
 /// Seconds of a day without a transition.
 const DAY: i64 = 86_400;
 
-/// The longest stretch, in seconds, that is searched for a transition: an offset is shorter than a day.
+/// The longest stretch, in seconds, that is searched for a transition. Two days suffice: an offset is less than a day.
 pub(super) const MAX_STRETCH: i64 = 2 * DAY;
 
 /// A time zone of the IANA database that is compiled in.
@@ -58,8 +58,8 @@ impl Zone {
 
     /// The date of the local day that contains `at`.
     ///
-    /// The clock may show another date: where the clock goes back over midnight, the day that has begun goes on. No day
-    /// follows 9999-12-31, which lasts until [`Timestamp::MAX`].
+    /// The clock may show another date: if the clock goes back over midnight, the new day continues. No day follows
+    /// 9999-12-31, which lasts until [`Timestamp::MAX`].
     pub fn date(self, at: Timestamp) -> LocalDate {
         let second = second(at);
         let clock = DateTime::from_timestamp(second + self.offset(second), 0);

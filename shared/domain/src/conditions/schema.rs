@@ -33,9 +33,9 @@ impl MetricMeans {
 /// How a metric's mean becomes a code. Codes have the order of the means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encoding {
-    /// A value by its position among knots, which increase.
+    /// For decimals: the position of the mean among knots, which increase.
     Decimal(Vec<Decimal>),
-    /// A number of seconds since 1970, by its position between two timestamps.
+    /// For numbers of seconds since 1970: the position of the mean between two timestamps.
     Time(Timestamp, Timestamp),
     /// A whole number from 0 on; a fraction is cut off.
     Unsigned,

@@ -34,7 +34,7 @@ pub enum CurveError {
 }
 
 impl Curve {
-    /// The curve of attributes with these numbers of bits.
+    /// Makes the curve of attributes with these widths in bits.
     pub fn new(widths: Vec<u8>) -> Result<Self, CurveError> {
         if !(1..=MAX_ATTRIBUTES).contains(&widths.len()) {
             return Err(CurveError::Attributes(widths.len()));
