@@ -1,6 +1,7 @@
 //! A home that asks: what a played maker answers, through fetching, ingest, the stream and registry, to what people ask.
 
 mod alerts;
+mod prices;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
