@@ -2,6 +2,7 @@
 
 mod alerts;
 mod prices;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
