@@ -1,5 +1,9 @@
 //! A home that asks: what a played maker answers, through fetching, ingest, the stream and registry, to what people ask.
 
+mod alerts;
+mod prices;
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +13,6 @@ use outgoing::{Fetched, Reach, Request};
 use polling::{PolledSource, SecretTexts};
 use runtime::clock::{Clock as _, Deadline, TestClock};
 use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
-use runtime::telemetry::Telemetry;
 use sending::{FetchAnswer, Unanswered};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -95,12 +98,16 @@ pub(crate) async fn schedule(home: &Home<MemoryDb>, event: &str) -> Value {
 
 /// The function fetching of a home.
 fn asking(home: &Home<MemoryDb>, http: Arc<dyn FetchAnswer>) -> Fetching<MemoryDb, TestClock> {
-    let (clock, registry_max_age) = (home.clock.clone(), Duration::ZERO);
-    let options = Options { clock, registry_max_age, ..Options::at(home.clock.now()) };
+    let options = Options {
+        clock: home.clock.clone(),
+        log: home.log.clone(),
+        registry_max_age: Duration::ZERO,
+        ..Options::at(home.clock.now())
+    };
     let ingest = Arc::new(OfHome(Home::with(home.store.clone(), options)));
     let outside = Outside { http, ingest, reach: Reach::Public };
     let permitted = home.store.for_role(<MemoryDb as fetching::Store>::PERMISSIONS);
-    Fetching::new(permitted, outside, home.clock.clone(), Telemetry::silent())
+    Fetching::new(permitted, outside, home.clock.clone(), home.log.telemetry())
 }
 
 /// The function ingest of a home, as fetching invokes it.

@@ -15,6 +15,7 @@ use rollup::{Retention, Rollup};
 use runtime::auth::Auth;
 use runtime::clock::{Deadline, TestClock};
 use runtime::dead_letters::{DeadLetter, MemoryQueue};
+use runtime::invoke::InvokeFunction;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::FoldRequest;
 use sending::{SendRequest, Unanswered};
@@ -70,11 +71,16 @@ impl Options {
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    fn telemetry(&self) -> Telemetry {
+    pub(crate) fn telemetry(&self) -> Telemetry {
         let lines = Arc::clone(&self.0);
         Telemetry::to(Arc::new(move |line| {
             lines.lock().expect("no test panics with it").push(line.to_owned());
         }))
+    }
+
+    /// All lines.
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().expect("no test panics with it").join("\n")
     }
 
     /// The read and write units of all invocations since the last time.
@@ -178,15 +184,23 @@ impl<S: Store> Home<S> {
     }
 
     pub(crate) fn query(&self) -> &Query<S, TestClock> {
-        self.query.get_or_init(|| {
-            let settings = query::Settings {
-                registry_max_age: self.registry_max_age,
-                auth: Auth::Owner,
-                ..query::Settings::default()
-            };
-            let telemetry = self.log.telemetry();
-            Query::new(self.store.clone(), self.clock.clone(), telemetry, settings)
-        })
+        self.query.get_or_init(|| self.new_query())
+    }
+
+    fn new_query(&self) -> Query<S, TestClock> {
+        let settings = query::Settings {
+            registry_max_age: self.registry_max_age,
+            auth: Auth::Owner,
+            ..query::Settings::default()
+        };
+        let telemetry = self.log.telemetry();
+        Query::new(self.store.clone(), self.clock.clone(), telemetry, settings)
+    }
+
+    /// Lets the function `query` have sources tried, before it is first asked.
+    pub(crate) fn try_sources_by(&self, fetching: impl InvokeFunction + 'static) {
+        let is_first = self.query.set(self.new_query().with_fetching(fetching)).is_ok();
+        assert!(is_first, "query was asked before");
     }
 
     fn registry(&self) -> &Registry<S, MemoryQueue<DeadLetter>, TestClock> {

@@ -10,6 +10,7 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
+import { PlayedRemo, TOKEN } from "./remo.mjs";
 import { Server } from "./server.mjs";
 import { KINDS, PlayedSources } from "./sources.mjs";
 import { bracketed, unbracketed } from "./words.mjs";
@@ -1011,6 +1012,41 @@ async function sourceAsked() {
   servers.splice(servers.indexOf(home), 1);
 }
 
+/** From an empty server to values in named rooms by four inputs; the server asks a maker on this machine. */
+async function remoFromNothing() {
+  const maker = await new PlayedRemo().start();
+  const home = await server("--empty").start();
+  const page = await open(home.url, { viewport: { width: 1280, height: 860 } });
+  await maker.play(page);
+  await show(page, home.url, "connect?half=asks");
+
+  await page.getByRole("button", { name: "Nature Remo" }).click();
+  await page.getByLabel("Access token").fill(TOKEN);
+  await page.getByRole("button", { name: "Test" }).click();
+  await page.getByText("2 devices answer.").waitFor();
+  assert.match(await text(page, "main"), /リビング\s.*Temperature 22\.5[\s\S]*メーター\s.*Power 510/);
+  const before = await home.ask("GET", "/devices");
+  assert.deepEqual(before.data, [], "a test stores nothing");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+
+  const saved = Date.now();
+  await page.getByText("Reading received").waitFor({ timeout: 70_000 });
+  const { data: devices } = await home.ask("GET", "/devices?latest=1");
+  console.log(`figure  the first values of a source are there ${Math.round((Date.now() - saved) / 1000)} s after it was saved`);
+  const known = Object.fromEntries(devices.map(({ device_id, name, room, latest }) => [device_id, [name, room, latest?.metrics.temperature?.value ?? latest?.metrics.current_w?.value]]));
+  assert.deepEqual([known.a1, known.b2], [["リビング", "room-a1", 22.5], ["メーター", "room-b2", 510]]);
+  const { data: rooms } = await home.ask("GET", "/rooms");
+  const names = Object.fromEntries(rooms.map(({ room_id, name }) => [room_id, name]));
+  assert.deepEqual([names["room-a1"], names["room-b2"]], ["リビング", "メーター"]);
+
+  await show(page, home.url, "now");
+  assert.match(await text(page, "main"), /リビング[\s\S]*22\.5/);
+  unproblematic(page);
+  maker.stop();
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
 /** A saved source is edited without its secret, paused, and deleted with the rules about it. */
 async function edited(home, played, page) {
   await home.ask("PUT", "/channels/phone", { kind: "ntfy", name: "Phone", topic: "roomtide-check-of-the-page", server: "https://ntfy.invalid" });
@@ -1538,6 +1574,7 @@ try {
   await check("without its server", () => withoutServer(plugs));
   await check("connect: a token, a code, a name", connected);
   await check("sources: a tile, a token, a test, a card; prices ahead", sourceAsked);
+  await check("sources: a maker from nothing by four inputs", remoFromNothing);
   await check("a link for others", linkForOthers);
   await check("200 devices in 40 rooms", largeHouse);
   await check("three years", threeYears);

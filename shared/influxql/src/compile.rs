@@ -107,6 +107,12 @@ impl Query {
         matches!(&self.calls[..], [Call::PointAggregate(call)] if call.aggregate.is_selector())
     }
 
+    /// Whether there are calls and each is `last`.
+    pub(crate) fn is_of_last(&self) -> bool {
+        let is_last = |call: &Call| call.aggregate() == Some(PointAggregate::Last);
+        !self.calls.is_empty() && self.calls.iter().all(is_last)
+    }
+
     /// Whether columns show tags or fields beside calls.
     pub(crate) fn has_other_values(&self) -> bool {
         let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));

@@ -84,7 +84,7 @@ impl<'a> Selection<'a> {
     ///
     /// Refuses an answer that would be too large, as far as the registry tells.
     pub(crate) fn of(
-        query: Query,
+        mut query: Query,
         mut series: Vec<Series<'a>>,
         is_subquery: bool,
         now: Timestamp,
@@ -92,6 +92,10 @@ impl<'a> Selection<'a> {
         series.retain(|series| is_needed(series, &query));
         let devices = series.iter().flat_map(|series| &series.devices);
         let Some(first) = devices.map(|device| device.first_seen()).min() else { return Ok(None) };
+        if query.is_of_last() && has_price(&series, &query) {
+            query.range.to.get_or_insert(nanoseconds(now));
+        }
+
         let span = Span { earliest: nanoseconds(first.min(now)), is_subquery };
         let Some(frame) = Frame::of(&query, span, false)? else { return Ok(None) };
         if !is_subquery {
@@ -277,6 +281,13 @@ fn is_needed(series: &Series<'_>, query: &Query) -> bool {
     let has_field = query.calls.iter().any(|call| has(call.field()))
         || query.calls.is_empty() && query.columns.iter().any(|column| column.cell.has(&shows));
     has_field && may_hold(series, None, false, query.condition.as_ref())
+}
+
+/// Whether one of the fields is a price. Prices are stored before they hold, and the last one is that of now.
+fn has_price(series: &[Series<'_>], query: &Query) -> bool {
+    let mut fields =
+        series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));
+    fields.any(|field| field.metric.is_price())
 }
 
 /// Refuses an answer that would be too large, as far as the registry tells.

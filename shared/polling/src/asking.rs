@@ -21,6 +21,9 @@ const MAX_METRICS: usize = 64;
 const OF_SECRETS: [&str; 8] =
     ["key", "token", "secret", "auth", "cookie", "password", "sign", "credential"];
 
+/// What is said of a secret that is written where whoever edits a source would read it.
+const IS_SECRET: &str = "is a secret; write a placeholder such as {key} and give secrets.key";
+
 /// Headers that are the client's own.
 const OF_CLIENT: [&str; 8] = [
     "accept-encoding",
@@ -103,7 +106,7 @@ impl Asking {
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
         let asking: Self =
             serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
-                let why = error.inner().to_string();
+                let why = without_value(error.inner().to_string());
                 let path = error.path().to_string();
                 MemberError::of(if path == "." { "source" } else { &path }, why)
             })?;
@@ -111,6 +114,7 @@ impl Asking {
         asking.check_reader()?;
         asking.check_url(reach)?;
         asking.check_headers()?;
+        asking.check_basic_and_body()?;
         if asking.only_with.is_some() {
             return Err(MemberError::of("if", "is not for this kind"));
         }
@@ -213,12 +217,21 @@ impl Asking {
                 return wrong("has a character that is not printable ASCII");
             }
             if is_of_secret(name) && !has_placeholder(value.as_str()) {
-                return wrong(
-                    "is a secret; write a placeholder such as {key} and give secrets.key",
-                );
+                return wrong(IS_SECRET);
             }
         }
         Ok(())
+    }
+
+    fn check_basic_and_body(&self) -> Result<(), MemberError> {
+        let password = self.basic.as_ref().map_or("", |basic| basic.password.as_str());
+        if is_bare(password) {
+            return Err(MemberError::of("basic.password", IS_SECRET));
+        }
+        match self.body.as_ref().and_then(bare_secret_of) {
+            Some(name) => Err(MemberError::of(&format!("body.{name}"), IS_SECRET)),
+            None => Ok(()),
+        }
     }
 
     /// The names of all placeholders of the request.
@@ -281,9 +294,36 @@ fn is_behind_host(character: char) -> bool {
     !character.is_alphanumeric() && !".-_:[]@{}".contains(character)
 }
 
+/// What serde says of a member, without the value that was given: it may be a secret.
+fn without_value(why: String) -> String {
+    match why.split_once(", expected ") {
+        Some((found, expected)) if !found.starts_with("unknown field") => {
+            format!("must be {expected}")
+        }
+        _ => why,
+    }
+}
+
 fn is_of_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     OF_SECRETS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a text that is a secret stands there as it is.
+fn is_bare(secret: &str) -> bool {
+    !secret.is_empty() && !has_placeholder(secret)
+}
+
+/// The name of a member, at any depth, whose secret stands there as it is.
+fn bare_secret_of(body: &Value) -> Option<&str> {
+    match body {
+        Value::Object(members) => members.iter().find_map(|(name, value)| match value {
+            Value::String(text) => (is_of_secret(name) && is_bare(text)).then_some(name.as_str()),
+            within => bare_secret_of(within),
+        }),
+        Value::Array(values) => values.iter().find_map(bare_secret_of),
+        _ => None,
+    }
 }
 
 fn has_placeholder(text: &str) -> bool {

@@ -33,10 +33,12 @@ impl SecretTexts {
 
         let mut texts = BTreeMap::new();
         for (name, value) in members {
-            let wrong = |why: &str| MemberError::of(&format!("secrets.{name}"), why);
             if !is_name(&name) {
-                return Err(wrong("is no name; write small letters, digits and _"));
+                // It is not shown: whoever mistakes the one for the other writes the secret there.
+                let why = "has a name with other characters than small letters, digits and _";
+                return Err(MemberError::of("secrets", why));
             }
+            let wrong = |why: &str| MemberError::of(&format!("secrets.{name}"), why);
             let Value::String(text) = value else { return Err(wrong("must be a text")) };
             if text.is_empty() || text.len() > MAX_LENGTH {
                 return Err(wrong("must have 1 to 1024 characters"));
@@ -146,7 +148,7 @@ mod tests {
             (json!("geheim"), r#"secrets: must be an object such as {"token": "..."}"#),
             (
                 json!({"Token": "geheim"}),
-                "secrets.Token: is no name; write small letters, digits and _",
+                "secrets: has a name with other characters than small letters, digits and _",
             ),
             (json!({"token": 5}), "secrets.token: must be a text"),
             (json!({"token": ""}), "secrets.token: must have 1 to 1024 characters"),
