@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{DeviceId, PolledSourceId};
-use polling::{DirectoryListing, PolledSource, Question, SecretTexts, SourceStatus, TimeWindow};
+use polling::{DirectoryListing, PolledSource, Question, SourceStatus, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
 use serde_json::Value;
