@@ -71,25 +71,30 @@ async fn remo_never_gets_more_than_30_requests_in_5_minutes() {
     assert!((2 * 140..=2 * 150).contains(&delivered), "{delivered}");
 }
 
+/// Plays SwitchBot with a hub, which has no number, and thermometers.
+fn play_switchbot(world: &World, devices: usize) {
+    let list: Vec<_> = (0..devices)
+        .map(|n| json!({"deviceId": format!("C0FFEE{n:06}"), "deviceName": format!("D{n}"), "enableCloudService": true}))
+        .collect();
+    world.play("api.switch-bot.com", move |asked| {
+        assert!(asked.headers.contains_key("sign") && asked.headers["authorization"] == SECRET);
+        let body = match asked.path.strip_prefix("/v1.1/devices/") {
+            None => json!({"statusCode": 100, "body": {"deviceList": list}}),
+            Some(rest) => {
+                let id = rest.trim_end_matches("/status");
+                let kind = if id.ends_with("000000") { "Hub Mini" } else { "MeterPlus" };
+                json!({"statusCode": 100, "body": {"deviceId": id, "deviceType": kind, "temperature": 21.4}})
+            }
+        };
+        answer(asked.at, 200, &body)
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn switchbot_never_gets_more_requests_than_its_calls_in_a_day() {
     for (devices, calls) in [(6, None), (13, None), (40, None), (13, Some(2_000))] {
         let world = World::new();
-        let list: Vec<_> = (0..devices)
-            .map(|n| json!({"deviceId": format!("C0FFEE{n:06}"), "deviceName": format!("D{n}"), "enableCloudService": true}))
-            .collect();
-        world.play("api.switch-bot.com", move |asked| {
-            assert!(asked.headers.contains_key("sign") && asked.headers["authorization"] == SECRET);
-            let body = match asked.path.strip_prefix("/v1.1/devices/") {
-                None => json!({"statusCode": 100, "body": {"deviceList": list}}),
-                Some(rest) => {
-                    let id = rest.trim_end_matches("/status");
-                    let kind = if id.ends_with("000000") { "Hub Mini" } else { "MeterPlus" };
-                    json!({"statusCode": 100, "body": {"deviceId": id, "deviceType": kind, "temperature": 21.4}})
-                }
-            };
-            answer(asked.at, 200, &body)
-        });
+        play_switchbot(&world, devices);
         let settings = json!({"kind": "switchbot", "calls": calls});
         let secrets = [("token", SECRET), ("secret", "geheim-key")];
         world.save("bot", settings.clone(), &secrets).await;
@@ -113,6 +118,34 @@ async fn switchbot_never_gets_more_requests_than_its_calls_in_a_day() {
         let hub = world.asked().iter().filter(|(.., path)| path.contains("000000/status")).count();
         assert!(hub <= 26 + 60, "a hub has no number: {hub}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_that_tests_and_edits_use_up_says_in_words_when_it_is_asked_again() {
+    let world = World::new();
+    play_switchbot(&world, 13);
+    let settings = json!({"kind": "switchbot", "calls": 140});
+    let secrets = [("token", SECRET), ("secret", "geheim-key")];
+    world.save("bot", settings.clone(), &secrets).await;
+    world.minutes(1).await;
+    for pressed in 0..50 {
+        world.try_source("bot", settings.clone(), None).await;
+        if pressed % 20 == 0 {
+            world.save("bot", settings.clone(), &secrets).await;
+        }
+    }
+
+    world.minutes(200).await;
+    assert_eq!(world.state("bot").await, SourceState::Limited);
+    let error = world.stored("bot").await.status.error.unwrap_or_default();
+    let words = "SwitchBot was asked as often as it may be in this time; asked again at 2026-03-11 00:00 UTC";
+    assert_eq!(error, words);
+    let today = world.asked().len();
+    assert!((130..=140).contains(&today), "{today}");
+
+    world.minutes(9 * 60).await;
+    assert!(world.asked().len() > today, "it is asked again the next day");
+    assert_eq!(world.state("bot").await, SourceState::Ok);
 }
 
 #[tokio::test(start_paused = true)]
