@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -18,8 +18,8 @@ use table::item::Item;
 use table::layout::Layout;
 use table::{Invocation, ItemKey, PutOutcome, StoreError, StoreResult, Target};
 
-/// What is no step: no model has a rule of alerts, a source, or the index by conditions.
-const FREE: [Target; 11] = [
+/// What is no step: no model has a rule of alerts, or the index by conditions.
+const FREE: [Target; 9] = [
     Target::AlertChannels,
     Target::AlertRechecks,
     Target::AlertRules,
@@ -29,8 +29,6 @@ const FREE: [Target; 11] = [
     Target::AlertTold,
     Target::AlertWaiting,
     Target::ConditionsSchema,
-    Target::SourceSecrets,
-    Target::Sources,
 ];
 
 /// The outcome of a step.
@@ -95,23 +93,20 @@ impl Drop for Waiting<'_> {
 }
 
 impl Gate {
-    /// Runs an invocation up to its next operation; returns its answer where it ends before.
+    /// Runs an invocation up to its next operation; returns its answer where it ends before. Time goes on while it sleeps.
     pub(crate) async fn run<T>(&self, invoked: &mut Invoked<T>, step: Step) -> Option<T> {
         if self.is_waiting() {
             self.state().granted = Some(step);
         }
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            match invoked.as_mut().poll(&mut context) {
-                Poll::Ready(answer) => {
-                    self.state().granted = None;
-                    return Some(answer);
-                }
-                Poll::Pending if self.is_waiting() => return None,
-                // It sleeps before another attempt.
-                Poll::Pending => tokio::time::advance(Duration::from_millis(400)).await,
-            }
+        let answer = poll_fn(|context| match invoked.as_mut().poll(context) {
+            Poll::Pending if self.is_waiting() => Poll::Ready(None),
+            running => running.map(Some),
+        });
+        let answer = answer.await;
+        if answer.is_some() {
+            self.state().granted = None;
         }
+        answer
     }
 
     /// Whether an operation waits. A task that is not done and has no such operation is asleep.
@@ -124,7 +119,7 @@ impl Gate {
     }
 
     /// An operation, as one step.
-    async fn step<T>(
+    pub(crate) async fn step<T>(
         &self,
         operation: impl Future<Output = StoreResult<T>> + Send,
     ) -> StoreResult<T> {

@@ -39,6 +39,7 @@ mod rollup_model;
 mod rooms;
 mod schedules;
 mod source;
+mod sources_model;
 mod stored;
 mod table_model;
 mod template;
