@@ -18,6 +18,8 @@ pub struct StoredSource {
     pub version: u64,
     /// The settings, without secrets, as a person wrote them.
     pub settings: Map<String, Value>,
+    /// Whether the secrets that it needs are missing: it was restored from an export, is off, and nobody gave them since.
+    pub lacks_secrets: bool,
     /// When it is due.
     pub next: Timestamp,
     /// Until when somebody asks it.
@@ -43,9 +45,11 @@ impl StoredSource {
         let settings = source.to_json();
         let version = before.map_or(0, |before| before.version) + 1;
         let run = before.map_or(0, |before| before.run);
+        let lacks_secrets = before.is_some_and(|before| before.lacks_secrets);
         let (spent, status) =
             before.map(|before| (before.spent, before.status.clone())).unwrap_or_default();
-        Self { id, version, settings, next: now, lease: None, claim: None, run, spent, status }
+        let (next, lease, claim) = (now, None, None);
+        Self { id, version, settings, lacks_secrets, next, lease, claim, run, spent, status }
     }
 
     /// The source, as a person wrote it.
@@ -53,9 +57,10 @@ impl StoredSource {
         PolledSource::from_stored(&self.settings)
     }
 
-    /// Whether its secrets were given for the request of this source. Else they could be sent to another address.
+    /// Whether its secrets were given, and for the request of this source. Else they could be sent to another address.
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
-        self.source().is_ok_and(|own| own.destination() == source.destination())
+        let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
+        is_for && !self.lacks_secrets
     }
 
     /// What a save of it expects in its place: the version before.

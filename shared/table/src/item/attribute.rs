@@ -144,6 +144,8 @@ pub const QUIET_HOURS: &str = "quiet_hours";
 pub const FAILING_SINCE: &str = "failing_since";
 /// When a channel that fails is tried next, a message is to be sent, or a source is due.
 pub const NEXT: &str = "next";
+/// A flag: the secrets that a source needs are missing.
+pub const LACKS_SECRETS: &str = "lacks_secrets";
 /// What is secret of a channel or a source.
 pub const SECRET: &str = "secret";
 /// The state of a rule that tells when something begins and ends.
