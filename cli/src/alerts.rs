@@ -4,18 +4,16 @@ mod file;
 mod members;
 mod text;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::client::{self, Answer, Ask, Client};
-use crate::output::{counted, print, print_error};
-use crate::progress_file;
+use crate::json_server::{self, FilePart, JsonServer, encoded};
+use crate::output::{counted, print};
+use crate::settings_file;
 
 /// Part of the help.
 const AFTER_HELP: &str = "\
@@ -151,9 +149,6 @@ enum Action {
     },
 }
 
-/// The exit code if the server refused some of a file.
-const SOME_REFUSED: u8 = 3;
-
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Files and the client block the thread.
@@ -165,8 +160,7 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json && is_file {
         bail!("--json: what alerts export writes and alerts import reads is TOML");
     }
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let server = Server { client: Client::new(&args.url, token.as_deref())? };
+    let server = JsonServer::new(&args.url, args.token.as_deref())?;
     let show = |answer: &Value, text: String| {
         if args.json { print(answer) } else { print(text.trim_end()) }
     };
@@ -181,7 +175,7 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Action::Set { rule, members, file } => {
             let wanted = match file {
-                Some(file) => file::json(file)?,
+                Some(file) => settings_file::json(file)?,
                 None => members::over(server.known(&of_rule(rule, ""))?, members, false)?,
             };
             let answer = server.send("PUT", &of_rule(rule, ""), &wanted, "id")?;
@@ -254,29 +248,14 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(server: &Server, to: Option<&Path>) -> anyhow::Result<ExitCode> {
+fn export(server: &JsonServer, to: Option<&Path>) -> anyhow::Result<ExitCode> {
     let (rules, channels) = (server.get("/alerts", "data")?, server.get("/channels", "data")?);
     let text = file::text(&rules["data"], &channels["data"])?;
-    match to {
-        Some(to) => write(to, text.as_bytes())?,
-        None => print(text.trim_end()),
-    }
-    Ok(ExitCode::SUCCESS)
+    json_server::say_damaged(&rules);
+    settings_file::export(to, &text)
 }
 
-/// Writes a file: the old one stays where the new one cannot be written. A device, a pipe or a link stays what it is.
-fn write(to: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let is_replaced = fs::symlink_metadata(to).map_or(true, |found| found.is_file());
-    let written = if is_replaced {
-        progress_file::ensure_file(to)?;
-        progress_file::replace(to, bytes)
-    } else {
-        fs::write(to, bytes)
-    };
-    written.with_context(|| format!("cannot write {}", to.display()))
-}
-
-fn import(server: &Server, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
+fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
     let parts = file::read(from)?;
     if dry_run {
         let (rules, channels) = (parts.rules.len() as u64, parts.channels.len() as u64);
@@ -286,46 +265,10 @@ fn import(server: &Server, from: &Path, dry_run: bool) -> anyhow::Result<ExitCod
     }
 
     // Channels first: a rule may fire as soon as it is saved.
-    let channels = parts.channels.iter().map(|(id, channel)| (of_channel(id, ""), channel));
-    let rules = parts.rules.iter().map(|(id, rule)| (of_rule(id, ""), rule));
-    let (mut saved, mut refused) = (0, 0);
-    for (path, members) in channels.chain(rules) {
-        match save(server, &path, members) {
-            Ok(true) => saved += 1,
-            Ok(false) => refused += 1,
-            Err(error) => {
-                let how_far = format!(
-                    "{saved} saved and {refused} refused before it; the same command saves the others"
-                );
-                return Err(error.context(how_far));
-            }
-        }
-    }
-    print(format_args!("{saved} saved, {refused} refused"));
-    Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
-}
-
-/// Saves a rule or a channel, and says what is odd about it. Returns whether the server did not refuse it.
-fn save(server: &Server, path: &str, members: &Map<String, Value>) -> anyhow::Result<bool> {
-    let answer = server.ask("PUT", path, Some(&Value::Object(members.clone())))?;
-    match answer.status {
-        200 => {
-            warn(path, &server.client.read(path, &answer, "id")?);
-            Ok(true)
-        }
-        400 | 409 => {
-            print_error(format_args!("{}: {}", &path[1..], answer.reason()));
-            Ok(false)
-        }
-        _ => Err(server.client.error(path, &answer)),
-    }
-}
-
-/// Says what is odd about a rule that was saved.
-fn warn(path: &str, answer: &Value) {
-    for warning in answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        print_error(format_args!("{}: {warning}", &path[1..]));
-    }
+    let channels = parts.channels.iter();
+    let channels = channels.map(|(id, members)| FilePart { path: of_channel(id, ""), members });
+    let rules = parts.rules.iter().map(|(id, members)| FilePart { path: of_rule(id, ""), members });
+    json_server::save_all(channels.chain(rules), |part| server.save(part))
 }
 
 fn of_rule(id: &str, rest: &str) -> String {
@@ -336,50 +279,10 @@ fn of_channel(id: &str, rest: &str) -> String {
     format!("/channels/{}{rest}", encoded(id))
 }
 
-fn encoded(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
-/// A server, whose answers are JSON.
-struct Server {
-    client: Client,
-}
-
-impl Server {
-    /// What is answered, which has this member.
-    fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
-        self.client.read(path, &self.ask("GET", path, None)?, member)
-    }
-
-    /// What is there, or nothing.
-    fn known(&self, path: &str) -> anyhow::Result<Map<String, Value>> {
-        let answer = self.ask("GET", path, None)?;
-        if answer.status == 404 {
-            return Ok(Map::new());
-        }
-        match self.client.read(path, &answer, "id")? {
-            Value::Object(members) => Ok(members),
-            _ => bail!("{path} is not an object"),
-        }
-    }
-
-    /// Sends a change. What is answered has this member.
-    fn send(&self, method: &str, path: &str, body: &Value, member: &str) -> anyhow::Result<Value> {
-        let body = (!body.is_null()).then_some(body);
-        let answer = self.client.read(path, &self.ask(method, path, body)?, member)?;
-        warn(path, &answer);
-        Ok(answer)
-    }
-
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
-        let text = body.map(Value::to_string);
-        let body = text.as_deref().map(|text| ("application/json", text));
-        self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::tests::parsed;
@@ -438,25 +341,5 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
             assert!(error.contains(&format!("/alerts/r answers {status}")), "{error}");
         }
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn an_export_that_cannot_be_written_leaves_the_old_file_and_a_device_stays_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("alerts.toml");
-        fs::write(&file, "old").unwrap();
-        write(&file, b"new").unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-
-        // The name of the new file beside it is too long.
-        let long = directory.path().join("a".repeat(255));
-        fs::write(&long, "old").unwrap();
-        write(&long, b"new").unwrap_err();
-        assert_eq!(fs::read_to_string(&long).unwrap(), "old");
-
-        write(Path::new("/dev/null"), b"new").unwrap();
-        assert!(!fs::metadata("/dev/null").unwrap().is_file());
-        write(Path::new("/dev/full"), b"new").unwrap_err();
     }
 }

@@ -56,8 +56,10 @@ mod write_units;
 
 use std::cell::RefCell;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use domain::Timestamp;
 
 use crate::client::without_login;
@@ -227,6 +229,7 @@ fn import_readings(
     let totals = Totals::of(&columns);
     // Standard input cannot be opened again.
     let first = RefCell::new(Some(input));
+    let describes = Arc::new(AtomicBool::new(false));
     let open = || {
         let opened = first.borrow_mut().take();
         let source = match opened {
@@ -234,11 +237,21 @@ fn import_readings(
             None => source::open(&args.file, args.format)?,
         };
         let bar = source.progress_bar();
-        Ok((source.lines(&columns, growing.clone())?, bar))
+        let (lines, describes) = (source.lines(&columns, growing.clone())?, describes.clone());
+        let lines = lines.inspect(move |line| {
+            if line.as_ref().is_ok_and(round::is_of_registry) {
+                describes.store(true, Ordering::Relaxed);
+            }
+        });
+        Ok((Box::new(lines) as line::Lines, bar))
     };
     let ordered = || order::lines(&args.file, !totals.is_empty(), open);
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
+    if !args.dry_run && args.target.is_server() {
+        let is_described = describes.load(Ordering::Relaxed);
+        ensure_may_restore(args, is_described, !is_csv && !args.file.is_file())?;
+    }
     // Behind the first line: of a source that cannot be read no directory is made.
     let is_continued = !args.dry_run && totals.have_beginnings();
     let totals =
@@ -287,6 +300,23 @@ fn import_readings(
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 
+/// Fails if the file describes devices, and the token may not restore that. A file was read in whole for its order; what
+/// a stream describes is known at its end only, so there it is said.
+fn ensure_may_restore(
+    args: &ImportArgs,
+    is_described: bool,
+    may_be_described: bool,
+) -> anyhow::Result<()> {
+    if is_described {
+        let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
+        beforehand::ensure_may_edit(&client(args)?).context(needs)?;
+    } else if may_be_described {
+        let may_edit = beforehand::ensure_may_edit(&client(args)?);
+        may_edit.unwrap_or_else(|error| print(format_args!("readings only: {error:#}")));
+    }
+    Ok(())
+}
+
 /// Returns the lines, if there are any.
 fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
     let mut lines = lines.peekable();
@@ -297,4 +327,54 @@ fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
 fn is_empty(args: &ImportArgs) -> ExitCode {
     print(format_args!("{} has nothing in it", args.file.display()));
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::Reply;
+    use crate::tests::parsed;
+
+    /// Why an import of these lines fails, from a server that answers an edit so and takes no reading.
+    fn error_of(lines: &str, status: u16, body: &'static str) -> String {
+        let server = fake_server::serve(move |_, request| match &*request.method {
+            "GET" if request.path == "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+            "GET" => Reply::of(404, "{}"),
+            "PATCH" => {
+                assert_eq!(request.body, "[]", "nothing is edited");
+                Reply::of(status, body)
+            }
+            _ => Reply::of(401, r#"{"detail": "readings were sent"}"#),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.ndjson");
+        std::fs::write(&file, lines).unwrap();
+        let mut args: ImportArgs = parsed(["import", file.to_str().unwrap()]).unwrap();
+        args.target = Target::Server(server.url);
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        // Ctrl-C is listened to.
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _entered = runtime.enter();
+        format!("{:#}", import(&args, now).unwrap_err())
+    }
+
+    /// A restore of hours would end with it.
+    #[test]
+    fn a_token_that_may_only_write_is_told_so_before_a_backup_is_sent() {
+        const READING: &str = "{\"device_id\":\"d\",\"timestamp\":1768147200,\"t\":1}\n";
+        const DEVICE: &str = "{\"device\":{\"device_id\":\"d\",\"name\":\"x\"}}\n";
+        const ELSEWHERE: &str =
+            r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "not here"}"#;
+        let backup = [READING, DEVICE].concat();
+        for (status, body) in [(403, r#"{"detail": "no"}"#), (404, ELSEWHERE)] {
+            let error = error_of(&backup, status, body);
+            assert!(error.starts_with("the file describes devices"), "{error}");
+            assert!(error.contains(&format!("answers {status}")), "{error}");
+            assert!(error.contains("a token of scope admin"), "{error}");
+        }
+        for (lines, status) in [(&*backup, 400), (READING, 403)] {
+            let error = error_of(lines, status, "{}");
+            assert!(error.contains("readings were sent"), "{error}");
+        }
+    }
 }

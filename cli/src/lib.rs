@@ -1,6 +1,7 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
 mod alerts;
+mod answer_text;
 mod ask;
 mod client;
 mod completions;
@@ -12,6 +13,7 @@ mod greeting;
 mod here;
 mod import;
 mod interrupted;
+mod json_server;
 mod mcp;
 mod moment;
 mod open;
@@ -28,11 +30,14 @@ mod request;
 mod rollups;
 mod sample_home;
 mod serve;
+mod settings_file;
 mod source_api;
+mod sources;
 mod status;
 #[cfg(test)]
 mod tests;
 mod token;
+mod typed_members;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -71,6 +76,8 @@ enum Command {
     Devices(devices::Args),
     /// Set, try and show rules of alerts and the channels that tell them
     Alerts(alerts::Args),
+    /// Set, try and show the sources that a server asks
+    Sources(sources::SourcesArgs),
     /// Put every device into the index of attributes, after the index is switched on
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
@@ -136,6 +143,7 @@ async fn run(cli: Cli) -> ExitCode {
         Some(Command::Rollups(args)) => rollups::run(args).await,
         Some(Command::Devices(args)) => devices::run(args).await,
         Some(Command::Alerts(args)) => alerts::run(args).await,
+        Some(Command::Sources(args)) => sources::run(args).await,
         Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,

@@ -47,9 +47,14 @@ pub(super) async fn a_source_and_its_secrets_are_saved_together_or_not_at_all(
     assert!(!answer!(store.save_source(&remo, Some(&secrets("two")))), "a second first version");
     assert_eq!(secret_of(store, &remo).await, Some(secrets("one")));
 
-    let second = StoredSource::new(remo.id.clone(), Some(&remo), &settings("flat"), at(1));
-    assert!(answer!(store.save_source(&second, None)), "the secrets stay");
-    assert_eq!(all(store).await, std::slice::from_ref(&second));
+    let mut second = StoredSource::new(remo.id.clone(), Some(&remo), &settings("flat"), at(1));
+    for lacks_secrets in [true, false] {
+        second = StoredSource { lacks_secrets, ..second };
+        assert!(answer!(store.save_source(&second, None)), "the secrets stay");
+        assert_eq!(all(store).await, std::slice::from_ref(&second));
+        second = StoredSource::new(remo.id.clone(), Some(&second), &settings("flat"), at(1));
+    }
+    assert!(answer!(store.save_source(&second, None)), "a third version");
     assert_eq!(secret_of(store, &remo).await, Some(secrets("one")));
     assert_eq!(second.source(), Ok(settings("flat")));
 

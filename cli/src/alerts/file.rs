@@ -1,11 +1,12 @@
-//! Rules and channels as a file of TOML, and a rule as a file of JSON. Holds nothing secret unless a person writes it.
+//! Rules and channels as a file of TOML. Holds nothing secret unless a person writes it.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
 use toml::Value as Toml;
+
+use crate::settings_file;
 
 /// The first lines of a file.
 const HEAD: &str = "\
@@ -54,7 +55,7 @@ pub(super) fn text(rules: &Value, channels: &Value) -> anyhow::Result<String> {
 /// What a file of TOML has.
 pub(super) fn read(path: &Path) -> anyhow::Result<Parts> {
     let name = path.display();
-    parse(&content(path)?).with_context(|| format!("{name}"))
+    parse(&settings_file::content(path)?).with_context(|| format!("{name}"))
 }
 
 fn parse(text: &str) -> anyhow::Result<Parts> {
@@ -90,22 +91,6 @@ fn json_of(value: Toml) -> Value {
             Value::Object(members.into_iter().map(|(name, it)| (name, json_of(it))).collect())
         }
     }
-}
-
-/// A rule in JSON.
-pub(super) fn json(path: &Path) -> anyhow::Result<Value> {
-    let name = path.display();
-    serde_json::from_str(&content(path)?).with_context(|| format!("{name} is not JSON"))
-}
-
-fn content(path: &Path) -> anyhow::Result<String> {
-    let name = path.display();
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The members of a rule or channel as they are typed: `NAME=VALUE`. Knows what a list and what a flag is, and checks
+//! The members of a rule or channel as they are typed. Knows what a list and what a flag is, and checks
 //! nothing else: the server does.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde_json::{Map, Value};
+
+use crate::typed_members::{self, TypedMember};
 
 /// The members that are true or false.
 const FLAGS: [&str; 3] = ["on", "recovery", "ignores_quiet_hours"];
@@ -19,14 +19,7 @@ pub(super) fn over(
     typed: &[String],
     has_files: bool,
 ) -> anyhow::Result<Value> {
-    let mut names = BTreeSet::new();
-    for text in typed {
-        let Some((name, value)) = text.split_once('=') else {
-            bail!("{text:?} is no member; write NAME=VALUE, such as above=-12");
-        };
-        if !names.insert(name) {
-            bail!("{name} is written twice");
-        }
+    for TypedMember { name, value } in typed_members::read(typed)? {
         for (limit, clear) in LIMITS {
             let has_none = name == limit && known.get(clear) == known.get(limit);
             if name == "clear" || has_none {
@@ -34,11 +27,7 @@ pub(super) fn over(
             }
         }
         let value = match value.strip_prefix('@') {
-            Some(file) if has_files && name != "chat" => {
-                let text = std::fs::read_to_string(file)
-                    .with_context(|| format!("{name}: cannot read {file}"))?;
-                text.trim().to_owned()
-            }
+            Some(file) if has_files && name != "chat" => typed_members::secret(name, file)?,
             _ => value.to_owned(),
         };
         if value.is_empty() {

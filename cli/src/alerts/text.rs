@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::answer_text::{columns, list, shown, text};
 use crate::output::counted;
 
 /// The rules, a line each.
@@ -167,32 +168,6 @@ fn what(rule: &Value) -> String {
     ];
     let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
     members.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(" ")
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
-    }
-}
-
-fn list(answer: &Value) -> &[Value] {
-    answer["data"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
-}
-
-/// Rows whose cells stand below one another.
-fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    rows.iter().fold(String::new(), |lines, row| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{lines}{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@ use super::comparison::Places;
 use super::session;
 use crate::client::{Ask, Client};
 
+/// What a token of scope write lacks.
+const NEEDS_ADMIN: &str = "what a backup says of devices, rooms and annotations is restored with a token of scope admin, \
+                           at an address that answers the whole API";
+
 /// Fails if the import could not be begun, or could not be ended.
 pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     let file = args.file.as_path();
@@ -44,6 +48,20 @@ fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
         401 | 403 | 404 => Err(client.error(PATH, &answer)),
         _ => Ok(()),
     }
+}
+
+/// Fails if the token may not restore what a file says of devices, rooms and annotations. Edits nothing: the body is no
+/// edit.
+pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
+    const PATH: &str = "/devices/roomtide";
+    let body = Some(("application/json", "[]"));
+    let ask = Ask { method: "PATCH", path: PATH, body, headers: &[] };
+    let answer = client.send(ask, &AtomicBool::new(false))?;
+    let is_kept_out = matches!(answer.status, 401 | 403) || answer.problem().is_elsewhere();
+    if is_kept_out {
+        bail!("{}; {NEEDS_ADMIN}", client.error(PATH, &answer));
+    }
+    Ok(())
 }
 
 /// Asks for what --thin asks for: which metrics of a device are counters.

@@ -48,6 +48,9 @@ pub(super) struct Round {
     pub(super) puts: Vec<Entry>,
     /// Readings that an earlier round may hold.
     pub(super) merges: Vec<Entry>,
+    /// The merged readings that may keep metrics which the table had before the import: nothing tells whether an earlier
+    /// round has put them.
+    pub(super) uncertain: u64,
     /// The number of lines that became part of another line's reading.
     pub(super) folded: u64,
     /// Lines and cells that cannot be stored.
@@ -156,6 +159,13 @@ impl Rounds {
         !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
     }
 
+    /// Whether nobody knows if an earlier round has put the reading: its time is within those of its device.
+    fn is_uncertain(&self, reading: &Reading) -> bool {
+        let at = reading.at;
+        let within = |(first, last): &(Timestamp, Timestamp)| *first < at && at < *last;
+        !self.merge && self.spans.get(&reading.device).is_none_or(within)
+    }
+
     fn cover(&mut self, reading: &Reading) {
         let at = reading.at;
         if let Some((first, last)) = self.spans.get_mut(&reading.device) {
@@ -196,6 +206,11 @@ impl Rounds {
 
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
+        // A rest has other metrics of readings that the round before has put.
+        if !round.is_rest {
+            let uncertain = round.merges.iter().filter(|entry| self.is_uncertain(&entry.reading));
+            round.uncertain = uncertain.count() as u64;
+        }
         round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
         Ok(round)
     }
@@ -325,11 +340,24 @@ struct Kind<'a> {
     item: Option<IgnoredAny>,
 }
 
+impl Kind<'_> {
+    /// Whether a line describes a device or a room, or is an annotation.
+    fn is_of_registry(&self) -> bool {
+        let is_object = |value: &&RawValue| value.get().starts_with('{');
+        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
+    }
+}
+
+/// Whether a line describes a device or a room, or is an annotation.
+pub(super) fn is_of_registry(line: &Line) -> bool {
+    let Line::Reading(record) = line else { return false };
+    serde_json::from_str(&record.json).is_ok_and(|members: Kind<'_>| members.is_of_registry())
+}
+
 fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
-    let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
     // Reading it as a reading reports a line that is no object.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
-        if [members.device, members.room, members.annotation].into_iter().any(object) {
+        if members.is_of_registry() {
             return RegistryLine::read(record).map(Meaning::Registry);
         }
         if members.item.is_some() {
@@ -433,6 +461,13 @@ mod tests {
         assert_eq!(kinds(&[3, 2, 1, 0]), [(2, 0), (2, 0), (0, 0)]);
         assert_eq!(kinds(&[0, 5, 5, 6]), [(2, 0), (1, 1), (0, 0)]);
         assert_eq!(kinds(&[0, 5, 3, 9]), [(2, 0), (1, 1), (0, 0)], "perhaps known is known");
+
+        let uncertain = |seconds: &[i64]| -> Vec<u64> {
+            let lines: Vec<String> = seconds.iter().map(|at| line("d", *at, "\"t\":1")).collect();
+            taken(&lines, 2).iter().map(|round| round.uncertain).collect()
+        };
+        assert_eq!(uncertain(&[0, 5, 5, 6]), [0, 0, 0], "the first round has put it");
+        assert_eq!(uncertain(&[0, 5, 3, 9]), [0, 1, 0]);
     }
 
     #[test]
@@ -440,7 +475,7 @@ mod tests {
         let mut rounds = rounds(&[&line("d", 0, "\"t\":1")], 10);
         rounds.merge = true;
         let round = rounds.next().unwrap().unwrap();
-        assert_eq!((round.puts.len(), round.merges.len()), (0, 1));
+        assert_eq!((round.puts.len(), round.merges.len(), round.uncertain), (0, 1, 0));
     }
 
     #[test]
@@ -466,6 +501,7 @@ mod tests {
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(2, 0, 0), (0, 1, 3)]);
         assert!(!rounds[0].is_rest && rounds[1].is_rest);
+        assert_eq!(rounds[1].uncertain, 0);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) struct UploadOptions {
 pub(super) struct Summary {
     pub(super) stored: u64,
     folded: u64,
+    /// The readings that were merged though nobody asked for it.
+    merged: u64,
     updated: usize,
     pub(super) refusals: Refusals,
     /// The readings that the server refused in earlier runs of the import.
@@ -57,6 +59,7 @@ impl Summary {
         Self {
             stored: 0,
             folded: 0,
+            merged: 0,
             updated: 0,
             refusals: Refusals::default(),
             refused_before: 0,
@@ -64,6 +67,10 @@ impl Summary {
         }
     }
 }
+
+/// Why readings of a stream are merged, and what follows.
+const MERGED: &str = "the stream goes back in time, so what the table had at their times keeps its metrics that the \
+                      stream lacks; a file is sorted first, and replaces";
 
 impl fmt::Display for Summary {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -74,6 +81,10 @@ impl fmt::Display for Summary {
         if self.folded > 0 {
             let text = "joined another of the same device and timestamp";
             write!(f, "\n{} {text}", counted(self.folded, "line"))?;
+        }
+        if self.merged > 0 {
+            let merged = counted(self.merged, "reading");
+            write!(f, "\n{merged} merged: {MERGED}")?;
         }
         if self.updated > 0 {
             let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
@@ -169,6 +180,7 @@ fn send_rounds(
         storing.begin(sender.client, sent)?;
         refuse(refusals, options, summary)?;
         summary.folded += round.folded;
+        summary.merged += round.uncertain;
         registry.extend(round.registry);
     }
     storing.end()?;
@@ -320,10 +332,14 @@ mod tests {
 
     #[test]
     fn one_reading_is_no_plural() {
-        let summary = Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::new() };
+        let (folded, merged) = (1, 1);
+        let summary =
+            Summary { stored: 1, folded, merged, updated: 1, seconds: 1.0, ..Summary::new() };
         let lines = [
             "1 reading stored in 1.0 s (1 a second)",
             "1 line joined another of the same device and timestamp",
+            "1 reading merged: the stream goes back in time, so what the table had at their times keeps its metrics that \
+             the stream lacks; a file is sorted first, and replaces",
             "1 device or room updated",
         ];
         assert_eq!(summary.to_string(), lines.join("\n"));

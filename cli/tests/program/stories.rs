@@ -389,4 +389,4 @@ macro_rules! stories {
     )*};
 }
 
-stories! { alerts history imported readings refusals report table totals }
+stories! { alerts history imported readings refusals report sources table totals }

@@ -23,7 +23,7 @@ use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 /// The members that every source may have.
 const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
 /// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
-const OF_ANSWERS: [&str; 5] = ["id", "state", "host", "devices", "credit"];
+const OF_ANSWERS: [&str; 6] = ["id", "state", "host", "devices", "credit", "every_is_computed"];
 /// The most devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.

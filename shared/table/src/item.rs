@@ -36,7 +36,9 @@ pub(crate) use self::device::{Described, Labels};
 pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::form::flag;
-pub(crate) use self::form::{Form, List, Members, OrDefault, Said, Seconds, Text, listed, part};
+pub(crate) use self::form::{
+    ByPresence, Form, List, Members, OrDefault, Said, Seconds, Text, listed, part,
+};
 pub(crate) use self::json::JsonText;
 pub use self::reading::{Arrival, expires, expiry, from_about, from_arrival, from_reading};
 pub use self::rollup::group_name;

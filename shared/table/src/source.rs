@@ -17,6 +17,9 @@ pub struct StoredSource {
     pub version: u64,
     /// The settings, without secrets, as a person wrote them.
     pub settings: Map<String, Value>,
+    /// Whether the secrets that the source needs are missing: it was restored from an export, is off, and nobody has given
+    /// them since.
+    pub lacks_secrets: bool,
     /// When the source is due.
     pub next: Timestamp,
     /// The end of the lease of the current run.
@@ -42,9 +45,11 @@ impl StoredSource {
         let settings = source.to_json();
         let version = before.map_or(0, |before| before.version) + 1;
         let run = before.map_or(0, |before| before.run);
+        let lacks_secrets = before.is_some_and(|before| before.lacks_secrets);
         let (spent, status) =
             before.map(|before| (before.spent, before.status.clone())).unwrap_or_default();
-        Self { id, version, settings, next: now, lease: None, claim: None, run, spent, status }
+        let (next, lease, claim) = (now, None, None);
+        Self { id, version, settings, lacks_secrets, next, lease, claim, run, spent, status }
     }
 
     /// The source, as a person wrote it.
@@ -55,7 +60,8 @@ impl StoredSource {
     /// Whether a save without secrets may keep the stored ones. Tells a person early; the secrets themselves are read by
     /// [`SourceSecrets::of`].
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
-        self.source().is_ok_and(|own| own.destination() == source.destination())
+        let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
+        is_for && !self.lacks_secrets
     }
 
     /// The item that a save of this source expects: the previous version.

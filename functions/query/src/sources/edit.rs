@@ -66,7 +66,10 @@ pub(crate) async fn put(
     }
 
     let secrets = secrets_to_store(&source, secrets, before)?;
-    let saved = StoredSource::new(id, before, &source, call.session.now);
+    let mut saved = StoredSource::new(id, before, &source, call.session.now);
+    if let Some(SourceSecrets(secrets)) = &secrets {
+        saved.lacks_secrets = source.check_secrets(secrets).is_err();
+    }
     if let Some(before) = before
         && secrets.is_none()
         && before.settings == saved.settings
@@ -110,19 +113,21 @@ fn secrets_to_store(
     if before.is_some_and(|before| before.has_secrets_for(source)) {
         return Ok(None);
     }
-    // One that is restored from an export has none yet, and is not asked.
-    let is_restored = before.is_none() && !source.is_on;
+    // One that is restored from an export has none until they are given, and is not asked.
+    let has_none = before.is_none_or(|before| before.lacks_secrets);
+    let is_restored = has_none && !source.is_on;
     if source.needed_secrets().is_empty() || is_restored {
         return Ok(Some(SourceSecrets::given_for(source, SecretTexts::default())));
     }
 
     let names: Vec<_> = source.needed_secrets().into_iter().collect();
     let names = names.join(", ");
-    let why = match before {
-        None => format!("is missing; give {names}"),
-        Some(_) => format!(
+    let why = if has_none {
+        format!("is missing; give {names}")
+    } else {
+        format!(
             "must be given again ({names}): the request is another one than that for which they are stored"
-        ),
+        )
     };
     Err(wrong(MemberError::of("secrets", why)))
 }

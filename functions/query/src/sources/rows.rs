@@ -1,5 +1,6 @@
 //! Sources and their kinds, as the API shows them. Has no secret, and reads nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, MemberError, PolledSourceId, Timestamp, duration};
@@ -26,6 +27,8 @@ pub(crate) struct SourceRow<'a> {
     on: bool,
     /// How often it is asked
     every: String,
+    /// Whether every follows from its kind and devices, because no person chose it
+    every_is_computed: bool,
     /// What must be said where its values are shown
     #[serde(skip_serializing_if = "Option::is_none")]
     credit: Option<&'static str>,
@@ -57,7 +60,7 @@ struct StateRow<'a> {
     failing_since: Option<Timestamp>,
     /// The last error, or what of a good answer cannot be taken
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
     /// When it is asked next, if it is on
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Timestamp>,
@@ -134,8 +137,9 @@ impl<'a> SourceRow<'a> {
             devices: &stored.status.devices,
             on: source.is_on,
             every: Self::period(stored, &source),
+            every_is_computed: !stored.settings.contains_key("every"),
             credit: source.kind.credit,
-            state: StateRow::of(stored, source.is_on, now),
+            state: StateRow::of(stored, &source, now),
             secrets: with_settings.then(|| source.needed_secrets()),
             warnings: Vec::new(),
             settings,
@@ -155,17 +159,25 @@ impl<'a> SourceRow<'a> {
 }
 
 impl<'a> StateRow<'a> {
-    fn of(stored: &'a StoredSource, is_on: bool, now: Timestamp) -> Self {
+    fn of(stored: &'a StoredSource, source: &PolledSource, now: Timestamp) -> Self {
         let status = &stored.status;
+        let error = status.error.as_deref().map(Cow::Borrowed);
         Self {
             state: status.state(now),
             last_success: status.last_success,
             failing_since: status.failing_since,
-            error: status.error.as_deref(),
-            next: is_on.then_some(stored.next),
+            error: stored.lacks_secrets.then(|| missing_secrets(source).into()).or(error),
+            next: source.is_on.then_some(stored.next),
             requests_today: stored.spent.today(now),
         }
     }
+}
+
+/// Why a source is not asked that was restored from an export.
+fn missing_secrets(source: &PolledSource) -> String {
+    let names: Vec<_> = source.needed_secrets().into_iter().collect();
+    let names = names.join(", ");
+    format!("its secret is missing ({names}); it is off, and is not asked until it is given and on")
 }
 
 impl<'a> SourceRows<'a> {

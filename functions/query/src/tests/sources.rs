@@ -117,3 +117,37 @@ async fn who_reads_sees_that_there_is_a_source_and_none_of_its_settings() {
     let admin = open.send("GET", "/sources/remo", bearer("admin"), "").await.json();
     assert!(admin.get("rooms").is_some(), "{admin}");
 }
+
+/// An export has no secrets. Without its secret a source would fail in the next minute, and each hour from then on.
+#[tokio::test]
+async fn a_restored_source_says_that_its_secret_is_missing_and_is_not_on_without_it() {
+    let (bench, _) = bench(&Value::Null);
+    let put =
+        async |body: Value| bench.send("PUT", "/sources/remo", json!({}), &body.to_string()).await;
+    let error = async || bench.get("/sources/remo").await.json()["state"]["error"].clone();
+    let missing =
+        "its secret is missing (token); it is off, and is not asked until it is given and on";
+
+    for room in ["home", "flat"] {
+        let restored = put(json!({"kind": "remo", "on": false, "room": room})).await;
+        assert_eq!(restored.json()["state"]["error"], missing, "{}", restored.text);
+        assert_eq!(error().await, missing);
+        let on = put(json!({"kind": "remo", "secrets": ["token"]})).await;
+        assert!(on.problem().ends_with("secrets: is missing; give token"), "{}", on.text);
+    }
+
+    let given = put(json!({"kind": "remo", "on": false, "secrets": {"token": "geheim"}})).await;
+    assert_eq!((given.status, error().await), (200, Value::Null), "{}", given.text);
+    assert_eq!(put(json!({"kind": "remo"})).await.status, 200);
+}
+
+/// An export leaves out a period that nobody chose: it follows from the number of devices there.
+#[tokio::test]
+async fn a_source_says_whether_a_person_chose_its_period() {
+    let (bench, _) = bench(&Value::Null);
+    for (every, is_computed) in [(Value::Null, true), (json!("5m"), false)] {
+        let source = json!({"kind": "remo", "on": false, "every": every});
+        let put = bench.send("PUT", "/sources/a", json!({}), &source.to_string()).await;
+        assert_eq!(put.json()["every_is_computed"], is_computed, "{}", put.text);
+    }
+}

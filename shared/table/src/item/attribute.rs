@@ -147,6 +147,8 @@ pub const QUIET_HOURS: &str = "quiet_hours";
 pub const FAILING_SINCE: &str = "failing_since";
 /// When a failing channel is tried next, a message is to be sent, or a source is due.
 pub const NEXT: &str = "next";
+/// A flag: the secrets that a source needs are missing.
+pub const LACKS_SECRETS: &str = "lacks_secrets";
 /// The request that the secrets of a source were given for.
 pub const DESTINATION: &str = "destination";
 /// The secret of a channel or a source.

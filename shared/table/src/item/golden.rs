@@ -59,7 +59,8 @@ fn of_object(value: &Value) -> Item {
 }
 
 /// Attributes that are not read: a flag says something by being there, and others are for the table and its index only.
-const NOT_READ: [&str; 7] = ["_zpk", "exp", "frozen", "ready", "done", "net", "described"];
+const NOT_READ: [&str; 8] =
+    ["_zpk", "exp", "frozen", "ready", "done", "net", "described", "lacks_secrets"];
 /// Attributes that leave out what cannot be read.
 const LENIENT: [&str; 2] = ["changes", "metrics"];
 

@@ -4,9 +4,9 @@ use polling::SecretTexts;
 
 use super::Attribute;
 use super::attribute::{
-    CLAIM, DESTINATION, LEASE, NEXT, RUN, SECRET, SETTINGS, SPENT, STATUS, VERSION,
+    CLAIM, DESTINATION, LACKS_SECRETS, LEASE, NEXT, RUN, SECRET, SETTINGS, SPENT, STATUS, VERSION,
 };
-use super::form::{At, Damage, Form, Maybe, OrDefault, Text, Whole};
+use super::form::{At, ByPresence, Damage, Form, Maybe, OrDefault, Text, Whole};
 use super::json::JsonText;
 use super::kind::kind;
 use crate::{SourceSecrets, StoredSource};
@@ -14,6 +14,7 @@ use crate::{SourceSecrets, StoredSource};
 kind! { StoredSource = Source(id) {
     version: Whole = VERSION,
     settings: JsonText = SETTINGS,
+    lacks_secrets: ByPresence = LACKS_SECRETS,
     next: At = NEXT,
     lease: Maybe<At> = LEASE,
     claim: Maybe<Whole> = CLAIM,

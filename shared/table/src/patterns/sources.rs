@@ -5,8 +5,10 @@ use polling::{SourceStatus, Spent};
 
 use super::expected;
 use crate::db::{Db, ItemQuery, Keys, delete, is, put, remove, set, set_as, still, update, upsert};
-use crate::item::attribute::{CLAIM, LEASE, NEXT, RUN, SETTINGS, SPENT, STATUS, VERSION};
-use crate::item::{Attribute, Attributes as _, JsonText, OrDefault, with_key};
+use crate::item::attribute::{
+    CLAIM, LACKS_SECRETS, LEASE, NEXT, RUN, SETTINGS, SPENT, STATUS, VERSION,
+};
+use crate::item::{Attribute, Attributes as _, ByPresence, JsonText, OrDefault, with_key};
 use crate::keys::{self, Key, SOURCES};
 use crate::{
     Listing, Patterns, SourceSecrets, StoreError, StoreResult, StoredSource, UpdateOutcome,
@@ -34,6 +36,7 @@ impl<D: Db> Patterns<'_, D> {
             upsert(&Key::Source(source.id.clone())).when([expected(source.expected())]).with([
                 set(VERSION, Attribute::number(source.version)),
                 set_as::<JsonText, _>(SETTINGS, &source.settings),
+                set_as::<ByPresence, _>(LACKS_SECRETS, &source.lacks_secrets),
                 set(NEXT, Attribute::text(&source.next)),
                 remove(LEASE),
                 remove(CLAIM),

@@ -1,0 +1,32 @@
+//! Parts of an answer in JSON, as text for people. Knows no endpoint.
+
+use serde_json::Value;
+
+/// The rows of a list.
+pub(crate) fn list(answer: &Value) -> &[Value] {
+    answer["data"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A member that is a text; empty without it.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// A value as a person writes it.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// Rows whose cells stand below one another.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    rows.iter().fold(String::new(), |lines, row| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{lines}{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    })
+}

@@ -1,0 +1,138 @@
+//! A server whose answers are JSON: one request for each action of a command. Knows no endpoint.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::bail;
+use serde_json::{Map, Value};
+
+use crate::client::{self, Answer, Ask, Client};
+use crate::output::{print, print_error};
+
+/// The exit code if the server refused some of a file.
+const SOME_REFUSED: u8 = 3;
+
+/// A part of a file that is saved by itself: a rule, a channel or a source.
+pub(crate) struct FilePart<'a> {
+    /// Where it is saved.
+    pub(crate) path: String,
+    pub(crate) members: &'a Map<String, Value>,
+}
+
+/// A server, whose answers are JSON.
+pub(crate) struct JsonServer {
+    client: Client,
+}
+
+impl JsonServer {
+    /// The server at an address. A token is the token itself, or `@FILE` with one.
+    pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let token = token.map(client::token).transpose()?;
+        Ok(Self { client: Client::new(url, token.as_deref())? })
+    }
+
+    /// What is answered, which has this member.
+    pub(crate) fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
+        self.client.read(path, &self.ask("GET", path, None)?, member)
+    }
+
+    /// What is there, or nothing.
+    pub(crate) fn known(&self, path: &str) -> anyhow::Result<Map<String, Value>> {
+        let answer = self.ask("GET", path, None)?;
+        if answer.status == 404 {
+            return Ok(Map::new());
+        }
+        match self.client.read(path, &answer, "id")? {
+            Value::Object(members) => Ok(members),
+            _ => bail!("{path} is not an object"),
+        }
+    }
+
+    /// Sends a change. What is answered has this member.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+        member: &str,
+    ) -> anyhow::Result<Value> {
+        let body = (!body.is_null()).then_some(body);
+        let answer = self.client.read(path, &self.ask(method, path, body)?, member)?;
+        warn(path, &answer);
+        Ok(answer)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+        let text = body.map(Value::to_string);
+        let body = text.as_deref().map(|text| ("application/json", text));
+        self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
+    }
+
+    /// Saves a part of a file, and says what is odd about it. Returns whether the server did not refuse it.
+    pub(crate) fn save(&self, part: &FilePart<'_>) -> anyhow::Result<bool> {
+        let answer = self.put(part)?;
+        self.is_saved(part, &answer)
+    }
+
+    /// Sends a part of a file.
+    pub(crate) fn put(&self, part: &FilePart<'_>) -> anyhow::Result<Answer> {
+        self.ask("PUT", &part.path, Some(&Value::Object(part.members.clone())))
+    }
+
+    /// Says what is odd about a part, or why the server refuses it. Returns whether it is saved.
+    pub(crate) fn is_saved(&self, part: &FilePart<'_>, answer: &Answer) -> anyhow::Result<bool> {
+        let path = &*part.path;
+        match answer.status {
+            200 => {
+                warn(path, &self.client.read(path, answer, "id")?);
+                Ok(true)
+            }
+            400 | 409 => {
+                print_error(format_args!("{}: {}", &path[1..], answer.reason()));
+                Ok(false)
+            }
+            _ => Err(self.client.error(path, answer)),
+        }
+    }
+}
+
+/// Saves the parts of a file, one after the other, and says how many. Returns the exit code.
+pub(crate) fn save_all<'a>(
+    parts: impl IntoIterator<Item = FilePart<'a>>,
+    save: impl Fn(&FilePart<'a>) -> anyhow::Result<bool>,
+) -> anyhow::Result<ExitCode> {
+    let (mut saved, mut refused) = (0, 0);
+    for part in parts {
+        match save(&part) {
+            Ok(true) => saved += 1,
+            Ok(false) => refused += 1,
+            Err(error) => {
+                let how_far = format!(
+                    "{saved} saved and {refused} refused before it; the same command saves the others"
+                );
+                return Err(error.context(how_far));
+            }
+        }
+    }
+    print(format_args!("{saved} saved, {refused} refused"));
+    Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
+}
+
+/// Says what an export leaves out, because the server cannot read it.
+pub(crate) fn say_damaged(answer: &Value) {
+    for damaged in answer["damaged"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        print_error(format_args!("not exported: {damaged}"));
+    }
+}
+
+/// Says what is odd about what was saved.
+fn warn(path: &str, answer: &Value) {
+    for warning in answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        print_error(format_args!("{}: {warning}", &path[1..]));
+    }
+}
+
+/// A part of a path, whatever characters it has.
+pub(crate) fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}

@@ -1,0 +1,102 @@
+//! Sources as a file of JSON: TOML has no null, by which a source leaves a device out. Holds no secret unless a person
+//! writes it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Map, Value, json};
+
+use crate::settings_file;
+
+/// The member of a file that has the sources, by their ids.
+const SOURCES: &str = "sources";
+/// What an answer has beside the members that a person writes.
+const EXTRAS: [&str; 6] = ["id", "state", "host", "devices", "credit", COMPUTED];
+/// Whether the period of a source follows from its kind and devices: elsewhere it may be another one.
+const COMPUTED: &str = "every_is_computed";
+
+/// The text of a file, of the sources as the server answered them.
+pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
+    let mut sources = Map::new();
+    for row in rows {
+        let id = row["id"].as_str().context("an answer without an id")?;
+        let mut members = row.as_object().cloned().unwrap_or_default();
+        ensure!(
+            members.contains_key("secrets"),
+            "the settings of {id} are shown to an admin only (see --token)"
+        );
+        if members.get(COMPUTED) == Some(&Value::Bool(true)) {
+            members.remove("every");
+        }
+        EXTRAS.iter().for_each(|extra| drop(members.remove(*extra)));
+        sources.insert(id.to_owned(), members.into());
+    }
+    Ok(serde_json::to_string_pretty(&json!({ SOURCES: sources }))?)
+}
+
+/// The sources of a file, by their ids.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
+    let name = path.display();
+    sources(settings_file::json(path)?).with_context(|| format!("{name}"))
+}
+
+fn sources(file: Value) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
+    let Value::Object(mut file) = file else { bail!("must be an object") };
+    let Some(Value::Object(sources)) = file.remove(SOURCES) else {
+        bail!("{SOURCES} must be an object, with a source by its id");
+    };
+    if let Some(other) = file.keys().next() {
+        bail!("{other} is not known; expected {SOURCES}");
+    }
+
+    let mut read = Vec::new();
+    for (id, members) in sources {
+        match members {
+            Value::Object(members) => read.push((id, members)),
+            _ => bail!("{SOURCES}.{id} must be an object"),
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let rows = [
+            json!({"id": "remo", "kind": "remo", "host": "h", "devices": ["a1"], "on": true, "every": "1m",
+                "every_is_computed": true, "state": {"state": "ok"}, "secrets": ["token"], "rooms": {"b2": null}}),
+            json!({"id": "w", "kind": "weather", "on": false, "every": "2h", "every_is_computed": false,
+                "secrets": [], "credit": "c", "latitude": "52.5"}),
+        ];
+        let file: Value = serde_json::from_str(&text(&rows).unwrap()).unwrap();
+        let expected = json!({"sources": {
+            "remo": {"kind": "remo", "on": true, "secrets": ["token"], "rooms": {"b2": null}},
+            "w": {"kind": "weather", "on": false, "every": "2h", "secrets": [], "latitude": "52.5"},
+        }});
+        assert_eq!(file, expected);
+        let read = sources(file).unwrap().into_iter();
+        assert_eq!(read.map(|(id, _)| id).collect::<Vec<_>>(), ["remo", "w"]);
+    }
+
+    /// With a read token a source would be exported without all that it is.
+    #[test]
+    fn a_source_whose_settings_are_not_shown_is_not_exported() {
+        let refused = text(&[json!({"id": "remo", "kind": "remo"})]).unwrap_err().to_string();
+        assert_eq!(refused, "the settings of remo are shown to an admin only (see --token)");
+    }
+
+    #[test]
+    fn what_is_no_file_of_sources_is_refused() {
+        for (file, why) in [
+            (json!([]), "must be an object"),
+            (json!({"kind": "remo"}), "sources must be an object, with a source by its id"),
+            (json!({"sources": {"a": 5}}), "sources.a must be an object"),
+            (json!({"sources": {}, "rules": {}}), "rules is not known; expected sources"),
+        ] {
+            assert_eq!(sources(file).unwrap_err().to_string(), why);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The members of a source as they are typed. Checks no member: the server does.
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Map, Value, json};
+
+use crate::typed_members::{self, TypedMember};
+
+/// The member that has the secrets of a source.
+const SECRETS: &str = "secrets";
+
+/// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history
+/// of the shell and is seen by whoever lists processes.
+pub(super) fn over(
+    mut source: Map<String, Value>,
+    typed: &[String],
+) -> anyhow::Result<Map<String, Value>> {
+    let mut secrets = Map::new();
+    for TypedMember { name, value } in typed_members::read(typed)? {
+        ensure!(name != SECRETS, "{name} is typed as NAME=@FILE for each of them");
+        if let Some(file) = value.strip_prefix('@') {
+            secrets.insert(name.to_owned(), typed_members::secret(name, file)?.into());
+        } else if let Some(device) = name.strip_prefix("room.") {
+            let rooms = source.entry("rooms").or_insert_with(|| json!({}));
+            let rooms = rooms.as_object_mut().context("rooms is no object")?;
+            set(rooms, device, (!value.is_empty()).then(|| json!({"room": value})));
+        } else {
+            set(&mut source, name, typed_value(name, value)?);
+        }
+    }
+
+    match source.get_mut(SECRETS) {
+        _ if secrets.is_empty() => {}
+        Some(Value::Object(given)) => given.extend(secrets),
+        _ => drop(source.insert(SECRETS.to_owned(), secrets.into())),
+    }
+    Ok(source)
+}
+
+fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(members.insert(name.to_owned(), value)),
+        None => drop(members.remove(name)),
+    }
+}
+
+/// The value that is typed; `None` if there is none.
+fn typed_value(name: &str, value: &str) -> anyhow::Result<Option<Value>> {
+    let is_json = matches!(value, "true" | "false") || value.starts_with(['{', '[']);
+    if is_json {
+        let value = serde_json::from_str(value).with_context(|| format!("{name} is no JSON"))?;
+        return Ok(Some(value));
+    }
+    Ok((!value.is_empty()).then(|| value.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: Value, typed: &[&str]) -> Result<Value, String> {
+        let Value::Object(source) = source else { panic!("an object") };
+        let typed: Vec<String> = typed.iter().map(|&member| member.to_owned()).collect();
+        over(source, &typed).map(Value::Object).map_err(|why| format!("{why:#}"))
+    }
+
+    #[test]
+    fn what_is_typed_is_laid_over_what_is_there() {
+        let source = json!({"kind": "remo", "every": "5m", "secrets": ["token"], "rooms": {"a1": null, "b2": null}});
+        let typed = ["every=", "on=false", "room.a1=living", "room.b2=", "mpan=1000000000000"];
+        let expected = json!({"kind": "remo", "secrets": ["token"], "on": false, "mpan": "1000000000000",
+            "rooms": {"a1": {"room": "living"}}});
+        assert_eq!(read(source, &typed), Ok(expected));
+
+        let typed =
+            ["kind=json", "url=https://example.org/?a=b", r#"metrics={"t": "/a"}"#, "room.x=y"];
+        let expected = json!({"kind": "json", "url": "https://example.org/?a=b", "metrics": {"t": "/a"},
+            "rooms": {"x": {"room": "y"}}});
+        assert_eq!(read(json!({}), &typed), Ok(expected));
+    }
+
+    #[test]
+    fn a_secret_is_in_a_file_beside_those_that_are_given() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "geheim\n").unwrap();
+        let token = format!("token=@{}", file.path().display());
+        for (secrets, expected) in [
+            (json!(["token"]), json!({"token": "geheim"})),
+            (json!({"token": "old", "secret": "s"}), json!({"token": "geheim", "secret": "s"})),
+        ] {
+            let read = read(json!({ "secrets": secrets }), &[&token]);
+            assert_eq!(read, Ok(json!({ "secrets": expected })));
+        }
+    }
+
+    #[test]
+    fn what_is_no_member_is_refused() {
+        for (member, why) in [
+            ("room", "\"room\" is no member; write NAME=VALUE"),
+            ("rooms={a}", "rooms is no JSON: key must be a string"),
+            ("room.a1=living", "rooms is no object"),
+            ("token=@/no/such/file", "token: cannot read /no/such/file"),
+            (r#"secrets={"token": "geheim"}"#, "secrets is typed as NAME=@FILE for each of them"),
+        ] {
+            let refused = read(json!({"rooms": []}), &[member]).unwrap_err();
+            assert!(refused.starts_with(why), "{refused}");
+        }
+    }
+}
