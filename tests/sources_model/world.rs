@@ -142,7 +142,9 @@ impl World {
 
     /// Makes the source where there is none.
     async fn make(&mut self) {
-        let (source, secrets) = (self.source(None), SourceSecrets(self.secrets()));
+        let source = self.source(None);
+        let settings = source.source().expect("a source");
+        let secrets = SourceSecrets::given_for(&settings, self.secrets());
         let saved = self.table.save_source(&source, Some(&secrets), &invocation()).await;
         if saved.expect("memory") {
             self.table.rules.log().replace(Some(source));

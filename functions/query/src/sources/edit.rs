@@ -67,8 +67,8 @@ pub(crate) async fn put(
 
     let secrets = secrets_to_store(&source, secrets, before)?;
     let mut saved = StoredSource::new(id, before, &source, call.session.now);
-    if let Some(SourceSecrets(secrets)) = &secrets {
-        saved.lacks_secrets = source.check_secrets(secrets).is_err();
+    if let Some(secrets) = &secrets {
+        saved.lacks_secrets = source.check_secrets(&secrets.texts).is_err();
     }
     if let Some(before) = before
         && secrets.is_none()
