@@ -15,9 +15,9 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 18,
-    closures_called_it: 176,
+    closures_called_it: 175,
     long_functions: 17,
-    bodies_in_one_piece: 210,
+    bodies_in_one_piece: 209,
     heavy_sentences: 119,
     shared_type_names: 129,
 };

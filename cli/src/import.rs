@@ -300,8 +300,8 @@ fn import_readings(
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 
-/// Fails if the file describes devices, and the token may not restore that. A file was read in whole for its order; what
-/// a stream describes is known at its end only, so there it is said.
+/// Fails if the file describes devices, and the token may not restore them. The file was read in whole for its order. A
+/// stream describes devices at its end, so the missing permission is only said.
 fn ensure_may_restore(
     args: &ImportArgs,
     is_described: bool,
@@ -333,6 +333,7 @@ fn is_empty(args: &ImportArgs) -> ExitCode {
 mod tests {
     use super::*;
     use crate::import::fake_server::Reply;
+    use crate::output::{self, Said};
     use crate::tests::parsed;
 
     /// Why an import of these lines fails, from a server that answers an edit so and takes no reading.
@@ -356,6 +357,24 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _entered = runtime.enter();
         format!("{:#}", import(&args, now).unwrap_err())
+    }
+
+    /// What a stream describes is at its end, behind readings that the token may send.
+    #[test]
+    fn of_a_stream_it_is_said_that_a_token_restores_readings_only() {
+        for (status, expected) in [(403, "readings only: "), (400, "")] {
+            let server = fake_server::serve(move |_, request| match &*request.path {
+                "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                _ => Reply::of(status, "{}"),
+            });
+            let mut args: ImportArgs = parsed(["import", "-"]).unwrap();
+            args.target = Target::Server(server.url);
+            let said = Said::default();
+            output::say_to(&said);
+            ensure_may_restore(&args, false, true).unwrap();
+            let said = said.text();
+            assert!(said.starts_with(expected) && said.is_empty() == expected.is_empty(), "{said}");
+        }
     }
 
     /// A restore of hours would end with it.

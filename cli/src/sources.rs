@@ -71,7 +71,7 @@ enum SourcesAction {
     },
     /// Ask a source once: devices, values, proposed rooms; stores nothing
     ///
-    /// Of a source that is saved, with its secrets and changed by the members that are given; or of one that is not.
+    /// A saved source is asked with its secrets, changed by the members that are given.
     Test {
         /// The source, which need not be saved
         source: String,
@@ -85,8 +85,8 @@ enum SourcesAction {
     },
     /// Save the sources of a file that export wrote
     ///
-    /// A source that is not there is saved without the secret that the file lacks: it is off and named, and set gives it
-    /// the secret. The exit code is 3 if the server refuses some.
+    /// A new source whose secret is not in the file is saved, is off, and is named: set gives it the secret. The exit
+    /// code is 3 if the server refuses some.
     Import {
         /// The file; - is standard input
         file: PathBuf,

@@ -43,7 +43,7 @@ fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     }
 }
 
-/// The value that is typed; `None` if there is none.
+/// The value that is typed; `None` for an empty one.
 fn typed_value(name: &str, value: &str) -> anyhow::Result<Option<Value>> {
     let is_json = matches!(value, "true" | "false") || value.starts_with(['{', '[']);
     if is_json {

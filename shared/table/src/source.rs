@@ -17,8 +17,7 @@ pub struct StoredSource {
     pub version: u64,
     /// The settings, without secrets, as a person wrote them.
     pub settings: Map<String, Value>,
-    /// Whether the secrets that the source needs are missing: it was restored from an export, is off, and nobody has given
-    /// them since.
+    /// Whether its secrets are missing: the source was restored from an export and is off until somebody gives them.
     pub lacks_secrets: bool,
     /// When the source is due.
     pub next: Timestamp,
