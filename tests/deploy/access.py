@@ -95,7 +95,7 @@ def foreign_devices(stack, tokens):
 
 def no_secret_in_any_log(stack, tokens):
     written = stack.emulator.function_logs()
-    for function in ("ingest", "query", "registry"):
+    for function in ("fetching", "ingest", "query", "registry"):
         if f'"function":"{function}"' not in written:
             raise Failed(f"the log of {function} was not read")
     written += stack.emulator.log.read_text()

@@ -18,6 +18,7 @@ import readings
 import release
 import rie
 import rollups
+import sources
 import takeover
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
@@ -68,6 +69,7 @@ def use(emulator):
     with ThreadPoolExecutor() as beside:  # alerts wait for minutes of the clock
         told = beside.submit(alerts.told, stack, tokens)
         readings.stream_reaches_registry(stack, tokens)
+        asked = beside.submit(sources.asked, stack, tokens)
         readings.lists_and_ranges(stack, tokens, week)
         rollups.stored(stack, week)
         rollups.answers(stack, tokens, week)
@@ -82,13 +84,14 @@ def use(emulator):
         page.served(stack, tokens)
         indexed(stack, tokens, week)
         told.result()
+        asked.result()
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
     around.mqtt(stack, tokens)
     around.permissions(stack, tokens)
     around.poison(stack, tokens)
     access.revoked(stack, tokens, revoked_at)
-    access.no_secret_in_any_log(stack, tokens)
+    access.no_secret_in_any_log(stack, tokens | {"the secret of a source": sources.SECRET})
     keep_logs(emulator)
     redeploy(stack, tokens)
     delete(stack)

@@ -157,6 +157,38 @@ fn write_on(url: &str, end: &AtomicBool, posts: &AtomicU64) {
     }
 }
 
+/// Addresses and bodies may be secret too.
+#[test]
+fn no_export_has_a_source_or_its_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let server = Server::start(&at("data"));
+    let source = json!({
+        "kind": "json", "url": "https://api.example.invalid/geheim-path", "headers": {"x-api-key": "{key}"},
+        "secrets": {"key": "geheim-key"}, "metrics": {"temperature": "/flow"},
+    });
+    server.send("PUT", "/sources/pump", &source.to_string());
+    let reading = json!({"device_id": "pump", "room": "hall", "temperature": 20});
+    server.send("POST", "/readings", &reading.to_string());
+    server.wait_for("/devices", |devices| devices.to_string().contains("hall"));
+
+    let files = ["a.ndjson", "a.lp", "a.csv"];
+    let mut said: Vec<String> = files.iter().map(|name| export(&server, &at(name), &[])).collect();
+    let mut asked = Command::new(PROGRAM);
+    said.push(run_process(asked.args(["export", "--url", &server.url, "-"])).1);
+    said.extend(files.iter().map(|name| fs::read_to_string(at(name)).unwrap()));
+    drop(server);
+
+    let mut rollups = Command::new(PROGRAM);
+    rollups.args(["export", "--rollups", "--data-dir"]).arg(at("data")).arg(at("rollups.ndjson"));
+    let (code, text) = run(&rollups);
+    assert_eq!(code, Some(0), "{text}");
+    said.extend([text, fs::read_to_string(at("rollups.ndjson")).unwrap()]);
+
+    assert!(said.iter().filter(|text| text.contains("pump")).count() >= 4, "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("geheim")), "{said:?}");
+}
+
 #[test]
 fn an_export_while_somebody_writes_has_all_that_was_there_before() {
     let directory = tempfile::tempdir().unwrap();
