@@ -140,7 +140,7 @@ impl World {
         StoredSource::new(ID.parse().expect("an id"), before, &source, self.now())
     }
 
-    /// Makes the source where there is none.
+    /// Makes the source, if there is no source.
     async fn make(&mut self) {
         let (source, secrets) = (self.source(None), SourceSecrets(self.secrets()));
         let saved = self.table.save_source(&source, Some(&secrets), &invocation()).await;

@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             for device in &listed.devices {
                 let Ok(id) = device.id.parse::<DeviceId>() else { continue };
                 reply.names.insert(id.clone(), device.name.clone());
-                reply.devices.insert(id);
+                reply.delivered.devices.insert(id);
             }
             for question in listed.questions().iter().take(MAX_STATES) {
                 self.try_one(errand, question, reply).await?;
@@ -159,10 +159,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             let answer = answer.iter();
             answer.for_each(|answer| numbers(answer, "", errand.secrets, &mut reply.numbers));
         }
-        reply.devices.extend(delivered.devices);
-        reply.readings.extend(delivered.readings);
-        reply.rejected.extend(delivered.rejected);
-        reply.ignored.extend(delivered.ignored);
+        reply.delivered.add(delivered);
         Ok(listed)
     }
 }

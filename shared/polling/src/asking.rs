@@ -9,6 +9,7 @@ use outgoing::{Reach, Request, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::members;
 use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
@@ -101,13 +102,7 @@ struct Basic {
 impl Asking {
     /// Reads the request of a source of the kind `json`.
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
-        let asking: Self =
-            serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
-                let why = error.inner().to_string();
-                let path = error.path().to_string();
-                MemberError::of(if path == "." { "source" } else { &path }, why)
-            })?;
-
+        let asking: Self = members::read(members)?;
         asking.check_reader()?;
         asking.check_url(reach)?;
         asking.check_headers()?;

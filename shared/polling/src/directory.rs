@@ -1,5 +1,5 @@
-//! A maker that lists its devices, each of which is asked for by itself: the list, and how far a round of it is. Reads no
-//! clock.
+//! A maker that lists its devices, and is asked for each of them by itself: the list, and how far a round of it is. Reads
+//! no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
