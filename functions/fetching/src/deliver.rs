@@ -22,7 +22,7 @@ pub(crate) struct Delivering<'a> {
     pub(crate) source: &'a PolledSource,
     /// Tells the run from others of the source.
     pub(crate) run: String,
-    /// When it began: the time of what has none of its own.
+    /// When the run began: the time of readings without a time.
     pub(crate) at: Timestamp,
     /// Whether nothing is to be stored.
     pub(crate) is_dry: bool,

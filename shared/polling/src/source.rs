@@ -53,7 +53,7 @@ pub struct PolledSource {
     pub rooms: BTreeMap<DeviceId, Option<SourceRoom>>,
 }
 
-/// The members that every source may have; the others are those of its kind.
+/// The members that every source may have, and beside them the members of its kind.
 #[derive(Deserialize)]
 struct CommonMembers {
     kind: Option<String>,
