@@ -140,7 +140,7 @@ impl World {
         StoredSource::new(ID.parse().expect("an id"), before, &source, self.now())
     }
 
-    /// Makes the source where there is none.
+    /// Makes the source, if there is no source.
     async fn make(&mut self) {
         let source = self.source(None);
         let settings = source.source().expect("a source");

@@ -11,8 +11,8 @@ use polling::{
 use runtime::clock::{Clock, Stopwatch};
 use serde_json::Value;
 
-use crate::deliver::{Delivered, Delivering};
-use crate::reply::TriedRequest;
+use crate::deliver::Delivering;
+use crate::reply::{Delivered, TriedRequest};
 use crate::{Fetching, Store};
 
 /// What a run asks, or the test of a source.

@@ -1,15 +1,15 @@
 //! Hands what a source answered to the function ingest. Stores nothing itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{AboutMetric, DeviceId, Label, MetricName, PolledSourceId, RoomId, Timestamp};
 use polling::{PolledSource, Portion, SourceRoom};
 use runtime::clock::{Clock, Deadline};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
+use crate::reply::Delivered;
 use crate::{Fetching, Store};
 
 /// The most readings of one delivery.
@@ -22,23 +22,11 @@ pub(crate) struct Delivering<'a> {
     pub(crate) source: &'a PolledSource,
     /// Tells the run from others of the source.
     pub(crate) run: String,
-    /// When it began: the time of what has none of its own.
+    /// When the run began: the time of readings without a time.
     pub(crate) at: Timestamp,
     /// Whether nothing is to be stored.
     pub(crate) is_dry: bool,
     pub(crate) deadline: Deadline,
-}
-
-/// What ingest says of a delivery.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Delivered {
-    pub(crate) accepted: usize,
-    pub(crate) accepted_before: usize,
-    pub(crate) rejected: Vec<Value>,
-    pub(crate) ignored: Vec<String>,
-    pub(crate) devices: BTreeSet<DeviceId>,
-    pub(crate) readings: Vec<Value>,
 }
 
 /// An event of ingest, as its own type reads it.
@@ -58,31 +46,6 @@ struct FetchedEvent<'a> {
     about: &'a BTreeMap<MetricName, AboutMetric>,
     dry: bool,
     data: String,
-}
-
-impl Delivered {
-    /// The first refusal, in words.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        let first = self.rejected.first()?;
-        let why = first.as_str().or_else(|| first["message"].as_str())?;
-        let field = first["field"].as_str();
-        Some(field.map_or_else(|| why.to_owned(), |field| format!("{field} {why}")))
-    }
-
-    /// Whether it had no reading that ingest takes.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.accepted + self.accepted_before == 0
-    }
-
-    /// Adds what ingest says of another delivery.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.accepted += other.accepted;
-        self.accepted_before += other.accepted_before;
-        self.rejected.extend(other.rejected);
-        self.ignored.extend(other.ignored);
-        self.devices.extend(other.devices);
-        self.readings.extend(other.readings);
-    }
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {

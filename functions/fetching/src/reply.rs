@@ -1,26 +1,62 @@
-//! What the test of a source found. Asks nothing.
+//! What ingest says of deliveries, and what the test of a source found. Asks nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::DeviceId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// What ingest says of a delivery.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Delivered {
+    pub(crate) accepted: usize,
+    pub(crate) accepted_before: usize,
+    pub(crate) rejected: Vec<Value>,
+    pub(crate) ignored: BTreeSet<String>,
+    pub(crate) devices: BTreeSet<DeviceId>,
+    pub(crate) readings: Vec<Value>,
+}
 
 /// What a test found.
 #[derive(Debug, Default, Serialize)]
 pub struct TestReply {
     pub(crate) requests: Vec<TriedRequest>,
-    pub(crate) devices: BTreeSet<DeviceId>,
+    /// What ingest says of the answers, with all devices that the maker lists.
+    #[serde(flatten)]
+    pub(crate) delivered: Delivered,
     /// The names of devices, of a kind whose maker lists them.
     pub(crate) names: BTreeMap<DeviceId, String>,
-    pub(crate) readings: Vec<Value>,
-    pub(crate) rejected: Vec<Value>,
-    pub(crate) ignored: BTreeSet<String>,
     /// The numbers of the answer by their pointers, of the kind `json`.
     pub(crate) numbers: BTreeMap<String, Value>,
     /// Why the source cannot be read, in words that people may see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
+}
+
+impl Delivered {
+    /// The first refusal, in words.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let first = self.rejected.first()?;
+        let why = first.as_str().or_else(|| first["message"].as_str())?;
+        let field = first["field"].as_str();
+        Some(field.map_or_else(|| why.to_owned(), |field| format!("{field} {why}")))
+    }
+
+    /// Whether it had no reading that ingest takes.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.accepted + self.accepted_before == 0
+    }
+
+    /// Adds what ingest says of another delivery.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.accepted_before += other.accepted_before;
+        self.rejected.extend(other.rejected);
+        self.ignored.extend(other.ignored);
+        self.devices.extend(other.devices);
+        self.readings.extend(other.readings);
+    }
 }
 
 impl TestReply {

@@ -52,9 +52,9 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let mut status = SourceStatus::default();
         if let Some(stored) = stored {
             status = stored.status.clone();
-            let states = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
-            let requests = u32::try_from(questions.len() + states).unwrap_or(u32::MAX);
-            if let Counted::TooMany(why) = self.count(session, stored, &source, requests).await? {
+            let of_devices = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
+            let requests = u32::try_from(questions.len() + of_devices).unwrap_or(u32::MAX);
+            if let TestCount::TooMany(why) = self.count(session, stored, &source, requests).await? {
                 return Ok(TestReply::error(why));
             }
         }
@@ -91,7 +91,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         mut stored: StoredSource,
         source: &PolledSource,
         requests: u32,
-    ) -> StoreResult<Counted> {
+    ) -> StoreResult<TestCount> {
         for _ in 0..ATTEMPTS {
             let now = stored.status.maker_now(session.now);
             let spent = match stored.spent.with(requests, source.budget(), now) {
@@ -100,20 +100,20 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                     let title = source.kind.title;
                     let why =
                         format!("{title} was asked as often as it may be; try again after {until}");
-                    return Ok(Counted::TooMany(why));
+                    return Ok(TestCount::TooMany(why));
                 }
             };
 
             if session.begin_source_run(&stored, spent, None).await?.is_some() {
-                return Ok(Counted::Within);
+                return Ok(TestCount::Within);
             }
             match self.stored(session, &stored.id).await? {
                 Some(now) => stored = now,
-                None => return Ok(Counted::Within),
+                None => return Ok(TestCount::Within),
             }
         }
         let why = "the source is asked just now; try again in a minute";
-        Ok(Counted::TooMany(why.to_owned()))
+        Ok(TestCount::TooMany(why.to_owned()))
     }
 
     /// Makes the requests of a source; the error says in words why it cannot be read.
@@ -130,7 +130,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             for device in &listed.devices {
                 let Ok(id) = device.id.parse::<DeviceId>() else { continue };
                 reply.names.insert(id.clone(), device.name.clone());
-                reply.devices.insert(id);
+                reply.delivered.devices.insert(id);
             }
             for question in listed.questions().iter().take(MAX_STATES) {
                 self.try_one(errand, question, reply).await?;
@@ -158,16 +158,13 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             let answer = answer.iter();
             answer.for_each(|answer| numbers(answer, "", &mut reply.numbers));
         }
-        reply.devices.extend(delivered.devices);
-        reply.readings.extend(delivered.readings);
-        reply.rejected.extend(delivered.rejected);
-        reply.ignored.extend(delivered.ignored);
+        reply.delivered.add(delivered);
         Ok(listed)
     }
 }
 
 /// Whether the requests of a test are counted.
-enum Counted {
+enum TestCount {
     /// They are, or the source is gone and has no count.
     Within,
     /// They are too many, and why.

@@ -2,8 +2,8 @@
 
 use api::{Problem, ProblemKind};
 
-/// Refuses more than so many things, such as `channels`. It is asked before one more is saved, and then with all that are
-/// there: others may have been saved at the same moment.
+/// Refuses more than so many things, such as `channels`. A save checks before and after: several people may save at the
+/// same moment.
 pub(crate) fn ensure_at_most(most: usize, things: &str, count: usize) -> Result<(), Problem> {
     if count <= most {
         return Ok(());

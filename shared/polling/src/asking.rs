@@ -9,6 +9,7 @@ use outgoing::{Reach, Request, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::members;
 use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
@@ -104,13 +105,7 @@ struct Basic {
 impl Asking {
     /// Reads the request of a source of the kind `json`.
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
-        let asking: Self =
-            serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
-                let why = without_value(error.inner().to_string());
-                let path = error.path().to_string();
-                MemberError::of(if path == "." { "source" } else { &path }, why)
-            })?;
-
+        let asking: Self = members::read(members)?;
         asking.check_reader()?;
         asking.check_url(reach)?;
         asking.check_headers()?;
@@ -292,16 +287,6 @@ impl Asking {
 /// Whether a character ends the part of a URL that says which host is asked.
 fn is_behind_host(character: char) -> bool {
     !character.is_alphanumeric() && !".-_:[]@{}".contains(character)
-}
-
-/// What serde says of a member, without the value that was given: it may be a secret.
-fn without_value(why: String) -> String {
-    match why.split_once(", expected ") {
-        Some((found, expected)) if !found.starts_with("unknown field") => {
-            format!("must be {expected}")
-        }
-        _ => why,
-    }
 }
 
 fn is_of_secret(name: &str) -> bool {

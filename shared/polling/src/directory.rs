@@ -1,13 +1,12 @@
-//! A maker that lists its devices, each of which is asked for by itself: the list, and how far a round of it is. Reads no
-//! clock.
+//! A maker that lists its devices, and is asked for each of them by itself: the list, and how far a round of it is. Reads
+//! no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most devices that one run asks for: they fit into its time though each takes its longest, and the next minute goes
-/// on behind them.
+/// The most devices that a run asks for. So many fit into the time of a run if each request takes ten seconds.
 const MAX_STATES: usize = 16;
 
 /// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
@@ -65,7 +64,7 @@ impl DirectoryListing {
         asked.map(|device| Question { position: 1, device: Some(device.clone()) }).collect()
     }
 
-    /// Notes that a device was asked for, and whether its state had no number, as that of a hub has none.
+    /// Notes that a device was asked for. The state of a silent one, such as a hub, had no number.
     pub fn note(&mut self, id: &str, is_silent: bool) {
         let known = self.devices.iter_mut().find(|known| known.id == id);
         known.into_iter().for_each(|known| known.is_silent |= is_silent);

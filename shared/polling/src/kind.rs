@@ -118,6 +118,29 @@ pub(crate) const PLAIN: SourceKind = SourceKind {
 };
 
 impl SourceMember {
+    /// A secret.
+    pub(crate) const fn secret(name: &'static str, about: &'static str) -> Self {
+        Self::needed(name, about, SourceMemberForm::Secret)
+    }
+
+    /// A member that may not be left out.
+    pub(crate) const fn needed(
+        name: &'static str,
+        about: &'static str,
+        form: SourceMemberForm,
+    ) -> Self {
+        Self { name, about, form, is_needed: true }
+    }
+
+    /// A member that may be left out.
+    pub(crate) const fn optional(
+        name: &'static str,
+        about: &'static str,
+        form: SourceMemberForm,
+    ) -> Self {
+        Self { name, about, form, is_needed: false }
+    }
+
     /// Whether it is a secret.
     pub const fn is_secret(&self) -> bool {
         matches!(self.form, SourceMemberForm::Secret)
@@ -131,6 +154,7 @@ impl SourceMember {
             Value::Bool(flag) => flag.to_string(),
             _ => return Err("must be a text, a number or true or false".to_owned()),
         };
+
         let (is_valid, expected) = match self.form {
             SourceMemberForm::Secret => return Err("is a secret; write it into secrets".to_owned()),
             SourceMemberForm::Text(is_valid, expected) => (is_valid(&text), expected.to_owned()),

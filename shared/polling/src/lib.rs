@@ -11,6 +11,7 @@ mod budget;
 mod directory;
 mod kind;
 mod kinds;
+mod members;
 mod outcome;
 mod placeholder;
 mod pointer;

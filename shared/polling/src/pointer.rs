@@ -35,31 +35,23 @@ impl From<Pointer> for String {
     }
 }
 
-/// Where the values of a metric are, and what they mean.
+/// Where the values of a metric are: a place alone, or with what the values mean.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(from = "WrittenPointer", into = "WrittenPointer")]
-pub(crate) struct MetricPointer {
-    pub(crate) at: Pointer,
-    pub(crate) times: Option<Decimal>,
-    pub(crate) about: AboutMetric,
-}
-
-/// A pointer as people write it: a text, or an object with what the values mean.
-#[derive(Clone, Deserialize, Serialize)]
 #[serde(
     untagged,
     expecting = "must be a pointer such as \"/a\" or {\"at\": \"/a\", \"times\": 0.001, \"unit\": \"kWh\", \"kind\": \"counter\"}"
 )]
-enum WrittenPointer {
-    Text(Pointer),
-    #[serde(rename_all = "snake_case")]
-    Object(PointerObject),
+pub(crate) enum MetricPointer {
+    Place(Pointer),
+    Described(DescribedPointer),
 }
 
-#[derive(Clone, Deserialize, Serialize)]
+/// Where the values of a metric are, and what they mean.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct PointerObject {
+pub(crate) struct DescribedPointer {
     at: Pointer,
+    /// What they are multiplied by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<Factor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,27 +62,36 @@ struct PointerObject {
     hold: Option<Hold>,
 }
 
-/// What values are multiplied by.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(try_from = "Number", into = "Number")]
-struct Factor(Decimal);
-
-impl TryFrom<Number> for Factor {
-    type Error = String;
-
-    fn try_from(number: Number) -> Result<Self, String> {
-        Decimal::parse(&number.to_string()).map(Self).map_err(|why| why.to_string())
+impl MetricPointer {
+    pub(crate) const fn at(&self) -> &Pointer {
+        match self {
+            Self::Place(at) | Self::Described(DescribedPointer { at, .. }) => at,
+        }
     }
-}
 
-impl From<Factor> for Number {
-    fn from(factor: Factor) -> Self {
-        serde_json::from_str(factor.0.as_str()).expect("a number")
+    pub(crate) fn times(&self) -> Option<&Decimal> {
+        match self {
+            Self::Place(_) => None,
+            Self::Described(described) => described.times.as_ref().map(|times| &times.0),
+        }
+    }
+
+    /// What ingest is told of the metric.
+    pub(crate) fn about(&self) -> AboutMetric {
+        match self {
+            Self::Place(_) => AboutMetric::default(),
+            Self::Described(DescribedPointer { unit, kind, hold, .. }) => AboutMetric {
+                unit: unit.clone(),
+                kind: *kind,
+                hold: hold.map(|hold| hold.0),
+                ..AboutMetric::default()
+            },
+        }
     }
 }
 
 /// For how long a power holds, in texts such as `30m`.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 struct Hold(TimeDelta);
 
@@ -108,30 +109,22 @@ impl From<Hold> for String {
     }
 }
 
-impl From<WrittenPointer> for MetricPointer {
-    fn from(written: WrittenPointer) -> Self {
-        match written {
-            WrittenPointer::Text(at) => Self { at, times: None, about: AboutMetric::default() },
-            WrittenPointer::Object(PointerObject { at, times, unit, kind, hold }) => {
-                let (times, hold) = (times.map(|times| times.0), hold.map(|hold| hold.0));
-                Self {
-                    at,
-                    times,
-                    about: AboutMetric { unit, kind, hold, ..AboutMetric::default() },
-                }
-            }
-        }
+/// What values are multiplied by.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(try_from = "Number", into = "Number")]
+struct Factor(Decimal);
+
+impl TryFrom<Number> for Factor {
+    type Error = String;
+
+    fn try_from(number: Number) -> Result<Self, String> {
+        Decimal::parse(&number.to_string()).map(Self).map_err(|why| why.to_string())
     }
 }
 
-impl From<MetricPointer> for WrittenPointer {
-    fn from(MetricPointer { at, times, about }: MetricPointer) -> Self {
-        if times.is_none() && about == AboutMetric::default() {
-            return Self::Text(at);
-        }
-        let (unit, kind, hold) = (about.unit, about.kind, about.hold.map(Hold));
-        let times = times.map(Factor);
-        Self::Object(PointerObject { at, times, unit, kind, hold })
+impl From<Factor> for Number {
+    fn from(factor: Factor) -> Self {
+        serde_json::from_str(factor.0.as_str()).expect("a number")
     }
 }
 

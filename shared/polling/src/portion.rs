@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) const READINGS: &str = "readings";
 
 /// A part of an answer, as ingest takes it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Portion {
     /// Its name among the portions of a source: the request, and the day of the rows.
     pub key: String,
@@ -34,11 +34,9 @@ impl Portion {
         Self {
             key: key.to_owned(),
             format: READINGS.to_owned(),
-            device: None,
-            names: BTreeMap::new(),
-            about: BTreeMap::new(),
             rows: vec![reading.to_string()],
             is_timed: true,
+            ..Self::default()
         }
     }
 

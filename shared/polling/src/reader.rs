@@ -66,13 +66,6 @@ pub struct ReadAnswer {
     pub refused: Vec<String>,
 }
 
-/// What reads an answer as a payload.
-pub(crate) struct ReadWhole<'a> {
-    pub(crate) format: &'a str,
-    pub(crate) at: Option<&'a Pointer>,
-    pub(crate) only: Option<&'a Pointer>,
-}
-
 /// A row of an answer.
 struct AnswerRow {
     device: Option<DeviceId>,
@@ -93,12 +86,6 @@ pub(crate) struct ReadContext<'a> {
 }
 
 impl Asking {
-    /// What reads a whole answer at once.
-    fn reads_whole(&self) -> Option<ReadWhole<'_>> {
-        let format = self.format.as_deref()?;
-        Some(ReadWhole { format, at: self.at.as_ref(), only: self.only.as_ref() })
-    }
-
     /// Reads an answer.
     pub(crate) fn read_answer(
         &self,
@@ -106,15 +93,33 @@ impl Asking {
         context: ReadContext<'_>,
     ) -> Result<ReadAnswer, ReadError> {
         let reader = TableReader { asking: self, context, refused: Vec::new() };
-        match self.reads_whole() {
-            Some(whole) => {
-                let device = reader.device_of(answer).map_err(|_| ReadError::NoDevice)?;
-                let context =
-                    ReadContext { device: device.as_ref().unwrap_or(context.device), ..context };
-                whole.read(answer, context)
-            }
-            None => reader.read(answer),
-        }
+        let Some(format) = &self.format else { return reader.read(answer) };
+        let device = reader.device_of(answer).map_err(|_| ReadError::NoDevice)?;
+        let device = device.unwrap_or_else(|| context.device.clone());
+        let Some(rows) = self.payload(answer)? else { return Ok(ReadAnswer::default()) };
+        let portion = Portion {
+            key: context.request.to_string(),
+            format: format.clone(),
+            device: Some(device),
+            rows: vec![rows.to_string()],
+            is_timed: TIMED_FORMATS.contains(&format.as_str()),
+            ..Portion::default()
+        };
+        Ok(ReadAnswer { portions: vec![portion], refused: Vec::new() })
+    }
+
+    /// The part of an answer that is a payload; `None` if no row of it is to be read.
+    fn payload(&self, answer: &Value) -> Result<Option<Value>, ReadError> {
+        let mut part = match &self.at {
+            Some(at) => at.needed(answer)?.clone(),
+            None => answer.clone(),
+        };
+        let Some(only) = &self.only else { return Ok(Some(part)) };
+
+        let place = self.at.as_ref().map_or("", Pointer::place);
+        let rows = part.as_array_mut().ok_or_else(|| ReadError::NoArray(place.to_owned()))?;
+        rows.retain(|row| only.of(row).is_some());
+        Ok((!rows.is_empty()).then_some(part))
     }
 }
 
@@ -146,7 +151,7 @@ impl TableReader<'_> {
 
         let has_number = rows.iter().any(|row| !row.metrics.is_empty());
         if !has_number && !rows.is_empty() && self.refused.is_empty() {
-            let first = metrics.values().next().map_or("", |pointer| pointer.at.place());
+            let first = metrics.values().next().map_or("", |pointer| pointer.at().place());
             return Err(ReadError::NoNumber(first.to_owned()));
         }
 
@@ -189,7 +194,7 @@ impl TableReader<'_> {
     /// The rows of a table whose columns are arrays.
     fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<AnswerRow>, ReadError> {
         let times = time.of(answer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        for MetricPointer { at, .. } in self.asking.metrics.values() {
+        for at in self.asking.metrics.values().map(MetricPointer::at) {
             let Some(column) = at.of(answer) else { continue };
             let column =
                 column.as_array().ok_or_else(|| ReadError::NoArray(at.place().to_owned()))?;
@@ -223,10 +228,10 @@ impl TableReader<'_> {
             self.device_of(row).map_err(|why| self.refuse(position, "device", &why)).ok()?;
 
         let mut metrics = BTreeMap::new();
-        for (name, MetricPointer { at, times, .. }) in &self.asking.metrics {
-            match value(at).map(|value| number(value, times.as_ref())) {
+        for (name, pointer) in &self.asking.metrics {
+            match value(pointer.at()).map(|value| number(value, pointer.times())) {
                 Some(Ok(number)) => drop(metrics.insert(name.clone(), number)),
-                Some(Err(why)) => self.refuse(position, at.place(), &why),
+                Some(Err(why)) => self.refuse(position, pointer.at().place(), &why),
                 None => {}
             }
         }
@@ -266,53 +271,19 @@ impl TableReader<'_> {
             texts.push(row.text(device));
         }
 
-        let described = self.asking.metrics.iter().map(|(name, pointer)| (name, &pointer.about));
-        let described = described.filter(|(_, about)| **about != AboutMetric::default());
-        let about: BTreeMap<_, _> =
-            described.map(|(name, about)| (name.clone(), about.clone())).collect();
+        let metrics = self.asking.metrics.iter();
+        let mut about: BTreeMap<_, _> =
+            metrics.map(|(name, pointer)| (name.clone(), pointer.about())).collect();
+        about.retain(|_, about| *about != AboutMetric::default());
         let portions = by_key.into_iter().map(|(key, (is_timed, rows))| Portion {
             key,
             format: READINGS.to_owned(),
-            device: None,
-            names: BTreeMap::new(),
             about: about.clone(),
             rows,
             is_timed,
+            ..Portion::default()
         });
         portions.collect()
-    }
-}
-
-impl ReadWhole<'_> {
-    fn read(
-        &self,
-        answer: &Value,
-        ReadContext { request, device, .. }: ReadContext<'_>,
-    ) -> Result<ReadAnswer, ReadError> {
-        let mut part = match self.at {
-            Some(at) => at.needed(answer)?.clone(),
-            None => answer.clone(),
-        };
-        if let Some(only) = self.only {
-            let rows = part.as_array_mut();
-            let place = || ReadError::NoArray(self.at.map_or("", |at| at.place()).to_owned());
-            let rows = rows.ok_or_else(place)?;
-            rows.retain(|row| only.of(row).is_some());
-            if rows.is_empty() {
-                return Ok(ReadAnswer::default());
-            }
-        }
-
-        let portion = Portion {
-            key: request.to_string(),
-            format: self.format.to_owned(),
-            device: Some(device.clone()),
-            names: BTreeMap::new(),
-            about: BTreeMap::new(),
-            rows: vec![part.to_string()],
-            is_timed: TIMED_FORMATS.contains(&self.format),
-        };
-        Ok(ReadAnswer { portions: vec![portion], refused: Vec::new() })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::asking::Asking;
 use crate::budget::Budget;
 use crate::directory::{DirectoryDevice, DirectoryListing, Question};
 use crate::kind::{Signing, SourceKind};
+use crate::members;
 use crate::outcome::AnswerOutcome;
 use crate::placeholder::Values;
 use crate::reader::{ReadAnswer, ReadContext, ReadError};
@@ -23,7 +24,8 @@ use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 /// The members that every source may have.
 const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
 /// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
-const OF_ANSWERS: [&str; 6] = ["id", "state", "host", "devices", "credit", "every_is_computed"];
+const OF_ANSWERS: [&str; 7] =
+    ["id", "state", "host", "devices", "credit", "every_is_computed", "secrets"];
 /// The most devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.
@@ -50,6 +52,20 @@ pub struct PolledSource {
     room: Option<RoomId>,
     /// The rooms of devices; `None` for a device that is left out.
     pub rooms: BTreeMap<DeviceId, Option<SourceRoom>>,
+}
+
+/// The members that every source may have, and beside them the members of its kind.
+#[derive(Deserialize)]
+struct CommonMembers {
+    kind: Option<String>,
+    room: Option<RoomId>,
+    #[serde(default)]
+    rooms: BTreeMap<DeviceId, Option<SourceRoom>>,
+    every: Option<String>,
+    on: Option<bool>,
+    since: Option<String>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 /// The room of a device of a source.
@@ -82,17 +98,19 @@ impl PolledSource {
     /// Reads a source as people write it, without its secrets.
     pub fn read(mut members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
         members.retain(|name, value| !value.is_null() && !OF_ANSWERS.contains(&name.as_str()));
-        let mut common: Map<String, Value> = Map::new();
-        for name in COMMON {
-            common.extend(members.remove(name).map(|value| (name.to_owned(), value)));
+        let CommonMembers { kind, room, rooms, every: period, on, since: start, others } =
+            members::read(members)?;
+        let kind = kind.ok_or_else(|| MemberError::of("kind", "is missing"))?;
+        let kind = SourceKind::named(&kind)?;
+        if rooms.len() > MAX_DEVICES {
+            let why = format!("has {} devices; at most {MAX_DEVICES} are taken", rooms.len());
+            return Err(MemberError::of("rooms", why));
         }
 
-        let kind = text(&common, "kind")?.ok_or_else(|| MemberError::of("kind", "is missing"))?;
-        let kind = SourceKind::named(kind)?;
         let (members, askings) = if kind.is_json() {
-            (Values::new(), vec![Asking::read(members, reach)?])
+            (Values::new(), vec![Asking::read(others, reach)?])
         } else {
-            let members = members_of(kind, members)?;
+            let members = members_of(kind, others)?;
             let askings = kind.askings(&members);
             (members, askings)
         };
@@ -100,11 +118,11 @@ impl PolledSource {
             kind,
             members,
             askings,
-            every: every(&common, kind)?,
-            is_on: flag(&common, "on")?,
-            since: since(&common)?,
-            room: parsed(&common, "room")?,
-            rooms: rooms(&common)?,
+            every: period.map(|period| every(&period, kind)).transpose()?,
+            is_on: on.unwrap_or(true),
+            since: start.map(|start| since(&start)).transpose()?,
+            room,
+            rooms,
         };
 
         if source.since.is_some() && source.history().is_none() {
@@ -356,67 +374,20 @@ fn members_of(kind: &SourceKind, mut members: Map<String, Value>) -> Result<Valu
     }
 }
 
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, MemberError> {
-    let value = members.get(name).map(|value| value.as_str().ok_or("must be a text"));
-    value.transpose().map_err(|why| MemberError::of(name, why))
-}
-
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    members: &Map<String, Value>,
-    name: &str,
-) -> Result<Option<T>, MemberError> {
-    let parsed = text(members, name)?.map(str::parse).transpose();
-    parsed.map_err(|why| MemberError::of(name, why))
-}
-
-fn flag(members: &Map<String, Value>, name: &str) -> Result<bool, MemberError> {
-    match members.get(name) {
-        None | Some(Value::Bool(true)) => Ok(true),
-        Some(Value::Bool(false)) => Ok(false),
-        Some(_) => Err(MemberError::of(name, "must be true or false")),
-    }
-}
-
-fn every(
-    members: &Map<String, Value>,
-    kind: &SourceKind,
-) -> Result<Option<TimeDelta>, MemberError> {
-    let Some(text) = text(members, "every")? else { return Ok(None) };
+fn every(text: &str, kind: &SourceKind) -> Result<TimeDelta, MemberError> {
     let every = duration::parse(text, "smhd");
     let every = every.filter(|every| (kind.least_every..=MAX_EVERY).contains(every));
     let least = duration::text(kind.least_every, "hms");
     let why =
         || format!("must be a time such as 5m, from {least} to 7d for the kind {}", kind.name);
-    every.map(Some).ok_or_else(|| MemberError::of("every", why()))
+    every.ok_or_else(|| MemberError::of("every", why()))
 }
 
-fn since(members: &Map<String, Value>) -> Result<Option<Timestamp>, MemberError> {
-    let Some(text) = text(members, "since")? else { return Ok(None) };
+/// A time, or a day, which begins at midnight.
+fn since(text: &str) -> Result<Timestamp, MemberError> {
     let midnight = || Timestamp::parse_absolute(&format!("{text}T00:00:00Z"));
     let since = Timestamp::parse_absolute(text).or_else(|why| midnight().map_err(|_| why));
-    since.map(Some).map_err(|why| MemberError::of("since", why))
-}
-
-fn rooms(
-    members: &Map<String, Value>,
-) -> Result<BTreeMap<DeviceId, Option<SourceRoom>>, MemberError> {
-    let Some(rooms) = members.get("rooms") else { return Ok(BTreeMap::new()) };
-    let Value::Object(rooms) = rooms else {
-        let why = "must be an object such as {\"a1\": {\"room\": \"living\"}, \"b2\": null}";
-        return Err(MemberError::of("rooms", why));
-    };
-    if rooms.len() > MAX_DEVICES {
-        let why = format!("has {} devices; at most {MAX_DEVICES} are taken", rooms.len());
-        return Err(MemberError::of("rooms", why));
-    }
-
-    let read = rooms.iter().map(|(id, room)| {
-        let wrong = |why: String| MemberError::of(&format!("rooms.{id}"), why);
-        let device = id.parse().map_err(|why| wrong(format!("{why}")))?;
-        let room = serde_json::from_value(room.clone()).map_err(|why| wrong(why.to_string()))?;
-        Ok((device, room))
-    });
-    read.collect()
+    since.map_err(|why| MemberError::of("since", why))
 }
 
 #[cfg(test)]

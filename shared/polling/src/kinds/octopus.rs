@@ -14,24 +14,17 @@ pub(super) const OCTOPUS: SourceKind = SourceKind {
     title: "Octopus Energy",
     hint: "The account page has the API key, and the MPAN and the serial number of the meter.",
     members: &[
-        SourceMember {
-            name: "key",
-            about: "the API key, sk_live_...",
-            form: SourceMemberForm::Secret,
-            is_needed: true,
-        },
-        SourceMember {
-            name: "mpan",
-            about: "the MPAN, 13 digits",
-            form: SourceMemberForm::Text(is_mpan, "must be the 13 digits of an MPAN"),
-            is_needed: true,
-        },
-        SourceMember {
-            name: "serial",
-            about: "the serial number of the meter",
-            form: SourceMemberForm::Text(is_serial, "must be a serial number such as 11L1111111"),
-            is_needed: true,
-        },
+        SourceMember::secret("key", "the API key, sk_live_..."),
+        SourceMember::needed(
+            "mpan",
+            "the MPAN, 13 digits",
+            SourceMemberForm::Text(is_mpan, "must be the 13 digits of an MPAN"),
+        ),
+        SourceMember::needed(
+            "serial",
+            "the serial number of the meter",
+            SourceMemberForm::Text(is_serial, "must be a serial number such as 11L1111111"),
+        ),
     ],
     every: TimeDelta::hours(3),
     least_every: TimeDelta::minutes(15),

@@ -14,12 +14,7 @@ pub(super) const PRICE: SourceKind = SourceKind {
     title: "Energy-Charts",
     hint: "No key is needed. Zones are those of the market.",
     credit: Some("Prices by Energy-Charts.info (Fraunhofer ISE)"),
-    members: &[SourceMember {
-        name: "zone",
-        about: "the bidding zone",
-        form: SourceMemberForm::Choice(&ZONES),
-        is_needed: true,
-    }],
+    members: &[SourceMember::needed("zone", "the bidding zone", SourceMemberForm::Choice(&ZONES))],
     every: TimeDelta::hours(1),
     least_every: TimeDelta::minutes(15),
     history: Some(HistoryWindow { back: TimeDelta::days(1), ahead: TimeDelta::days(2) }),

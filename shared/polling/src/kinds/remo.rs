@@ -13,18 +13,12 @@ pub(super) const REMO: SourceKind = SourceKind {
     title: "Nature Remo",
     hint: "home.nature.global makes a token. The token can also switch appliances.",
     members: &[
-        SourceMember {
-            name: "token",
-            about: "the access token",
-            form: SourceMemberForm::Secret,
-            is_needed: true,
-        },
-        SourceMember {
-            name: "meter",
-            about: "whether there is a smart meter, which is a second request",
-            form: SourceMemberForm::Flag,
-            is_needed: false,
-        },
+        SourceMember::secret("token", "the access token"),
+        SourceMember::optional(
+            "meter",
+            "whether there is a smart meter, which is a second request",
+            SourceMemberForm::Flag,
+        ),
     ],
     every: TimeDelta::minutes(1),
     has_meter: true,

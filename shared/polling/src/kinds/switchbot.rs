@@ -20,24 +20,13 @@ pub(super) const SWITCHBOT: SourceKind = SourceKind {
     hint: "In the app: Profile, Preferences, About, tap the version ten times, Developer Options. The token can also \
            open locks.",
     members: &[
-        SourceMember {
-            name: "token",
-            about: "the token",
-            form: SourceMemberForm::Secret,
-            is_needed: true,
-        },
-        SourceMember {
-            name: "secret",
-            about: "the secret key beside it",
-            form: SourceMemberForm::Secret,
-            is_needed: true,
-        },
-        SourceMember {
-            name: "calls",
-            about: "the most requests a day, fewer if another program asks too; 9000 without it",
-            form: SourceMemberForm::Number(100, 10_000),
-            is_needed: false,
-        },
+        SourceMember::secret("token", "the token"),
+        SourceMember::secret("secret", "the secret key beside it"),
+        SourceMember::optional(
+            "calls",
+            "the most requests a day, fewer if another program asks too; 9000 without it",
+            SourceMemberForm::Number(100, 10_000),
+        ),
     ],
     every: TimeDelta::minutes(1),
     recipe: r#"[

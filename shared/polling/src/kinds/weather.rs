@@ -14,18 +14,16 @@ pub(super) const WEATHER: SourceKind = SourceKind {
     hint: "No key is needed. The service is free for use that is not commercial.",
     credit: Some("Weather data by Open-Meteo.com (CC BY 4.0)"),
     members: &[
-        SourceMember {
-            name: "latitude",
-            about: "the latitude in degrees",
-            form: SourceMemberForm::Number(-90, 90),
-            is_needed: true,
-        },
-        SourceMember {
-            name: "longitude",
-            about: "the longitude in degrees",
-            form: SourceMemberForm::Number(-180, 180),
-            is_needed: true,
-        },
+        SourceMember::needed(
+            "latitude",
+            "the latitude in degrees",
+            SourceMemberForm::Number(-90, 90),
+        ),
+        SourceMember::needed(
+            "longitude",
+            "the longitude in degrees",
+            SourceMemberForm::Number(-180, 180),
+        ),
     ],
     every: TimeDelta::hours(1),
     least_every: TimeDelta::minutes(15),

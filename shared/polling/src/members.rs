@@ -1,0 +1,29 @@
+//! Reads what people write as members of JSON. Knows none of them.
+
+use domain::MemberError;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Reads members; the error names the one that is wrong.
+pub(crate) fn read<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, MemberError> {
+    serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
+        let (path, why) = (error.path().to_string(), error.inner().to_string());
+        let prefix = if path == "." { String::new() } else { format!("{path}.") };
+
+        if let Some(missing) = why.strip_prefix("missing field `") {
+            let name = missing.split('`').next().unwrap_or_default();
+            return MemberError::of(&format!("{prefix}{name}"), "is missing");
+        }
+        MemberError::of(if path == "." { "source" } else { &path }, without_value(&why))
+    })
+}
+
+/// What serde says of a member, without the value that was given: it may be a secret.
+fn without_value(why: &str) -> String {
+    match why.split_once(", expected ") {
+        Some((found, expected)) if !found.starts_with("unknown field") => {
+            format!("must be {expected}")
+        }
+        _ => why.to_owned(),
+    }
+}
