@@ -100,10 +100,18 @@ pub(super) fn kinds(answer: &Value) -> String {
 
 /// A member of a kind, as it is typed.
 fn member(member: &Value) -> [String; 2] {
-    let value = if member["is_secret"] == true { "@FILE" } else { "VALUE" };
+    let value = match text(member, "form") {
+        "secret" => "@FILE",
+        "flag" => "true|false",
+        "number" => "NUMBER",
+        _ => "VALUE",
+    };
     let hint = text(member, "hint");
+    let choices: Vec<_> = rows(member, "choices").filter_map(Value::as_str).collect();
+    let one_of =
+        if choices.is_empty() { String::new() } else { format!(": {}", choices.join(", ")) };
     let may_lack = if member["is_needed"] == true { "" } else { " (may be left out)" };
-    [format!("  {}={value}", text(member, "name")), format!("{hint}{may_lack}")]
+    [format!("  {}={value}", text(member, "name")), format!("{hint}{one_of}{may_lack}")]
 }
 
 /// What a test found.
@@ -214,13 +222,15 @@ mod tests {
     fn a_kind_says_what_is_typed_and_where_the_secret_is_found() {
         let answer = json!({"kinds": [{"kind": "remo", "title": "Nature Remo", "every": "1m", "where": "on its page",
         "members": [
-            {"name": "token", "is_secret": true, "is_needed": true, "hint": "the token"},
-            {"name": "meter", "is_secret": false, "is_needed": false, "hint": "false without a meter"},
+            {"name": "token", "form": "secret", "is_needed": true, "hint": "the token"},
+            {"name": "meter", "form": "flag", "is_needed": false, "hint": "whether there is a meter"},
+            {"name": "zone", "form": "choice", "choices": ["AT", "BE"], "is_needed": true, "hint": "the zone"},
         ]}]});
         assert_eq!(
             kinds(&answer),
-            "remo: Nature Remo, asked each 1m\n  token=@FILE  the token\n  \
-             meter=VALUE  false without a meter (may be left out)\n  on its page\n"
+            "remo: Nature Remo, asked each 1m\n  token=@FILE       the token\n  \
+             meter=true|false  whether there is a meter (may be left out)\n  \
+             zone=VALUE        the zone: AT, BE\n  on its page\n"
         );
     }
 

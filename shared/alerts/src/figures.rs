@@ -109,7 +109,7 @@ mod tests {
     }
 
     /// The new state after `figures`, and the figures to tell. Message numbers continue from the state's last number,
-    /// or from the time if there is none.
+    /// or begin with the time.
     fn told(
         state: &FigureState,
         rule: &Rule,

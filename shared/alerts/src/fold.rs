@@ -128,7 +128,7 @@ pub struct KnownSilence {
 }
 
 impl<'a> SilenceLimit<'a> {
-    /// Silence of which nothing was judged before.
+    /// The limit for a device that no judgement has found silent.
     pub const fn new(limit: TimeDelta, pauses: &'a [TimeRange]) -> Self {
         Self { limit, pauses, known: None }
     }
