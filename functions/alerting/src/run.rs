@@ -10,7 +10,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::queue::Failure;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::catching;
-use table::{Invocation, Session, StoreResult};
+use table::{Invocation, LEAST_PAUSE, Session, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
@@ -110,7 +110,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
         let mut messages = 0;
-        if !rules.rules.is_empty() {
+        // A laptop that slept while messages were sent notes the pause in the next minute, before it judges.
+        let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
+        if !rules.rules.is_empty() && !has_slept {
             let judging =
                 session.invocation.part_of(session.invocation.remaining().saturating_sub(RESERVE));
             let minute =

@@ -114,16 +114,18 @@ pub struct SilenceLimit<'a> {
     pub limit: TimeDelta,
     /// The pauses of the system, in order of time. Silence is counted from the end of a pause.
     pub pauses: &'a [TimeRange],
-    /// The silence that was judged before. It stays until the device sends again.
+    /// The last silence that was judged. No later pause takes it back.
     pub known: Option<KnownSilence>,
 }
 
-/// A silence that was judged before.
-#[derive(Debug, Clone, Copy)]
+/// A silence that was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSilence {
     /// The time of the last reading before it.
+    #[serde(with = "text")]
     seen: Timestamp,
     /// When the silence began.
+    #[serde(with = "text")]
     from: Timestamp,
 }
 

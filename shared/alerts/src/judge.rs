@@ -55,7 +55,7 @@ pub fn fold_episodes(
 ) -> Judgement {
     let latest = now.saturating_add(MAX_AHEAD);
     let is_same_rule = |state: &&EpisodeState| state.changed == rule.changed;
-    let known = state.filter(is_same_rule).and_then(|state| state.fold.silence());
+    let known = state.filter(is_same_rule).and_then(|state| state.silence);
     let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses, known };
     let readings = &input.readings;
     let (readings, ahead) =
@@ -102,6 +102,7 @@ pub fn fold_episodes(
     let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
     let mut state = EpisodeState {
         changed: rule.changed,
+        silence: fold.silence().or(known),
         fold,
         judged_until,
         anchor,

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{Fold, Phase};
+use crate::fold::{Fold, KnownSilence, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
@@ -19,6 +19,9 @@ pub struct EpisodeState {
     pub changed: Timestamp,
     /// The fold over all readings.
     pub fold: Fold,
+    /// The last silence of the device. While a fold may begin before it, no later pause takes it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<KnownSilence>,
     /// The time of the newest judged reading.
     #[serde(rename = "judged", with = "text", default, skip_serializing_if = "Option::is_none")]
     pub judged_until: Option<Timestamp>,

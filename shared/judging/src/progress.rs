@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use table::{AlertKey, StoredRule};
+
+/// Two invocations that overlap may have times that differ by so much.
+const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
 /// Why there is something to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +48,8 @@ pub(crate) struct TaskProgress(Mutex<TriedTasks>);
 struct TriedTasks {
     /// The last task that was tried, by trigger.
     last: BTreeMap<Trigger, AlertKey>,
+    /// The latest time at which tasks were asked for.
+    newest: Option<Timestamp>,
     /// The tasks that rest, by trigger.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
     /// The edge of each group of devices up to which all sealed quarters are judged.
@@ -76,14 +82,20 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
-    /// The rules and subjects that do not rest. What is noted of others than these is forgotten.
+    /// The rules and subjects that do not rest at `now`. What is noted of others than these is forgotten; of all of them,
+    /// if the clock was set back: a clock that was ahead let them rest for too long.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
+        now: Timestamp,
         mut all: Vec<(AlertKey, &'a StoredRule)>,
         is_resting: impl Fn(&AlertKey, &StoredRule, Timestamp) -> bool,
     ) -> Vec<(AlertKey, &'a StoredRule)> {
         let mut progress = self.lock();
+        if progress.newest > Some(now.saturating_add(MAX_AHEAD)) {
+            progress.resting.clear();
+        }
+        progress.newest = Some(now);
         let resting = progress.resting.entry(trigger).or_default();
         let known = std::mem::take(resting);
 

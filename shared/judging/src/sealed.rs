@@ -36,8 +36,8 @@ impl<S: Store> JudgingSession<'_, S> {
             sealed_until(&key.subject, &rule.rule.watch, &devices, &horizon)
         };
         let all = rules.on_subjects(&devices, waits);
-        let left =
-            progress.awake(Trigger::Sealed, all, |key, rule, judged| judged == edge_of(key, rule));
+        let is_judged = |key: &AlertKey, rule: &StoredRule, judged| judged == edge_of(key, rule);
+        let left = progress.awake(Trigger::Sealed, self.table.now, all, is_judged);
         let task = |(key, rule)| {
             let edge = edge_of(&key, rule);
             (key, JudgingTask::Sealed { rule, edge })

@@ -14,9 +14,6 @@ use crate::report::JudgingReport;
 use crate::result::JudgementResult;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
-/// The latest time from now on at which a device may be due. A later one was noted by a clock that was ahead.
-const MAX_REST: TimeDelta = TimeDelta::days(15);
-
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.
     /// Subjects without time are left to the next call.
@@ -27,11 +24,10 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let devices = self.devices().await?;
-        let latest = self.table.now.saturating_add(MAX_REST);
-        let is_resting =
-            |_: &AlertKey, _: &StoredRule, until| until > self.table.now && until <= latest;
+        let now = self.table.now;
+        let is_resting = |_: &AlertKey, _: &StoredRule, until| until > now;
         let all = rules.on_subjects(&devices, fires_of_silence);
-        let due = self.judging.progress.awake(Trigger::Silence, all, is_resting);
+        let due = self.judging.progress.awake(Trigger::Silence, now, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
 
         let mut report = self.judge_all(Tasks::of(Trigger::Silence, &rules, tasks)).await;

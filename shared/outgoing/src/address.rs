@@ -31,7 +31,7 @@ impl Reach {
     /// Checks that the client may connect to an address.
     ///
     /// An IPv6 address that stands for an IPv4 address, by mapping, NAT64 or ISATAP, is checked like the IPv4 address.
-    /// Any other IPv6 address must be in 2000::/3, where global addresses are, or in a local block if `self` allows
+    /// Any other IPv6 address must be in `2000::/3`, where global addresses are, or in a local block if `self` allows
     /// those.
     pub fn check(self, ip: IpAddr) -> Result<(), ForbiddenAddress> {
         let found = match ip {

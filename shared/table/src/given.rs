@@ -169,6 +169,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
     let state = EpisodeState {
         changed: at_minute(-60),
         fold: fold(60),
+        silence: None,
         judged_until: Some(at_minute(60)),
         anchor: Anchor { at: at_minute(0), fold: fold(0) },
         told,
