@@ -103,11 +103,11 @@ impl Log {
     }
 
     /// The source is written by a claim, a note or an edit.
-    fn see(&mut self, new: StoredSource) {
+    fn see(&mut self, new: &StoredSource) {
         let Some(old) = self.source.replace(new.clone()) else {
             return self.wrong.push("a note makes a source".to_owned());
         };
-        let Some(counted) = Count::of(&new).since(&Count::of(&old)) else {
+        let Some(counted) = Count::of(new).since(&Count::of(&old)) else {
             return self.wrong.push("requests are forgotten".to_owned());
         };
 
@@ -166,7 +166,7 @@ impl Rules for LoggedDesign {
     fn note(&self, action: Action, item: &Item) {
         if action == Action::UpdateItem && matches!(key_of(item), Some(Key::Source(_))) {
             let source = StoredSource::decode(item.clone()).expect("a source");
-            self.log().see(source);
+            self.log().see(&source);
         }
     }
 }
