@@ -26,6 +26,18 @@ enum Mood {
     Panics,
 }
 
+/// The last one is good again, so that the end of failures is told too.
+const MOODS: [Mood; 8] = [
+    Mood::Good,
+    Mood::Parrot,
+    Mood::Refuses,
+    Mood::Breaks,
+    Mood::NoJson,
+    Mood::Busy,
+    Mood::Panics,
+    Mood::Good,
+];
+
 /// A maker of all kinds that repeats the requests that it gets.
 #[derive(Clone)]
 struct Maker(Arc<Mutex<Mood>>);
@@ -86,25 +98,177 @@ impl InvokeFunction for Tried {
 /// A home whose sources are asked, and all that it has said.
 struct Watched {
     home: Home<MemoryDb>,
+    fetching: Fetching<MemoryDb, TestClock>,
+    mood: Arc<Mutex<Mood>>,
+    /// The readings that were delivered to those who read the stream.
+    delivered: usize,
+    /// Who said what.
     said: Vec<(String, String)>,
 }
 
 impl Watched {
+    fn new() -> Self {
+        let home = Home::at(MemoryDb::default(), at(0));
+        let mood = Arc::new(Mutex::new(Mood::Good));
+        let maker = Maker(Arc::clone(&mood));
+        let fetching = asking(&home, Arc::new(maker.clone()));
+        home.try_sources_by(Tried(asking(&home, Arc::new(maker))));
+        Self { home, fetching, mood, delivered: 0, said: Vec::new() }
+    }
+
     /// Sends a request whose body may be broken. Returns the status of the answer, which is kept whole.
     async fn ask(&mut self, method: &str, path: &str, query: &str, body: &str) -> i64 {
         let mut event = crate::given::request(method, path, query, None);
         event.body = Some(body.to_owned());
         let answer = Box::pin(self.home.query().handle(event, minute())).await;
         let answer = json!(answer);
-        self.said
-            .push((format!("the answer to {method} {path}?{query} {body}"), answer.to_string()));
+        let asked = format!("the answer to {method} {path}?{query} {body}");
+        self.said.push((asked, answer.to_string()));
         answer["statusCode"].as_i64().expect("a status")
     }
 
     async fn ask_json(&mut self, method: &str, path: &str, body: &Value) -> i64 {
         self.ask(method, path, "", &body.to_string()).await
     }
+
+    /// Saves the sources, a rule on each, and a channel that tells.
+    async fn save(&mut self) {
+        let channel = json!({"kind": "ntfy", "name": "Phone", "topic": "a-topic-of-a-test"});
+        assert_eq!(self.ask_json("PUT", "/channels/phone", &channel).await, 200);
+        for (id, source) in sources() {
+            assert_eq!(self.ask_json("PUT", &format!("/sources/{id}"), &source).await, 200, "{id}");
+            let device = format!("source:{id}");
+            let rule = json!({"name": id, "device": device, "metric": "failing", "above": 0});
+            assert_eq!(self.ask_json("PUT", &format!("/alerts/{id}"), &rule).await, 200, "{id}");
+        }
+    }
+
+    /// Writes secrets where they do not belong; each is refused.
+    async fn misplace(&mut self) {
+        let places = [("PUT", "/sources/remo"), ("PUT", "/sources/new"), ("POST", "/sources/test")];
+        for body in misplaced() {
+            for (method, path) in places {
+                let status = self.ask(method, path, "", &body).await;
+                assert!((400..500).contains(&status), "{status}: {method} {path} {body}");
+            }
+        }
+    }
+
+    /// People try the sources, with the stored secrets and with others.
+    async fn try_all(&mut self) {
+        for (id, mut source) in sources() {
+            source["id"] = json!(id);
+            self.ask_json("POST", "/sources/test", &source).await;
+            source.as_object_mut().expect("an object").remove("secrets");
+            self.ask_json("POST", "/sources/test", &source).await;
+        }
+    }
+
+    /// Two hours in which the sources are asked; then the stream is delivered, and alerts are told.
+    async fn pass_two_hours(&mut self) {
+        for _ in 0..130 {
+            self.home.clock.advance(Duration::from_secs(60));
+            Box::pin(self.fetching.handle(Event::Schedule, minute())).await.expect("done");
+        }
+
+        let readings = self.home.store.readings();
+        let records = records::all_stored(self.delivered, &readings[self.delivered..]);
+        self.delivered = readings.len();
+        for consumer in [Consumer::Registry, Consumer::Rollup] {
+            self.home.hand_all(consumer, &records).await;
+        }
+        self.home.schedule().await.expect("done");
+        self.home.alert(alerting::Event::Schedule, minute()).await.expect("done");
+    }
+
+    /// Reads everything: also what an export asks for, and a language model.
+    async fn read_all(&mut self) {
+        for (path, query) in READ {
+            assert_eq!(self.ask("GET", path, query, "").await, 200, "{path}");
+        }
+        for name in TOOLS {
+            let of_source =
+                json!({"device": "source:remo", "query": "source", "metric": "failing"});
+            for arguments in [of_source, json!({})] {
+                let tool = json!({"name": name, "arguments": arguments});
+                let call =
+                    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool});
+                assert_eq!(self.ask_json("POST", "/mcp", &call).await, 200, "{name}");
+            }
+        }
+    }
+
+    /// Records of the secrets themselves, as if no filter held them back from those who read the stream.
+    async fn deliver_secrets(&self) {
+        let items = self.home.store.items();
+        let items = items.iter().map(|item| format!("{item:?}"));
+        let of_secrets = items.filter(|item| item.contains("POLL#SECRETS"));
+        let records: Vec<Value> = of_secrets
+            .enumerate()
+            .map(|(number, item)| {
+                let image = json!({"pk": {"S": "POLL#SECRETS"}, "sk": {"S": "remo"}, "secrets": {"S": item}});
+                records::of_item(number, "MODIFY", &image)
+            })
+            .collect();
+        for consumer in [Consumer::Registry, Consumer::Rollup] {
+            self.home.hand(consumer, &records).await;
+        }
+    }
+
+    /// Adds what is said beside answers: logs, messages, letters, and what a panic would print.
+    async fn listen(&mut self) {
+        let Self { home, said, .. } = self;
+        let messages = home.receiver.messages().join("\n");
+        for (id, _) in sources() {
+            assert!(messages.contains(&format!("source:{id}")), "{id}: {messages}");
+            let id = id.parse().expect("an id");
+            let secrets = home.store.source_secrets(&id, &invocation()).await.expect("read");
+            assert!(secrets.is_some());
+            said.push((format!("Debug of the secrets of {id}"), format!("{secrets:?}")));
+        }
+
+        let log = home.log.text();
+        assert!(log.contains("fetching") && log.contains("ingest"), "{log}");
+        let stored = home.store.sources(&invocation()).await.expect("read");
+        for (who, text) in [
+            ("the messages", messages),
+            ("the log", log),
+            ("Debug of the sources", format!("{stored:?}")),
+            ("the dead letters", format!("{:?}", home.letters.messages())),
+            ("the work queue", format!("{:?}", home.work.messages())),
+        ] {
+            said.push((who.to_owned(), text));
+        }
+    }
 }
+
+/// What is read in the end: paths and their parameters.
+const READ: [(&str, &str); 14] = [
+    ("/sources", ""),
+    ("/sources/remo", ""),
+    ("/sources/body", ""),
+    ("/alerts", ""),
+    ("/channels", ""),
+    ("/alerts/remo/history", ""),
+    ("/devices", "latest=1"),
+    ("/rooms", ""),
+    ("/annotations", ""),
+    ("/devices/source:remo", ""),
+    ("/devices/source:remo/readings", "from=-3d"),
+    ("/devices/pump/readings", "from=-3d"),
+    ("/health", "details=1"),
+    ("/query", "db=home&q=SHOW%20SERIES"),
+];
+const TOOLS: [&str; 8] = [
+    "list_devices",
+    "find_devices",
+    "latest_values",
+    "series",
+    "energy",
+    "events",
+    "conditions",
+    "health",
+];
 
 /// Sources with a secret in each place of a request that there is.
 fn sources() -> Vec<(&'static str, Value)> {
@@ -222,148 +386,24 @@ fn a_secret_is_found_raw_percent_encoded_and_in_base64() {
 
 #[tokio::test(start_paused = true)]
 async fn secrets_are_in_their_items_and_nowhere_else() {
-    let home = Home::at(MemoryDb::default(), at(0));
-    let mood = Arc::new(Mutex::new(Mood::Good));
-    let maker = Maker(Arc::clone(&mood));
-    let asks = asking(&home, Arc::new(maker.clone()));
-    home.try_sources_by(Tried(asking(&home, Arc::new(maker))));
-    let mut watched = Watched { home, said: Vec::new() };
-
-    // They are saved, and told of by a channel.
-    let channel = json!({"kind": "ntfy", "name": "Phone", "topic": "a-topic-of-a-test"});
-    assert_eq!(watched.ask_json("PUT", "/channels/phone", &channel).await, 200);
-    for (id, source) in sources() {
-        assert_eq!(
-            watched.ask_json("PUT", &format!("/sources/{id}"), &source).await,
-            200,
-            "{:?}",
-            watched.said
-        );
-        let rule =
-            json!({"name": id, "device": format!("source:{id}"), "metric": "failing", "above": 0});
-        assert_eq!(watched.ask_json("PUT", &format!("/alerts/{id}"), &rule).await, 200);
+    let mut watched = Watched::new();
+    watched.save().await;
+    watched.misplace().await;
+    for mood in MOODS {
+        *watched.mood.lock().expect("no panic while held") = mood;
+        watched.try_all().await;
+        watched.pass_two_hours().await;
     }
-    for body in misplaced() {
-        for (method, path) in
-            [("PUT", "/sources/remo"), ("PUT", "/sources/new"), ("POST", "/sources/test")]
-        {
-            let status = watched.ask(method, path, "", &body).await;
-            assert!((400..500).contains(&status), "{status}: {method} {path} {body}");
-        }
-    }
-
-    // Makers answer in all ways; people try the sources, with the stored secrets and with others.
-    let mut delivered = 0;
-    for now in [
-        Mood::Good,
-        Mood::Parrot,
-        Mood::Refuses,
-        Mood::Breaks,
-        Mood::NoJson,
-        Mood::Busy,
-        Mood::Panics,
-        Mood::Good,
-    ] {
-        *mood.lock().expect("no panic while held") = now;
-        for (id, mut source) in sources() {
-            source["id"] = json!(id);
-            watched.ask_json("POST", "/sources/test", &source).await;
-            source.as_object_mut().expect("an object").remove("secrets");
-            watched.ask_json("POST", "/sources/test", &source).await;
-        }
-        for _ in 0..130 {
-            watched.home.clock.advance(Duration::from_secs(60));
-            Box::pin(asks.handle(Event::Schedule, minute())).await.expect("done");
-        }
-        let readings = watched.home.store.readings();
-        let records = records::all_stored(delivered, &readings[delivered..]);
-        delivered = readings.len();
-        watched.home.hand_all(Consumer::Registry, &records).await;
-        watched.home.hand_all(Consumer::Rollup, &records).await;
-        watched.home.schedule().await.expect("done");
-        watched.home.alert(alerting::Event::Schedule, minute()).await.expect("done");
-    }
-
-    // Everything that can be read is read: also what an export and a language model ask for.
-    for (path, query) in [
-        ("/sources", ""),
-        ("/sources/remo", ""),
-        ("/sources/body", ""),
-        ("/alerts", ""),
-        ("/channels", ""),
-        ("/alerts/remo/history", ""),
-        ("/devices", "latest=1"),
-        ("/rooms", ""),
-        ("/annotations", ""),
-        ("/devices/source:remo", ""),
-        ("/devices/source:remo/readings", "from=-3d"),
-        ("/devices/pump/readings", "from=-3d"),
-        ("/health", "details=1"),
-        ("/query", "db=home&q=SHOW%20SERIES"),
-    ] {
-        assert_eq!(watched.ask("GET", path, query, "").await, 200, "{path}");
-    }
-    for name in [
-        "list_devices",
-        "find_devices",
-        "latest_values",
-        "series",
-        "energy",
-        "events",
-        "conditions",
-        "health",
-    ] {
-        let tool = json!({"name": name, "arguments": {"device": "source:remo", "query": "source", "metric": "failing"}});
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool});
-        assert_eq!(watched.ask_json("POST", "/mcp", &call).await, 200, "{name}");
-        let tool = json!({"name": name, "arguments": {}});
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool});
-        assert_eq!(watched.ask_json("POST", "/mcp", &call).await, 200, "{name}");
-    }
-
-    // Records of the secrets themselves, as if no filter held them back from those who read the stream.
-    let Watched { home, mut said } = watched;
-    let items = home.store.items();
-    let of_secrets = items.iter().map(|item| format!("{item:?}"));
-    let of_secrets = of_secrets.filter(|item| item.contains("POLL#SECRETS"));
-    let images = of_secrets.map(
-        |item| json!({"pk": {"S": "POLL#SECRETS"}, "sk": {"S": "remo"}, "secrets": {"S": item}}),
-    );
-    let records: Vec<Value> = images
-        .enumerate()
-        .map(|(number, image)| records::of_item(number, "MODIFY", &image))
-        .collect();
-    for consumer in [Consumer::Registry, Consumer::Rollup] {
-        home.hand(consumer, &records).await;
-    }
-
-    let messages = home.receiver.messages().join("\n");
-    for (id, _) in sources() {
-        assert!(messages.contains(&format!("source:{id}")), "{id}: {messages}");
-    }
-    for (id, _) in sources() {
-        let secrets = home
-            .store
-            .source_secrets(&id.parse().expect("an id"), &invocation())
-            .await
-            .expect("read");
-        said.push((format!("Debug of the secrets of {id}"), format!("{secrets:?}")));
-    }
-    said.push((
-        "Debug of the sources".to_owned(),
-        format!("{:?}", home.store.sources(&invocation()).await),
-    ));
-    said.push(("the log".to_owned(), home.log.text()));
-    said.push(("the messages".to_owned(), messages));
-    said.push(("the dead letters".to_owned(), format!("{:?}", home.letters.messages())));
-    said.push(("the work queue".to_owned(), format!("{:?}", home.work.messages())));
-    assert!(home.log.text().contains("fetching"));
+    watched.read_all().await;
+    watched.deliver_secrets().await;
+    watched.listen().await;
 
     let needles = needles();
     let is_told = |text: &str| needles.iter().any(|needle| text.contains(needle));
-    for (what, text) in &said {
-        assert!(!is_told(text), "{what}: {text}");
+    for (who, text) in &watched.said {
+        assert!(!is_told(text), "{who}: {text}");
     }
+    let items = watched.home.store.items();
     let with_secrets = items.iter().filter(|item| is_told(&format!("{item:?}")));
     let keys: BTreeSet<String> =
         with_secrets.map(|item| format!("{:?} {:?}", item["pk"], item["sk"])).collect();
@@ -371,10 +411,10 @@ async fn secrets_are_in_their_items_and_nowhere_else() {
     assert!(keys.iter().all(|key| key.contains("POLL#SECRETS")), "{keys:?}");
 
     for (id, _) in sources() {
-        assert_eq!(home.ask("DELETE", &format!("/sources/{id}"), "", None).await.status, 200);
+        let deleted = watched.home.ask("DELETE", &format!("/sources/{id}"), "", None).await;
+        assert_eq!(deleted.status, 200);
     }
-    assert!(
-        !home.store.items().iter().any(|item| is_told(&format!("{item:?}"))),
-        "they go with their sources"
-    );
+    let items = watched.home.store.items();
+    let left = items.iter().filter(|item| is_told(&format!("{item:?}"))).count();
+    assert_eq!(left, 0, "secrets go with their sources");
 }
