@@ -79,9 +79,7 @@ pub fn fold_episodes(
     let has_left = input.has_left;
     let mut teller =
         Teller { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
-    let acknowledged = state
-        .and_then(|state| state.acknowledged)
-        .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
+    let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
     if rule.tells(now) {
         let told_until = teller.told.until.map(|at| at.min(latest));
         // What fires at an instant can end at the same one.

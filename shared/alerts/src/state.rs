@@ -92,6 +92,12 @@ impl EpisodeState {
         self.due.is_some_and(|due| due <= now || due > latest)
     }
 
+    /// The breach that was acknowledged, if the episode of `fold` contains it.
+    pub(crate) fn acknowledged_in(&self, fold: &Fold) -> Option<Timestamp> {
+        let episode = fold.phase.fired()?;
+        self.acknowledged.filter(|at| episode.since <= *at)
+    }
+
     /// Acknowledges the running episode, which ends its repetitions. Returns whether an episode is running.
     pub fn acknowledge(&mut self) -> bool {
         let since = self.fold.phase.fired().map(|episode| episode.since);

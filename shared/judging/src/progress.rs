@@ -82,8 +82,8 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
-    /// The rules and subjects that do not rest at `now`. What is noted of others than these is forgotten; of all of them,
-    /// if the clock was set back: a clock that was ahead let them rest for too long.
+    /// The rules and subjects in `all` that do not rest at `now`. Notes of other tasks are forgotten. If the clock was set
+    /// back, all notes are forgotten, because a clock that was ahead let tasks rest for too long.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
