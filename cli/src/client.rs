@@ -33,7 +33,7 @@ pub(crate) const READY: &str = "/ready";
 const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// What a token looks like, for who gave something else.
-const TOKEN_FORM: &str = "a token is one word without blanks, such as rt_..., alone in its file; `roomtide token create \
+const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
     --quiet` prints it so";
 
 /// A client of one server.
@@ -390,8 +390,9 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
+/// Whether a text can stand in the header of a token.
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && !text.chars().any(|char| char.is_whitespace() || char.is_control())
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
@@ -595,7 +596,7 @@ mod tests {
         let missing = format!("{:#}", token("@no/such/file").unwrap_err());
         assert!(missing.contains("no/such/file"), "{missing}");
 
-        for wrong in ["token\nrt_a\n", "rt_a rt_b", "rt_\u{1b}[31m", "", "\n"] {
+        for wrong in ["token\nrt_a\n", "rt_a rt_b", "rt_\u{1b}[31m", "rt_é", "", "\n"] {
             std::fs::write(&file, wrong).unwrap();
             let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
             assert!(error.contains(&*file.to_string_lossy()), "{error}");

@@ -113,6 +113,11 @@ pub(crate) async fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn act(args: &SourcesArgs) -> anyhow::Result<ExitCode> {
+    let is_file =
+        matches!(args.action, SourcesAction::Export { .. } | SourcesAction::Import { .. });
+    if args.json && is_file {
+        bail!("--json: what sources export writes and sources import reads is JSON anyway");
+    }
     let server = JsonServer::new(&args.url, args.token.as_deref())?;
     let show = |answer: &Value, text: String| {
         if args.json { print(answer) } else { print(text.trim_end()) }

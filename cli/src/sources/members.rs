@@ -22,7 +22,10 @@ pub(super) fn over(
         } else if let Some(device) = name.strip_prefix("room.") {
             let rooms = source.entry("rooms").or_insert_with(|| json!({}));
             let rooms = rooms.as_object_mut().context("rooms is no object")?;
-            set(rooms, device, (!value.is_empty()).then(|| json!({"room": value})));
+            let mut entry =
+                rooms.get(device).and_then(Value::as_object).cloned().unwrap_or_default();
+            entry.insert("room".to_owned(), value.into());
+            set(rooms, device, (!value.is_empty()).then(|| entry.into()));
         } else {
             set(&mut source, name, typed_value(name, value)?);
         }
@@ -65,10 +68,17 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_laid_over_what_is_there() {
-        let source = json!({"kind": "remo", "every": "5m", "secrets": ["token"], "rooms": {"a1": null, "b2": null}});
-        let typed = ["every=", "on=false", "room.a1=living", "room.b2=", "mpan=1000000000000"];
+        let source = json!({"kind": "remo", "every": "5m", "secrets": ["token"], "rooms": {"a1": null, "b2": null, "c3": {"room": "hall", "name": "Hall"}}});
+        let typed = [
+            "every=",
+            "on=false",
+            "room.a1=living",
+            "room.c3=attic",
+            "room.b2=",
+            "mpan=1000000000000",
+        ];
         let expected = json!({"kind": "remo", "secrets": ["token"], "on": false, "mpan": "1000000000000",
-            "rooms": {"a1": {"room": "living"}}});
+            "rooms": {"a1": {"room": "living"}, "c3": {"room": "attic", "name": "Hall"}}});
         assert_eq!(read(source, &typed), Ok(expected));
 
         let typed =
