@@ -1,15 +1,20 @@
 //! A file of settings: read from where a person names it, be it standard input, and written in its place. Knows no setting.
 
-use std::fs;
-use std::io::Read as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::output::print;
 use crate::progress_file;
+
+/// The name of standard input and output.
+const STANDARD: &str = "-";
+/// The most bytes of a file of settings. A device or a pipe may have no end.
+const MAX_LENGTH: u64 = 16 << 20;
 
 /// A file of JSON.
 pub(crate) fn json(path: &Path) -> anyhow::Result<Value> {
@@ -19,32 +24,43 @@ pub(crate) fn json(path: &Path) -> anyhow::Result<Value> {
 
 /// The text of a file.
 pub(crate) fn content(path: &Path) -> anyhow::Result<String> {
-    let name = path.display();
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
+    if path == Path::new(STANDARD) {
+        return whole(io::stdin(), "standard input");
     }
-    fs::read_to_string(path).with_context(|| format!("cannot read {name}"))
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    whole(file, &name)
+}
+
+/// The text without a byte order mark, which some editors write.
+fn whole(from: impl Read, name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = from.take(MAX_LENGTH + 1).read_to_string(&mut text);
+    let read = read.with_context(|| format!("cannot read {name}"))?;
+    ensure!(read as u64 <= MAX_LENGTH, "{name} has more than 16 MiB, and is no file of settings");
+
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// Writes what is exported to a file, else to standard output.
 pub(crate) fn export(to: Option<&Path>, text: &str) -> anyhow::Result<ExitCode> {
-    match to {
+    match to.filter(|to| *to != Path::new(STANDARD)) {
         Some(to) => write(to, text.as_bytes())?,
         None => print(text.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file: the old one stays where the new one cannot be written. A device, a pipe or a link stays what it is.
+/// Writes a file: the old one stays where the new one cannot be written. A device or a pipe stays what it is, and so does a
+/// link: the file that it leads to is written.
 fn write(to: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let is_replaced = fs::symlink_metadata(to).map_or(true, |found| found.is_file());
+    let place = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+    let is_replaced = fs::metadata(&place).map_or(true, |found| found.is_file());
     let written = if is_replaced {
-        progress_file::ensure_file(to)?;
-        progress_file::replace(to, bytes)
+        progress_file::ensure_file(&place)?;
+        progress_file::replace(&place, bytes)
     } else {
-        fs::write(to, bytes)
+        fs::write(&place, bytes)
     };
     written.with_context(|| format!("cannot write {}", to.display()))
 }
@@ -68,8 +84,29 @@ mod tests {
         write(&long, b"new").unwrap_err();
         assert_eq!(fs::read_to_string(&long).unwrap(), "old");
 
+        let link = directory.path().join("link.toml");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, b"newer").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "newer");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+
+        let (data, to_data) =
+            (directory.path().join("roomtide.db"), directory.path().join("b.toml"));
+        fs::write(&data, "rows").unwrap();
+        std::os::unix::fs::symlink(&data, &to_data).unwrap();
+        write(&to_data, b"new").unwrap_err();
+        assert_eq!(fs::read_to_string(&data).unwrap(), "rows");
+
         write(Path::new("/dev/null"), b"new").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         write(Path::new("/dev/full"), b"new").unwrap_err();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_of_settings_is_read_without_its_mark_and_not_without_end() {
+        assert_eq!(whole("\u{feff}{}".as_bytes(), "a").unwrap(), "{}");
+        let error = content(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(error, "/dev/zero has more than 16 MiB, and is no file of settings");
     }
 }
