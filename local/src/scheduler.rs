@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use tokio::sync::{oneshot, watch};
 
@@ -28,7 +29,9 @@ pub(crate) async fn run(
     let mut first = Some(first);
     let mut due = SystemClock.now();
     while !is_stopped(&stop) {
-        let left = due.as_millis() - SystemClock.now().as_millis();
+        let now = SystemClock.now();
+        due = due_by(now, due, &schedule);
+        let left = due.as_millis() - now.as_millis();
         if let Ok(left @ 1..) = u64::try_from(left) {
             pause(Duration::from_millis(left).min(MAX_SLEEP), &mut stop).await;
         } else {
@@ -47,6 +50,11 @@ pub(crate) async fn run(
     }
 }
 
+/// When the schedule is due, which was to be at `due`. If the clock was set back, that is too far ahead.
+fn due_by(now: Timestamp, due: Timestamp, schedule: &Schedule) -> Timestamp {
+    due.min(schedule.next(now))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
@@ -54,6 +62,18 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_delays_a_schedule_by_one_period_at_most() {
+        let schedule = Schedule::every(Duration::from_secs(60));
+        let now = SystemClock.now();
+        let later = |seconds| now.saturating_add(chrono::TimeDelta::seconds(seconds));
+        let due = |seconds| due_by(now, later(seconds), &schedule);
+        assert_eq!(
+            [due(-5), due(30), due(60), due(10_800)],
+            [later(-5), later(30), later(60), later(60)]
+        );
+    }
 
     #[tokio::test]
     async fn a_function_is_invoked_each_time_though_it_fails() {

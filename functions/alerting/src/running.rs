@@ -1,7 +1,7 @@
 //! Notes every five minutes that the system runs, and when it did not: no device is silent while a laptop sleeps.
 
 use chrono::TimeDelta;
-use domain::Timestamp;
+use domain::{TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Expected, RunningNote, Session, StoreError, StoreResult};
@@ -55,9 +55,10 @@ fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
         return RunningNote { version: 1, at: now, pauses: Vec::new() };
     };
     let oldest = now.saturating_add(-KEPT);
-    let mut pauses = known.pauses.clone();
-    // A pause from a clock that was ahead does not count.
-    pauses.retain(|pause| pause.to() > oldest && pause.to() <= now);
+    let kept = known.pauses.iter().filter(|pause| pause.to() > oldest);
+    // A pause may end ahead of now, if the clock was ahead when it was noted. What is past of it was a pause.
+    let past = kept.filter_map(|pause| TimeRange::new(pause.from(), pause.to().min(now)).ok());
+    let mut pauses: Vec<_> = past.collect();
     pauses.extend(known.pause_until(now));
 
     let spare = pauses.len().saturating_sub(MAX_PAUSES);
@@ -67,8 +68,6 @@ fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
 
 #[cfg(test)]
 mod tests {
-    use domain::TimeRange;
-
     use super::*;
 
     fn at(minutes: i64) -> Timestamp {
@@ -88,7 +87,9 @@ mod tests {
         assert_eq!(fourth.pauses, [pause]);
         assert_eq!(next(Some(&fourth), at(9 * 24 * 60)).pauses.len(), 1, "the old one is gone");
         let back = next(Some(&third), at(30));
-        assert_eq!((back.at, back.pauses.len()), (at(30), 0), "of a clock that was ahead");
+        let past = TimeRange::new(at(7), at(30)).expect("a range");
+        assert_eq!((back.at, &back.pauses[..]), (at(30), &[past][..]), "of a clock that was ahead");
+        assert!(next(Some(&third), at(5)).pauses.is_empty(), "all of it is ahead");
     }
 
     #[test]
