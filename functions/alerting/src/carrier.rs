@@ -23,7 +23,7 @@ pub trait PublishEmail: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotCarried {
-    /// Why, in words that people may see.
+    /// The reason, fit for people to see.
     pub reason: String,
     /// Whether a person has to mend something.
     pub is_lasting: bool,

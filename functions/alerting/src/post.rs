@@ -24,7 +24,7 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// The request of all messages, for one channel.
+    /// One request to a channel, with all messages.
     pub(crate) fn outgoing(
         self,
         messages: &[WaitingMessage],

@@ -158,7 +158,7 @@ impl<T: Task> Default for KeptPlace<T> {
 }
 
 impl<T: Task> KeptPlace<T> {
-    /// The tasks after the place. Those before it are read after the end was reached.
+    /// The tasks after the kept place. After the end, the next call starts anew.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

@@ -16,7 +16,7 @@ pub(crate) const MAX_READ: usize = 5_000;
 
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 pub(crate) const MAX_MESSAGES: usize = 1_000;
-/// The attempts in which a message without an answer is told again as it was. They take ten minutes.
+/// The number of attempts that repeat an unanswered message unchanged. They take ten minutes.
 const MAX_SAME: u32 = 6;
 /// How long messages that were tried for ten minutes let others go first.
 const MAX_PUT_OFF: TimeDelta = TimeDelta::minutes(2);

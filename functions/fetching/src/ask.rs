@@ -15,7 +15,7 @@ use crate::deliver::Delivering;
 use crate::reply::{Delivered, TriedRequest};
 use crate::{Fetching, Store};
 
-/// What a run asks, or the test of a source.
+/// What questions of a run or a test share.
 pub(crate) struct Errand<'a> {
     pub(crate) to: Delivering<'a>,
     pub(crate) secrets: &'a SecretTexts,

@@ -146,7 +146,7 @@ async fn update_room(
 }
 
 /// Adds the new facts in an observation to a registered device, then begins a stay if the device has settled. Returns
-/// an error if the table throttles the device's readings, so that the device keeps its room for now.
+/// the error if the query of its readings is throttled; the device then keeps its room for now.
 async fn apply_observation(
     session: Session<'_, impl RegistryStore>,
     mut device: Device,

@@ -62,7 +62,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(rules)
     }
 
-    /// Adds the rules of the devices that are registered. Returns the devices that may be registered later.
+    /// Adds to `rules` those of the registered devices. Returns the devices that may yet be registered.
     async fn add_rules(
         &self,
         session: Session<'_, S>,

@@ -18,7 +18,7 @@ const LATEST: TimeDelta = TimeDelta::days(1);
 pub(crate) struct EnergyBudget<'a> {
     pub(crate) kwh: &'a Decimal,
     pub(crate) per: CalendarUnit,
-    /// When the rule was saved. A period that had ended by then is history.
+    /// When the rule was saved. A period over by then is not judged.
     pub(crate) saved: Timestamp,
 }
 

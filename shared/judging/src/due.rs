@@ -1,4 +1,4 @@
-//! Judges states whose time has come, and deletes those whose rule is gone. Finds none.
+//! Judges the due states that it is given, and deletes those whose rule is gone.
 
 use alerts::{AlertSubject, Scope};
 use table::{DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};

@@ -1,4 +1,4 @@
-//! Requests that the table throttles, and what they cost then. Reads nothing itself.
+//! Limits the time lost to requests that the table throttles. Reads nothing itself.
 
 use chrono::TimeDelta;
 use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
@@ -6,8 +6,8 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a request that was throttled is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that many judgements make. Where the table throttles the request to the end of its part of the time, it fails at
-/// once for a minute. The judgement uses what was read last, or is left, and others keep their time.
+/// A request of many judgements. It gets a part of the time; if it is throttled for all of that, it fails at once for a
+/// minute. A judgement then uses what was read last, or is put off, so that others keep their time.
 #[derive(Debug, Default)]
 pub(crate) struct ThrottledRequest(Remembered<()>);
 

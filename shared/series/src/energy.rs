@@ -94,7 +94,7 @@ impl RowEnergy {
 pub struct EnergyDevice<'a> {
     /// The rows of the device.
     pub values: DeviceValues<'a>,
-    /// The metrics that count.
+    /// The metrics summed up.
     pub meter: Meter<'a>,
 }
 

@@ -109,7 +109,7 @@ struct Search<'a, S> {
 }
 
 impl<S: Store> Search<'_, S> {
-    /// Searches from an edge on. A value at the edge itself counts only in a forward search.
+    /// Searches outwards from an edge. A value at the edge counts only in a forward search.
     async fn run(&mut self, edge: Timestamp) -> Result<(), SeriesError> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
         loop {

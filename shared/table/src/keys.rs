@@ -38,8 +38,7 @@ pub const STATE: &str = "STATE#";
 /// The partition of the announced late changes. It is apart from the state, because the function that stores readings
 /// writes it too.
 pub const LATE: &str = "LATE#";
-/// The partition of the schema of the index by conditions. It is apart from the state, because a person sets the
-/// schema.
+/// The partition of the schema of the index by conditions. It is not in [`STATE`], because a person sets the schema.
 pub const CONDITIONS: &str = "CONDITIONS#";
 /// The prefix of the partition of a device's stays. This partition is apart from the device's readings, because roles
 /// are limited by partition: an editor of the registry need not be able to put readings.
@@ -459,8 +458,8 @@ const MAX_TEXT: usize = 65;
 /// A character less than all characters of ids.
 const BEFORE_IDS: char = '!';
 
-/// Bounds for `BETWEEN` around all entries of a range. Between the bounds there are no other entries, except longer
-/// texts that contain `#`. Neither bound is an entry's own key.
+/// Bounds for `BETWEEN` around all entries of a range. They enclose nothing else, except texts in which a `#` follows
+/// the searched text. Neither bound is an entry's own key.
 pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<String> {
     let numbers =
         || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));

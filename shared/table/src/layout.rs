@@ -34,7 +34,7 @@ pub const CONDITIONS_INDEX: Index = Index {
 /// The attributes that [`CONDITIONS_INDEX`] holds beside keys: all that its answers need.
 pub const CONDITIONS_ATTRIBUTES: [&str; 3] = [CONDITIONS_VALUES, ROOMS, keys::TTL];
 
-/// The index of attributes: the values by which devices are found.
+/// The index that finds devices by the values of attributes.
 pub const ATTRIBUTE_INDEX: Index = Index {
     name: "attribute-index",
     partition_key: keys::ATTRIBUTE,

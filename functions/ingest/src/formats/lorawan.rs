@@ -35,7 +35,7 @@ const TRIGGER: Scale = Scale::Words(&[
     ("false", "0"),
 ]);
 
-/// Members of payloads from the decoders of makers and of the Things Network's repository, in lower case.
+/// Payload members from decoders of device makers and the Things Network's repository, in lower case.
 const DECODED: &[Row] = &[
     ("temperature", "temperature", DEGREES),
     ("temp", "temperature", DEGREES),

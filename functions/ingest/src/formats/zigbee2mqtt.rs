@@ -101,8 +101,8 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// Skipped members: descriptions of the device, and events of buttons. The first five, `SILENT`, mark a message of
-/// Zigbee2MQTT.
+/// Skipped members: device descriptions and button events. The first five (`SILENT`) show that a message is
+/// Zigbee2MQTT's.
 const IGNORED: &str = "\
     last_seen update update_available action click action_* device elapsed color color_mode power_on_behavior \
     power_outage_memory indicator_mode child_lock effect";

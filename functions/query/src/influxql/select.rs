@@ -117,7 +117,7 @@ impl<S: Store> Run<'_, S> {
     }
 }
 
-/// With more rooms than this, all devices are read, without looking up which devices were there.
+/// Up to so many rooms, the devices seen in them are looked up; beyond, all devices are read.
 const MAX_ROOMS: usize = 50;
 
 /// Drops devices that were in none of the rooms for which the condition can hold.

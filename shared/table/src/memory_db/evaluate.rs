@@ -50,7 +50,7 @@ impl StoredItems {
     }
 }
 
-/// Whether a condition holds of an item, or of no item.
+/// Whether a condition holds; `None` is an absent item.
 pub(super) fn holds(condition: &If, item: Option<&Item>) -> bool {
     match condition {
         If::Absent(path) => at(item, path).is_none(),

@@ -14,8 +14,7 @@ use crate::{
     Patterns, StoreResult, StoredAlertState,
 };
 
-/// The number of states that are deleted at once, one a request: a role that may delete in batches may also put in
-/// batches.
+/// How many deletions run at once. They are no batch: a role that may delete in batches may also put in batches.
 const DELETE_CONCURRENCY: usize = 16;
 
 impl<D: Db> Patterns<'_, D> {
