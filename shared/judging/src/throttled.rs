@@ -6,14 +6,14 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a request that was throttled is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that many judgements make. Where the table throttles the request to the end of its part of the time, it fails at
-/// once for a minute. The judgement uses what was read last, or is left, and others keep their time.
+/// A request that is made for many judgements. Where the table throttles the request to the end of its part of the time, it
+/// fails at once for a minute. The judgement uses what was read last, or is left, and others keep their time.
 #[derive(Debug, Default)]
-pub(crate) struct ThrottledRequest(Remembered<()>);
+pub struct ThrottledRequest(Remembered<()>);
 
 impl ThrottledRequest {
     /// Makes the request with a part of the patience.
-    pub(crate) async fn make<S, T>(
+    pub async fn make<S, T>(
         &self,
         table: Session<'_, S>,
         request: impl AsyncFnOnce(Session<'_, S>) -> StoreResult<T>,
