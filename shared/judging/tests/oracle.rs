@@ -1673,3 +1673,40 @@ fn the_day_has_23_hours() {
     let day: TimeRange = CalendarUnit::Day.bucket_of(at(600), zone);
     assert_eq!(day.to().since(day.from()), TimeDelta::hours(23));
 }
+
+fn hot(id: &str, minute: i64, value: &str) -> Reading {
+    given::reading(id, at(minute), Some("hall"), &[("temperature", value)])
+}
+
+/// The device sends every three minutes, and the server sleeps for some time.
+#[tokio::test]
+async fn a_pause_of_the_server_makes_no_silence_usual() {
+    let (sleeps, end) = (1_000, 1_440);
+    for pause in [0, 60, 120] {
+        let rule = json!({"name": "Gone", "device": "d1", "silent_for": "usual"});
+        let is_awake = |minute: &i64| !(sleeps..sleeps + pause).contains(minute);
+        let sent = (0..end).step_by(3).filter(is_awake);
+        let readings: Vec<_> = sent.map(|minute| hot("d1", minute, "1")).collect();
+        let world = World::new(rule, &readings[..1]).await;
+        for readings in readings.chunks(100) {
+            world.put(readings).await;
+        }
+        // The server was last noted to run three minutes before the pause.
+        let pauses = TimeRange::new(at(sleeps - 3), at(sleeps + pause)).into_iter();
+        let pauses = pauses.filter(|_| pause > 0).collect();
+        let note = RunningNote { version: 1, at: at(end), pauses };
+        let put = world.store.put_running_note(&note, Expected::Absent, &invocation()).await;
+        assert!(put.expect("memory"));
+        let mut quarter = QuarterHour::of(at(-60));
+        while quarter.end() <= at(end) {
+            world.seal_unjudged(quarter, at(end)).await;
+            quarter = quarter.next();
+        }
+
+        let given = invocation();
+        let session = world.session(at(end), &given);
+        let usual = Watch::Silence { after: None };
+        let limit = session.silent_after(&usual, &given::device("d1")).await;
+        assert_eq!(limit.expect("memory"), minutes(12), "{pause} minutes");
+    }
+}
