@@ -1710,3 +1710,19 @@ async fn a_pause_of_the_server_makes_no_silence_usual() {
         assert_eq!(limit.expect("memory"), minutes(12), "{pause} minutes");
     }
 }
+
+/// The limit of silence is read with the state of the rollups.
+#[tokio::test]
+async fn a_damaged_state_of_the_rollups_loses_no_alert() {
+    for no_data in ["keep", "fire", "clear"] {
+        let rule = json!({
+            "name": "Warm", "device": "d1", "metric": "temperature", "above": 5, "no_data": no_data,
+        });
+        let world = World::new(rule, &[hot("d1", 0, "1")]).await;
+        given::damage_rollup_state(&world.store).await;
+        let breach = [hot("d1", 30, "9")];
+        world.put(&breach).await;
+        world.batch(&breach, at(30)).await;
+        assert_eq!(world.news(), [News::Fired], "{no_data}");
+    }
+}
