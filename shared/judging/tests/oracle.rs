@@ -1726,3 +1726,26 @@ async fn a_damaged_state_of_the_rollups_loses_no_alert() {
         assert_eq!(world.news(), [News::Fired], "{no_data}");
     }
 }
+
+/// The other rule on the device has to know after how long the device counts as silent.
+#[tokio::test(start_paused = true)]
+async fn a_value_does_not_wait_for_the_limit_of_silence_of_another_rule() {
+    for throttled in ["STATE#", "ROLLUP#"] {
+        let warm = json!({
+            "name": "Warm", "device": "d1", "metric": "temperature", "above": 5, "no_data": "fire",
+        });
+        let world = World::new(warm, &[hot("d1", 0, "1")]).await;
+        let leak = json!({"name": "Leak", "device": "d1", "metric": "leak", "above": 0});
+        world.save(StoredRule { id: rule_id("s"), ..stored(1, leak, at(-10)) }).await;
+        let values = [("temperature", "9"), ("leak", "1")];
+        let reading = given::reading("d1", at(30), Some("hall"), &values);
+        world.put(std::slice::from_ref(&reading)).await;
+
+        world.store.throttle(move |_, partition| partition.starts_with(throttled));
+        let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let found = world.session(at(30), &given).judge_batch(&by_device(&[reading])).await;
+        let told: Vec<_> = world.told().iter().map(|told| told.alert.rule.to_string()).collect();
+        assert_eq!(told, ["s"], "{throttled}");
+        assert_eq!(found.rechecks.len(), 1, "{throttled}: for the other rule");
+    }
+}
