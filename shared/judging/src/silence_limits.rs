@@ -53,7 +53,9 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The limit of a device as its rollups are now.
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        let Some(state) = self.table.rollup_state().await? else {
+        let request = &self.judging.rollup_state_request;
+        let state = request.make(self.table, async |table| table.rollup_state().await).await?;
+        let Some(state) = state else {
             return Ok(silence_limit(&[], &[]));
         };
         let edge = rollups::newest_sealable_edge(self.table.now);

@@ -24,8 +24,10 @@ impl ThrottledRequest {
         }
 
         let part = invocation.for_one_of_several(invocation.patience());
+        // A single attempt that is throttled says little of the next one.
+        let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
-        if matches!(answer, Err(StoreError::Throttled(_))) {
+        if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {
             self.0.keep((), now);
         }
         answer

@@ -1749,3 +1749,21 @@ async fn a_value_does_not_wait_for_the_limit_of_silence_of_another_rule() {
         assert_eq!(found.rechecks.len(), 1, "{throttled}: for the other rule");
     }
 }
+
+/// Each of a hundred devices has a limit that its rollups tell.
+#[tokio::test(start_paused = true)]
+async fn a_silence_with_a_limit_of_its_own_does_not_wait_for_limits_that_are_throttled() {
+    let usual = json!({"name": "Usual", "room": "hall", "silent_for": "usual"});
+    let sensors: Vec<_> = (100..200).map(|number| hot(&format!("d{number}"), 0, "1")).collect();
+    let world = World::new(usual, &sensors).await;
+    let own = json!({"name": "Own", "device": "d100", "silent_for": "10m"});
+    world.save(StoredRule { id: rule_id("z"), ..stored(1, own, at(-10)) }).await;
+
+    world.store.throttle(|_, partition| partition.starts_with("STATE#"));
+    for minute in 1..=10 {
+        let given = Invocation::until(Deadline::after(Duration::from_secs(26)));
+        let session = world.session(at(minute), &given);
+        drop(Box::pin(session.judge_silence()).await);
+    }
+    assert_eq!(world.news(), [News::Fired]);
+}
