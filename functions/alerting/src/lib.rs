@@ -33,7 +33,7 @@ pub use runtime::queue::Failure;
 pub use settings::Settings;
 pub use sns::Sns;
 
-use judging::Judging;
+use judging::{Judging, ThrottledRequest};
 use storm::BegunStorms;
 use table::{Recheck, Remembered, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
@@ -53,6 +53,8 @@ pub struct Alerting<S, C> {
     heartbeat: Remembered<()>,
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
+    /// The removal of a recheck, or the note of its place.
+    recheck_note: ThrottledRequest,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,
 }
@@ -77,6 +79,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             heartbeat: Remembered::default(),
             due: KeptPlace::default(),
             rechecks: KeptPlace::default(),
+            recheck_note: ThrottledRequest::default(),
             waiting_places: KeptPlace::default(),
             begun_storms: storm::none_begun(),
         }

@@ -163,7 +163,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         tasks
     }
 
-    /// Rechecks a device or a rule, and removes the recheck if nothing of it is left. That of a rule keeps its place.
+    /// Rechecks a device or a rule, and removes the recheck if nothing of it is left. That of a rule keeps its place. Where
+    /// the table throttles one of these notes, the others are rechecked without.
     async fn recheck_one(
         &self,
         recheck: &Recheck,
@@ -177,10 +178,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(report);
 
         if is_done {
-            session.table.remove_recheck(recheck).await?;
+            let remove = async |table: Session<'_, S>| table.remove_recheck(recheck).await;
+            self.recheck_note.make(session.table, remove).await?;
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
-            session.table.move_recheck(recheck, device).await?;
+            let note = async |table: Session<'_, S>| table.move_recheck(recheck, device).await;
+            self.recheck_note.make(session.table, note).await?;
         }
         Ok(())
     }

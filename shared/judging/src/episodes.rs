@@ -14,7 +14,8 @@ use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a device or a room by its readings. Most values say the same after however long the subject counts as
-    /// silent: they do not wait for a limit that the table throttles.
+    /// silent: they do not wait for a limit that the table throttles. Where the limit cannot be read until an item is mended,
+    /// the values alone say what is new.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -42,7 +43,12 @@ impl<S: Store> JudgingSession<'_, S> {
                 fold_episodes(rule, state, &start, &readings, self.table.now)
             };
             if !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
-                judgement = judged_by(self.subject_silent_after(on_subject).await?);
+                match self.subject_silent_after(on_subject).await {
+                    Ok(limit) => judgement = judged_by(limit),
+                    // By the longest limit it is told what the values say. Left, it would be lost.
+                    Err(error) if error.is_permanent() => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
 

@@ -41,6 +41,8 @@ pub struct Judging {
     devices: Remembered<Devices>,
     device_list_request: ThrottledRequest,
     device_request: ThrottledRequest,
+    /// The state of the rollups, which the limit of silence of each device needs.
+    pub(crate) rollup_state_request: ThrottledRequest,
     /// After how long devices count as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
@@ -64,6 +66,7 @@ impl Judging {
             devices: Remembered::default(),
             device_list_request: ThrottledRequest::default(),
             device_request: ThrottledRequest::default(),
+            rollup_state_request: ThrottledRequest::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),

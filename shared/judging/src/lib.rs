@@ -54,6 +54,7 @@ pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use series::SeriesError;
+pub use throttled::ThrottledRequest;
 
 /// What can be judged, or why it cannot.
 type Result<T> = std::result::Result<T, SeriesError>;

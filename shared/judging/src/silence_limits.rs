@@ -53,7 +53,9 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The limit of a device as its rollups are now.
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        let Some(state) = self.table.rollup_state().await? else {
+        let request = &self.judging.rollup_state_request;
+        let state = request.make(self.table, async |table| table.rollup_state().await).await?;
+        let Some(state) = state else {
             return Ok(silence_limit(&[], &[]));
         };
         let edge = rollups::newest_sealable_edge(self.table.now);
@@ -64,22 +66,30 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(silence_limit(&[], &[]));
         };
         let found = self.table.quarters(device, range, false).await?;
-        Ok(limit_of(&counts(&found, range)))
+        let rules = self.rules().await?;
+        let pauses = self.pauses(&rules).await?;
+        Ok(limit_of(&counts(&found, range, pauses)))
     }
 }
 
-/// The number of readings of each quarter of a range.
-fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
+/// The number of readings of each quarter of a range. Empty quarters of a pause of the system are left out: nobody knows
+/// whether the device was silent.
+fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> Vec<u32> {
     let count = |stored: &StoredRollup| {
         // A reading counts also where no value of it takes part.
         let count = stored.rollup.most_values().max(u64::from(!stored.rollup.is_empty()));
         (stored.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };
     let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
+    let is_in_pause = |quarter: &QuarterHour| {
+        pauses.iter().any(|pause| pause.intersection(quarter.range()).is_some())
+    };
     let first = QuarterHour::of(range.from());
     std::iter::successors(Some(first), |quarter| Some(quarter.next()))
         .take_while(|quarter| quarter.start() < range.to())
-        .map(|quarter| by_start.get(&quarter.start()).copied().unwrap_or(0))
+        .map(|quarter| (quarter, by_start.get(&quarter.start()).copied().unwrap_or(0)))
+        .filter(|(quarter, count)| *count > 0 || !is_in_pause(quarter))
+        .map(|(_, count)| count)
         .collect()
 }
 

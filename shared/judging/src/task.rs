@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::Watch;
+use alerts::{NoData, Watch};
 use domain::Timestamp;
 use table::panic::catching;
 use table::{AlertKey, NewJudgement, StoreError, StoredAlertState, StoredRule};
@@ -33,6 +33,19 @@ pub(crate) enum JudgingTask<'a> {
     Silence(&'a StoredRule),
     /// A rule, judged by the quarters that are sealed up to an edge.
     Sealed { rule: &'a StoredRule, edge: Timestamp },
+}
+
+impl JudgingTask<'_> {
+    /// Whether the judgement of a rule may depend on the limit of silence that the rollups of a device tell. Tasks of other
+    /// triggers keep their order.
+    fn asks_for_limit(&self) -> bool {
+        let Self::Rule { rule, .. } = self else { return false };
+        match rule.rule.watch {
+            Watch::Metric { .. } => rule.rule.no_data != NoData::Keep,
+            Watch::Silence { after } => after.is_none(),
+            Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => false,
+        }
+    }
 }
 
 /// The tasks of one trigger.
@@ -85,7 +98,8 @@ impl<'a> Tasks<'a> {
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges tasks until they are done or the time is over. Where the trigger keeps its place, the next call goes on after
     /// the last task that was tried, so that no number of tasks and no failure keeps a task waiting for ever. Of a device
-    /// that the table throttles one task is tried, and the others are left.
+    /// that the table throttles one task is tried, and the others are left. Rules that ask for no limit of silence come
+    /// first: that limit may be throttled alone.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
@@ -93,9 +107,12 @@ impl<S: Store> JudgingSession<'_, S> {
         let by_lot = || tasks.place_by_lot().filter(|_| !trigger.is_in_order());
         let place = kept.or_else(by_lot);
 
+        let mut tasks: Vec<_> = tasks.starting_after(place.as_ref()).collect();
+        tasks.sort_by_key(|(_, task)| task.asks_for_limit());
+
         let mut throttled = BTreeSet::new();
         let mut last_throttled = None;
-        for (key, task) in tasks.starting_after(place.as_ref()) {
+        for (key, task) in tasks {
             if !self.has_time() {
                 report.cut_before(key);
                 continue;

@@ -9,11 +9,11 @@ const REST: TimeDelta = TimeDelta::minutes(1);
 /// A request of many judgements. It gets a part of the time; if it is throttled for all of that, it fails at once for a
 /// minute. A judgement then uses what was read last, or is put off, so that others keep their time.
 #[derive(Debug, Default)]
-pub(crate) struct ThrottledRequest(Remembered<()>);
+pub struct ThrottledRequest(Remembered<()>);
 
 impl ThrottledRequest {
     /// Makes the request with a part of the patience.
-    pub(crate) async fn make<S, T>(
+    pub async fn make<S, T>(
         &self,
         table: Session<'_, S>,
         request: impl AsyncFnOnce(Session<'_, S>) -> StoreResult<T>,
@@ -24,8 +24,10 @@ impl ThrottledRequest {
         }
 
         let part = invocation.for_one_of_several(invocation.patience());
+        // A single attempt that is throttled says little of the next one.
+        let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
-        if matches!(answer, Err(StoreError::Throttled(_))) {
+        if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {
             self.0.keep((), now);
         }
         answer

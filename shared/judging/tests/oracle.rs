@@ -1673,3 +1673,97 @@ fn the_day_has_23_hours() {
     let day: TimeRange = CalendarUnit::Day.bucket_of(at(600), zone);
     assert_eq!(day.to().since(day.from()), TimeDelta::hours(23));
 }
+
+fn hot(id: &str, minute: i64, value: &str) -> Reading {
+    given::reading(id, at(minute), Some("hall"), &[("temperature", value)])
+}
+
+/// The device sends every three minutes, and the server sleeps for some time.
+#[tokio::test]
+async fn a_pause_of_the_server_makes_no_silence_usual() {
+    let (sleeps, end) = (1_000, 1_440);
+    for pause in [0, 60, 120] {
+        let rule = json!({"name": "Gone", "device": "d1", "silent_for": "usual"});
+        let is_awake = |minute: &i64| !(sleeps..sleeps + pause).contains(minute);
+        let sent = (0..end).step_by(3).filter(is_awake);
+        let readings: Vec<_> = sent.map(|minute| hot("d1", minute, "1")).collect();
+        let world = World::new(rule, &readings[..1]).await;
+        for readings in readings.chunks(100) {
+            world.put(readings).await;
+        }
+        // The server was last noted to run three minutes before the pause.
+        let pauses = TimeRange::new(at(sleeps - 3), at(sleeps + pause)).into_iter();
+        let pauses = pauses.filter(|_| pause > 0).collect();
+        let note = RunningNote { version: 1, at: at(end), pauses };
+        let put = world.store.put_running_note(&note, Expected::Absent, &invocation()).await;
+        assert!(put.expect("memory"));
+        let mut quarter = QuarterHour::of(at(-60));
+        while quarter.end() <= at(end) {
+            world.seal_unjudged(quarter, at(end)).await;
+            quarter = quarter.next();
+        }
+
+        let given = invocation();
+        let session = world.session(at(end), &given);
+        let usual = Watch::Silence { after: None };
+        let limit = session.silent_after(&usual, &given::device("d1")).await;
+        assert_eq!(limit.expect("memory"), minutes(12), "{pause} minutes");
+    }
+}
+
+/// The limit of silence is read with the state of the rollups.
+#[tokio::test]
+async fn a_damaged_state_of_the_rollups_loses_no_alert() {
+    for no_data in ["keep", "fire", "clear"] {
+        let rule = json!({
+            "name": "Warm", "device": "d1", "metric": "temperature", "above": 5, "no_data": no_data,
+        });
+        let world = World::new(rule, &[hot("d1", 0, "1")]).await;
+        given::damage_rollup_state(&world.store).await;
+        let breach = [hot("d1", 30, "9")];
+        world.put(&breach).await;
+        world.batch(&breach, at(30)).await;
+        assert_eq!(world.news(), [News::Fired], "{no_data}");
+    }
+}
+
+/// The other rule on the device has to know after how long the device counts as silent.
+#[tokio::test(start_paused = true)]
+async fn a_value_does_not_wait_for_the_limit_of_silence_of_another_rule() {
+    for throttled in ["STATE#", "ROLLUP#"] {
+        let warm = json!({
+            "name": "Warm", "device": "d1", "metric": "temperature", "above": 5, "no_data": "fire",
+        });
+        let world = World::new(warm, &[hot("d1", 0, "1")]).await;
+        let leak = json!({"name": "Leak", "device": "d1", "metric": "leak", "above": 0});
+        world.save(StoredRule { id: rule_id("s"), ..stored(1, leak, at(-10)) }).await;
+        let values = [("temperature", "9"), ("leak", "1")];
+        let reading = given::reading("d1", at(30), Some("hall"), &values);
+        world.put(std::slice::from_ref(&reading)).await;
+
+        world.store.throttle(move |_, partition| partition.starts_with(throttled));
+        let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let found = world.session(at(30), &given).judge_batch(&by_device(&[reading])).await;
+        let told: Vec<_> = world.told().iter().map(|told| told.alert.rule.to_string()).collect();
+        assert_eq!(told, ["s"], "{throttled}");
+        assert_eq!(found.rechecks.len(), 1, "{throttled}: for the other rule");
+    }
+}
+
+/// Each of a hundred devices has a limit that its rollups tell.
+#[tokio::test(start_paused = true)]
+async fn a_silence_with_a_limit_of_its_own_does_not_wait_for_limits_that_are_throttled() {
+    let usual = json!({"name": "Usual", "room": "hall", "silent_for": "usual"});
+    let sensors: Vec<_> = (100..200).map(|number| hot(&format!("d{number}"), 0, "1")).collect();
+    let world = World::new(usual, &sensors).await;
+    let own = json!({"name": "Own", "device": "d100", "silent_for": "10m"});
+    world.save(StoredRule { id: rule_id("z"), ..stored(1, own, at(-10)) }).await;
+
+    world.store.throttle(|_, partition| partition.starts_with("STATE#"));
+    for minute in 1..=10 {
+        let given = Invocation::until(Deadline::after(Duration::from_secs(26)));
+        let session = world.session(at(minute), &given);
+        drop(Box::pin(session.judge_silence()).await);
+    }
+    assert_eq!(world.news(), [News::Fired]);
+}

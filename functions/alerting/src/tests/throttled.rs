@@ -517,6 +517,30 @@ async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
     }
 }
 
+/// Judging needs no removal.
+#[tokio::test(start_paused = true)]
+async fn looks_behind_a_look_whose_removal_is_throttled_are_done_in_the_same_minute() {
+    let world = World::new();
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8});
+    world.put_rule("warm", rule).await;
+    let now = world.now();
+    let of_device =
+        |number| given::reading(&format!("d{number}"), now, Some("hall"), &[("temperature", "9")]);
+    let readings: Vec<_> = (10..25).map(of_device).collect();
+    world.measured(&readings).await;
+
+    world.store.throttle(|action, partition| {
+        action == DeleteItem && partition == table::keys::ALERT_RECHECKS
+    });
+    drop(world.scheduled().await);
+    assert_eq!(world.store.all_told().len(), 15);
+
+    world.store.end_troubles();
+    world.pass(TimeDelta::minutes(1));
+    world.scheduled().await.expect("done");
+    assert_eq!(world.rechecks().await.len(), 0);
+}
+
 /// Whatever a minute delivers, it judges too, and sends what is new.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_is_throttled_keeps_no_minute_from_judging_and_no_message_from_being_sent()
