@@ -41,6 +41,7 @@ pub(crate) async fn run(
             if let Err(error) = ended.flatten() {
                 warn(format_args!("{schedule}: {error:#}"));
             }
+
             due = schedule.next(SystemClock.now());
             if let Some(first) = first.take() {
                 // Nobody may wait for it any more.
