@@ -159,8 +159,10 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone));
     let latest = now.saturating_add(MAX_PAUSE);
-    let is_blocked =
-        channel.failing.is_some_and(|failing| failing.next > now && failing.next <= latest);
+    // What a clock that was ahead has noted holds nothing back.
+    let is_blocked = channel.failing.is_some_and(|failing| {
+        failing.since <= now && failing.next > now && failing.next <= latest
+    });
     let is_paused = |message: &WaitingMessage| {
         let rule = rules.get(&message.told.alert.rule);
         rule.is_some_and(|rule| rule.rule.paused_until.is_some_and(|until| until > now))

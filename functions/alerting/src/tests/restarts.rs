@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use alerts::News;
 use chrono::TimeDelta;
 use runtime::clock::TestClock;
 use sending::{SendRequest, Unanswered};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use table::given;
 use table::memory_db::MemoryDb;
 
-use super::{NOON, Receiver, World, at};
+use super::{NOON, Receiver, Reply, World, at};
 
 /// What channel `a` is told of the freezer, whose last reading is two minutes old, in some minutes and, after a pause of ten
 /// minutes, in a quarter of an hour by a new process. Then the freezer sends each minute, if there is something that it sends.
@@ -113,6 +114,24 @@ async fn a_clock_that_was_ahead_for_a_minute_delays_no_silence() {
             restarted.scheduled().await.expect("done");
             restarted.pass(TimeDelta::minutes(1));
         }
+        assert_eq!(news(&world), ["fired"], "{hours} hours ahead");
+    }
+}
+
+/// When a laptop starts, its clock is ahead and there is no network; both are mended a minute later.
+#[tokio::test]
+async fn a_clock_that_was_ahead_for_a_minute_delays_no_message_that_was_not_delivered() {
+    for hours in [1, 3, 12] {
+        let (world, rule) = World::with_rule().await;
+        let noon = world.now();
+        world.pass(TimeDelta::hours(hours));
+        world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
+        world.receiver.will([Reply::Status(500)]);
+        drop(world.minute().await);
+        world.receiver.take();
+
+        world.clock.set(noon);
+        world.minutes(2).await;
         assert_eq!(news(&world), ["fired"], "{hours} hours ahead");
     }
 }

@@ -141,10 +141,13 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the message is due and no sender has it. A message that was never postponed is always due, because a
-    /// clock that was ahead may have judged it.
+    /// Whether the message is due and no sender has it. A message that was never postponed, or that a clock that was ahead
+    /// has judged, is always due.
     pub fn is_free(&self, now: Timestamp) -> bool {
-        let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
+        let is_of_clock_ahead = self.told.at > now;
+        let is_due = self.next <= self.told.at
+            || is_of_clock_ahead
+            || !is_ahead(self.next, MAX_POSTPONED, now);
         is_due && !self.is_leased(now)
     }
 

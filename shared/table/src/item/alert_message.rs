@@ -140,5 +140,7 @@ mod tests {
         }
         let ahead = WaitingMessage::new(given::channel_id("c"), told(), now);
         assert!(ahead.is_free(after(-5 * 60)), "judged by a clock that was ahead");
+        let postponed = WaitingMessage::new(given::channel_id("c"), told(), after(1));
+        assert!(postponed.is_free(after(-5 * 60)), "postponed by a clock that was ahead");
     }
 }
