@@ -16,7 +16,7 @@ const OF_ANSWERS = ["id", "state", "host", "devices", "credit", "secrets"];
 /** The longest time for which a rule is paused. */
 const MAX_PAUSE = "365d";
 /** The placeholders that are times. */
-const TIMES = /^(from|to)(_minute|_unix|_date)?$/;
+const TIMES = /^((from|to)(_minute|_unix|_date)?|now(_unix)?)$/;
 
 /** All sources and kinds, as an admin sees them if there is an admin's token. @returns {Promise<{data: Source[], kinds: Kind[]}>} */
 export async function sourcesAndKinds() {
