@@ -34,8 +34,8 @@ pub struct Message {
     pub is_silent: bool,
 }
 
-/// The number after `number`; the first number of a state is the time. So a state that is forgotten and made again has
-/// greater numbers than its old messages, which may still wait, and replaces none of them.
+/// The number after `number`. The first number of a state is the time: a state that is forgotten and made again numbers
+/// its messages above the old ones. Old messages that still wait are not replaced.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),

@@ -6,7 +6,7 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a request that was throttled is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request of many judgements. It gets a part of the time; if it is throttled for all of that, it fails at once for a
+/// A request of many judgements. It gets a part of the time. After a throttled request, the next ones fail at once for a
 /// minute. A judgement then uses what was read last, or is put off, so that others keep their time.
 #[derive(Debug, Default)]
 pub struct ThrottledRequest(Remembered<()>);

@@ -286,7 +286,7 @@ impl Asking {
 
 /// Whether a character ends the part of a URL that says which host is asked.
 fn is_behind_host(character: char) -> bool {
-    "/?#\\".contains(character)
+    "/?\\".contains(character)
 }
 
 fn is_of_secret(name: &str) -> bool {

@@ -43,7 +43,7 @@ impl TextTemplate {
 
     /// The same as a part of a URL: values are percent-encoded.
     pub(crate) fn fill_url(&self, values: &Values) -> Result<String, NoValue> {
-        self.fill_as(values, |value| utf8_percent_encode(value, UNRESERVED).to_string())
+        self.fill_as(values, in_url)
     }
 
     /// The same with values in small letters.
@@ -122,6 +122,11 @@ pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue
         }
         other => other.clone(),
     })
+}
+
+/// A value as it stands in a URL.
+pub(crate) fn in_url(value: &str) -> String {
+    utf8_percent_encode(value, UNRESERVED).to_string()
 }
 
 #[cfg(test)]

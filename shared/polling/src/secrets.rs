@@ -1,12 +1,13 @@
 //! The secrets of a source, by their names: tokens and keys. Shows none of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use domain::MemberError;
 use serde_json::Value;
 
-use crate::placeholder::{Values, is_name};
+use crate::placeholder::{Values, in_url, is_name};
 
 /// The most characters of a secret.
 const MAX_LENGTH: usize = 1_024;
@@ -80,34 +81,43 @@ impl SecretTexts {
 
     /// An answer without the secrets: some makers repeat the address that they were asked at, with its key.
     pub fn hide_in(&self, answer: Value) -> Value {
-        match answer {
-            Value::String(text) => Value::String(self.hide(text)),
-            Value::Number(number) if self.texts().any(|secret| secret == number.to_string()) => {
-                Value::Null
-            }
-            Value::Array(elements) => {
-                elements.into_iter().map(|element| self.hide_in(element)).collect()
-            }
-            Value::Object(members) => {
-                let hide = |(name, member)| (self.hide(name), self.hide_in(member));
-                members.into_iter().map(hide).collect()
-            }
-            other => other,
-        }
-    }
-
-    /// A text without the secrets. A short secret may be part of a word by chance: it is hidden where it is the whole text.
-    fn hide(&self, text: String) -> String {
-        self.texts().fold(text, |text, secret| {
-            let is_part = secret.len() >= LEAST_PART && text.contains(secret);
-            if is_part || text == secret { text.replace(secret, HIDDEN) } else { text }
-        })
+        let mut forms: Vec<String> =
+            self.texts().flat_map(|secret| [secret.to_owned(), in_url(secret)]).collect();
+        // A secret may be a part of another one.
+        forms.sort_by_key(|form| Reverse(form.len()));
+        without(&forms, answer)
     }
 
     /// The secrets as values of placeholders.
     pub(crate) fn values(&self) -> Values {
         self.0.clone()
     }
+}
+
+/// An answer without the forms of secrets.
+fn without(forms: &[String], answer: Value) -> Value {
+    match answer {
+        Value::String(text) => Value::String(hide(forms, text)),
+        Value::Number(number) if forms.iter().any(|form| *form == number.to_string()) => {
+            Value::Null
+        }
+        Value::Array(elements) => {
+            elements.into_iter().map(|element| without(forms, element)).collect()
+        }
+        Value::Object(members) => {
+            let hidden = |(name, member)| (hide(forms, name), without(forms, member));
+            members.into_iter().map(hidden).collect()
+        }
+        other => other,
+    }
+}
+
+/// A text without the forms of secrets. A short one may be part of a word by chance: it is hidden as a whole text only.
+fn hide(forms: &[String], text: String) -> String {
+    forms.iter().fold(text, |text, form| {
+        let is_part = form.len() >= LEAST_PART && text.contains(form);
+        if is_part || text == *form { text.replace(form, HIDDEN) } else { text }
+    })
 }
 
 impl fmt::Debug for SecretTexts {
@@ -131,6 +141,12 @@ mod tests {
         let hidden =
             json!({"next": "https://a.example/?key=***&page=2", "***": [null, 421, "***", "4211"]});
         assert_eq!(secrets.hide_in(answer), hidden);
+
+        let texts = [("id", "client1"), ("key", "client1-a/b+c")];
+        let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let secrets = SecretTexts::of(texts.into());
+        let answer = json!(["k=client1-a/b+c", "/e?k=client1-a%2Fb%2Bc", "of client1"]);
+        assert_eq!(secrets.hide_in(answer), json!(["k=***", "/e?k=***", "of ***"]));
     }
 
     #[test]
