@@ -88,9 +88,9 @@ pub struct Fold {
     /// The time of the newest observation.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Since when the device counts as silent, if it does.
-    #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
-    pub silent_from: Option<Timestamp>,
+    /// Whether the device has become silent since the newest observation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_silent: bool,
 }
 
 /// A change that can be told: an episode fires or ends.
@@ -159,24 +159,20 @@ enum Due {
 impl Fold {
     /// A new fold in the phase normal.
     pub(crate) const fn normal(from: Timestamp) -> Self {
-        Self { phase: Phase::Normal { from }, value: None, seen: None, silent_from: None }
-    }
-
-    /// Whether the device counts as silent.
-    pub const fn is_silent(&self) -> bool {
-        self.silent_from.is_some()
+        Self { phase: Phase::Normal { from }, value: None, seen: None, is_silent: false }
     }
 
     /// The silence that lasts.
-    pub(crate) fn silence(&self) -> Option<KnownSilence> {
-        Some(KnownSilence { seen: self.seen?, from: self.silent_from? })
+    pub(crate) fn silence(&self, limit: SilenceLimit<'_>) -> Option<KnownSilence> {
+        let seen = self.seen.filter(|_| self.is_silent)?;
+        Some(KnownSilence { seen, from: limit.begins(seen) })
     }
 
     /// Adds the next observation. The caller has advanced the fold to its instant.
     pub(crate) fn take(&mut self, rule: &Rule, observation: &Observation) {
         let Observation { at, value } = observation;
         self.seen = Some(*at);
-        self.silent_from = None;
+        self.is_silent = false;
         if value.is_some() {
             self.value.clone_from(value);
         }
@@ -214,7 +210,7 @@ impl Fold {
             Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_hold)),
             Phase::Normal { .. } | Phase::Firing { .. } => None,
         };
-        let silent_from = self.seen.filter(|_| !self.is_silent()).map(|seen| silence.begins(seen));
+        let silent_from = self.seen.filter(|_| !self.is_silent).map(|seen| silence.begins(seen));
         match (phase, silent_from) {
             (Some(phase), Some(silent_from)) if phase > silent_from => {
                 Some((silent_from, Due::Silence))
@@ -240,7 +236,7 @@ impl Fold {
     }
 
     fn fall_silent(&mut self, rule: &Rule, at: Timestamp) {
-        self.silent_from = Some(at);
+        self.is_silent = true;
         match rule.no_data() {
             NoData::Fire => self.breach(at),
             NoData::Clear => self.clear(at),

@@ -100,7 +100,7 @@ pub fn fold_episodes(
     let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
     let mut state = EpisodeState {
         changed: rule.changed,
-        silence: fold.silence().or(known),
+        silence: fold.silence(silence).or(known),
         fold,
         judged_until,
         anchor,
@@ -124,7 +124,7 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
         ended: None,
         value: state.fold.value.clone(),
         seen: state.fold.seen,
-        is_silent: state.fold.is_silent(),
+        is_silent: state.fold.is_silent,
     }
 }
 
@@ -286,7 +286,7 @@ impl Teller<'_> {
             ended,
             value: self.fold.value.clone(),
             seen: self.fold.seen,
-            is_silent: self.fold.is_silent(),
+            is_silent: self.fold.is_silent,
         });
     }
 }

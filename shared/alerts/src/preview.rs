@@ -73,7 +73,7 @@ impl<'a> Past<'a> {
     /// Skips readings that change nothing. The next reading is treated as the first of the device.
     pub const fn pass_over(&mut self) {
         self.fold.seen = None;
-        self.fold.silent_from = None;
+        self.fold.is_silent = false;
     }
 
     /// The instant from which the phase no longer depends on an unknown past.

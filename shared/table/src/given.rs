@@ -155,7 +155,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         },
         value: Some(number("-0.12345678901234567890123456789012345678")),
         seen: Some(at_minute(minute)),
-        silent_from: Some(at_minute(minute)),
+        is_silent: true,
     };
 
     let told = ToldAlert {

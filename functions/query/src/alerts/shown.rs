@@ -79,7 +79,7 @@ fn episodes(state: &EpisodeState) -> Value {
     if let Some(value) = &state.fold.value {
         shown["value"] = value.as_str().into();
     }
-    if state.fold.is_silent() {
+    if state.fold.is_silent {
         shown["silent"] = true.into();
     }
     shown
