@@ -7,6 +7,16 @@ pub(crate) fn list(answer: &Value) -> &[Value] {
     answer["data"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// The elements of a member that is an array; none without it.
+pub(crate) fn elements<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    answer[name].as_array().into_iter().flatten()
+}
+
+/// The texts of a member that is an array.
+pub(crate) fn texts<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
+    elements(answer, name).filter_map(Value::as_str)
+}
+
 /// A member that is a text; empty without it.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()

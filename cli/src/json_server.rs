@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::bail;
 use serde_json::{Map, Value};
 
+use crate::answer_text::texts;
 use crate::client::{self, Answer, Ask, Client};
 use crate::output::{print, print_error};
 
@@ -120,14 +121,14 @@ pub(crate) fn save_all<'a>(
 
 /// Says what an export leaves out, because the server cannot read it.
 pub(crate) fn say_damaged(answer: &Value) {
-    for damaged in answer["damaged"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for damaged in texts(answer, "damaged") {
         print_error(format_args!("not exported: {damaged}"));
     }
 }
 
 /// Says what is odd about what was saved.
 fn warn(path: &str, answer: &Value) {
-    for warning in answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for warning in texts(answer, "warnings") {
         print_error(format_args!("{}: {warning}", &path[1..]));
     }
 }
@@ -135,4 +136,34 @@ fn warn(path: &str, answer: &Value) {
 /// A part of a path, whatever characters it has.
 pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// A test that all commands of such servers share.
+#[cfg(test)]
+pub(crate) mod given {
+    use std::process::ExitCode;
+
+    use crate::import::fake_server::{self, Reply};
+
+    /// Checks that a command takes what another program answers neither for its answer nor for something done. A case is
+    /// the words of an action and the path that is asked.
+    pub(crate) fn ensure_others_are_refused(
+        command: &str,
+        cases: &[(&[&str], &str)],
+        act: impl Fn(&[&str]) -> anyhow::Result<ExitCode>,
+    ) {
+        for body in ["{}", "[]", "", "<html>"] {
+            let server = fake_server::serve(move |_, request| match request.path.as_str() {
+                "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                _ => Reply::of(200, body),
+            });
+            for (words, path) in cases {
+                let words = [&[command, "--url", &server.url], *words].concat();
+                let error = act(&words).unwrap_err().to_string();
+                let expected =
+                    format!("{}{path} answers 200, but not as Roomtide does", server.url);
+                assert!(error.starts_with(&expected), "{words:?}: {error}");
+            }
+        }
+    }
 }

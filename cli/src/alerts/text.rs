@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::answer_text::{columns, list, shown, text};
+use crate::answer_text::{columns, elements, list, shown, text};
 use crate::output::counted;
 
 /// The rules, a line each.
@@ -17,7 +17,7 @@ pub(super) fn rules(answer: &Value) -> String {
         [text(rule, "id").to_owned(), status(rule), text(rule, "name").to_owned(), what(rule)]
     });
     let mut lines = columns(&rows.collect::<Vec<_>>());
-    for channel in answer["channels"].as_array().into_iter().flatten() {
+    for channel in elements(answer, "channels") {
         if let Some(since) = channel["failing_since"].as_str() {
             let id = text(channel, "id");
             writeln!(lines, "channel {id} could not deliver since {since}").unwrap_or_default();
@@ -82,8 +82,8 @@ pub(super) fn preview(answer: &Value) -> String {
     let count = counted(answer["episodes"].as_u64().unwrap_or_default(), "episode");
     let mut lines = format!("{count} from {} to {}\n", text(answer, "from"), text(answer, "to"));
     let mut rows = Vec::new();
-    for subject in answer["subjects"].as_array().into_iter().flatten() {
-        for episode in subject["episodes"].as_array().into_iter().flatten() {
+    for subject in elements(answer, "subjects") {
+        for episode in elements(subject, "episodes") {
             rows.push([
                 format!("  {}", text(subject, "subject")),
                 text(episode, "since").to_owned(),
@@ -93,8 +93,7 @@ pub(super) fn preview(answer: &Value) -> String {
         }
     }
     lines += &columns(&rows);
-    let is_by_extremes = |subject: &&Value| subject["by"] == "extremes";
-    if answer["subjects"].as_array().into_iter().flatten().any(|it| is_by_extremes(&it)) {
+    if elements(answer, "subjects").any(|subject| subject["by"] == "extremes") {
         lines += "of a part of it the readings have expired, and extremes of 15 minutes answer\n";
     }
     if answer.get("rollups_lack").is_some() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::answer_text::{columns, list, shown, text};
+use crate::answer_text::{columns, elements, list, shown, text, texts};
 use crate::output::counted;
 
 /// What an answer tells of a source beside its settings, and the settings that are told elsewhere.
@@ -25,7 +25,7 @@ const TOLD: [&str; 10] = [
 pub(super) fn sources(answer: &Value) -> String {
     let rows: Vec<_> = list(answer).iter().map(row).collect();
     let mut lines = columns(&rows);
-    for damaged in texts(&answer["damaged"]) {
+    for damaged in texts(answer, "damaged") {
         writeln!(lines, "{damaged}; it is not asked").unwrap_or_default();
     }
     if lines.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn source(source: &Value) -> String {
     let host = text(source, "host");
     writeln!(lines, "  {host} {answered}, {requests} today").unwrap_or_default();
 
-    let devices: Vec<_> = texts(&source["devices"]).collect();
+    let devices: Vec<_> = texts(source, "devices").collect();
     if !devices.is_empty() {
         writeln!(lines, "  devices {}", devices.join(", ")).unwrap_or_default();
     }
@@ -87,10 +87,10 @@ pub(super) fn source(source: &Value) -> String {
 /// The kinds of sources with their members.
 pub(super) fn kinds(answer: &Value) -> String {
     let mut lines = String::new();
-    for kind in answer["kinds"].as_array().into_iter().flatten() {
+    for kind in elements(answer, "kinds") {
         let (name, title, every) = (text(kind, "kind"), text(kind, "title"), text(kind, "every"));
         writeln!(lines, "{name}: {title}, asked each {every}").unwrap_or_default();
-        let members = kind["members"].as_array().into_iter().flatten();
+        let members = elements(kind, "members");
         let rows: Vec<_> = members.map(member).collect();
         lines += &columns(&rows);
         writeln!(lines, "  {}", text(kind, "where")).unwrap_or_default();
@@ -107,7 +107,7 @@ fn member(member: &Value) -> [String; 2] {
         _ => "VALUE",
     };
     let hint = text(member, "hint");
-    let choices: Vec<_> = rows(member, "choices").filter_map(Value::as_str).collect();
+    let choices: Vec<_> = texts(member, "choices").collect();
     let one_of =
         if choices.is_empty() { String::new() } else { format!(": {}", choices.join(", ")) };
     let may_lack = if member["is_needed"] == true { "" } else { " (may be left out)" };
@@ -117,7 +117,7 @@ fn member(member: &Value) -> [String; 2] {
 /// What a test found.
 pub(super) fn test(answer: &Value) -> String {
     let mut lines = String::new();
-    for request in rows(answer, "requests") {
+    for request in elements(answer, "requests") {
         let (host, status) = (text(request, "host"), &request["status"]);
         let (milliseconds, bytes) = (&request["ms"], request["bytes"].as_u64().unwrap_or_default());
         let bytes = counted(bytes, "byte");
@@ -125,17 +125,17 @@ pub(super) fn test(answer: &Value) -> String {
             .unwrap_or_default();
     }
 
-    let devices: Vec<_> = rows(answer, "devices").map(device).collect();
+    let devices: Vec<_> = elements(answer, "devices").map(device).collect();
     lines += &columns(&devices);
-    let readings: Vec<_> = rows(answer, "readings").map(reading).collect();
+    let readings: Vec<_> = elements(answer, "readings").map(reading).collect();
     lines += &columns(&readings);
     if devices.is_empty() && readings.is_empty() {
         lines += "no device and no value\n";
     }
-    for refused in rows(answer, "rejected") {
+    for refused in elements(answer, "rejected") {
         writeln!(lines, "cannot be taken: {}", why(refused)).unwrap_or_default();
     }
-    let ignored: Vec<_> = texts(&answer["ignored"]).collect();
+    let ignored: Vec<_> = texts(answer, "ignored").collect();
     if !ignored.is_empty() {
         writeln!(lines, "passed over: {}", ignored.join(", ")).unwrap_or_default();
     }
@@ -169,14 +169,6 @@ fn why(refused: &Value) -> String {
     let parts: Vec<_> =
         ["field", "message"].iter().filter_map(|name| refused[*name].as_str()).collect();
     if parts.is_empty() { shown(refused) } else { parts.join(" ") }
-}
-
-fn rows<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    answer[name].as_array().into_iter().flatten()
-}
-
-fn texts(values: &Value) -> impl Iterator<Item = &str> {
-    values.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]
