@@ -74,7 +74,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let sent = TriedRequest { host, status: fetched.status, ms, bytes: fetched.body.len() };
         let now = self.clock.now();
-        let answered = self.understand(errand, question, &fetched).await;
+        let answered = self.understand(errand, question, &fetched, now).await;
         Answered {
             sent: Some(sent),
             reserved_until: source.reserved_until(&fetched, now),
@@ -106,8 +106,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         errand: &Errand<'_>,
         question: &Question,
         fetched: &Fetched,
+        now: Timestamp,
     ) -> Answered {
-        let now = self.clock.now();
         let Delivering { id, source, at, .. } = errand.to;
         let answer = match source.outcome(fetched, now) {
             AnswerOutcome::Nothing => return Answered::default(),

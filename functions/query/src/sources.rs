@@ -7,6 +7,7 @@ mod warnings;
 
 use api::Problem;
 use domain::{MemberError, PolledSourceId};
+use polling::PolledSource;
 use runtime::http::Call;
 use runtime::telemetry::chain;
 use table::StoredSource;
@@ -19,6 +20,12 @@ const MAX_BODY: usize = 64 << 10;
 /// The problem of a member.
 fn wrong(error: MemberError) -> Problem {
     Problem::field(&error.field, error.why)
+}
+
+/// The names of the secrets that a source needs, as a list for people.
+fn needed_secrets(source: &PolledSource) -> String {
+    let names: Vec<_> = source.needed_secrets().into_iter().collect();
+    names.join(", ")
 }
 
 /// An id of a source, which is also a part of the device that says whether it fails.

@@ -161,7 +161,7 @@ impl Asking {
     fn path_start(&self) -> usize {
         let text = self.url.as_str();
         let behind = text.find("://").map_or(0, |scheme| scheme + 3);
-        text[behind..].find(is_behind_host).map_or(text.len(), |end| behind + end)
+        text[behind..].find(['/', '?', '\\']).map_or(text.len(), |end| behind + end)
     }
 
     /// Placeholders stand behind the host only: who may edit a value may not say where a secret goes.
@@ -282,11 +282,6 @@ impl Asking {
             Some(body) => Ok(fill_json(body, values)?.to_string()),
         }
     }
-}
-
-/// Whether a character ends the part of a URL that says which host is asked.
-fn is_behind_host(character: char) -> bool {
-    "/?\\".contains(character)
 }
 
 fn is_of_secret(name: &str) -> bool {

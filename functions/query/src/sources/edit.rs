@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use table::{SourceSecrets, StoredSource};
 
 use super::rows::{SourceRow, SourceRows};
-use super::{MAX_BODY, all, source_id, warnings, wrong};
+use super::{MAX_BODY, all, needed_secrets, source_id, warnings, wrong};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
@@ -120,8 +120,7 @@ fn secrets_to_store(
         return Ok(Some(SourceSecrets::given_for(source, SecretTexts::default())));
     }
 
-    let names: Vec<_> = source.needed_secrets().into_iter().collect();
-    let names = names.join(", ");
+    let names = needed_secrets(source);
     let why = if has_none {
         format!("is missing; give {names}")
     } else {

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use table::StoredSource;
 
+use super::needed_secrets;
+
 /// A source.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Source"))]
@@ -175,8 +177,7 @@ impl<'a> StateRow<'a> {
 
 /// Why a source is not asked that was restored from an export.
 fn missing_secrets(source: &PolledSource) -> String {
-    let names: Vec<_> = source.needed_secrets().into_iter().collect();
-    let names = names.join(", ");
+    let names = needed_secrets(source);
     format!("its secret is missing ({names}); it is off, and is not asked until it is given and on")
 }
 
