@@ -8,10 +8,7 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
-/// The least patience for one device of several, if there is time. Patience is the time for which throttled requests
-/// are repeated.
-const LEAST_PATIENCE: Duration = Duration::from_secs(2);
-/// The most patience for one device of several.
+/// The most patience for one device of several: the time for which a throttled request is repeated.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time left to an invocation and the capacity units it has consumed.
@@ -72,9 +69,9 @@ impl Invocation {
     }
 
     /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
-    /// quarter of `left` as its patience, so that throttled devices leave time to the others.
+    /// quarter of `left` as its patience: however many devices are throttled, three quarters are left to the next one.
     pub fn for_one_of_several(&self, left: Duration) -> Self {
-        self.patient_for((left / 4).clamp(LEAST_PATIENCE, MOST_PATIENCE))
+        self.patient_for((left / 4).min(MOST_PATIENCE))
     }
 
     /// A part of the invocation with at most `time`, which repeats throttled requests until its end. Units that the
