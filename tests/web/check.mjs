@@ -1429,7 +1429,7 @@ async function answers(home, page) {
   const midnight = (days) => page.evaluate((it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).toISOString(); }, days);
   const { total_kwh } = await home.ask("GET", `/energy?from=${await midnight(-1)}&to=${await midnight(0)}`);
   const yesterday = page.locator(".tile", { has: page.getByRole("heading", { name: "Yesterday" }) });
-  assert.ok((await yesterday.innerText()).includes(`${total_kwh} kWh`), `${total_kwh}: ${await yesterday.innerText()}`);
+  assert.ok((await yesterday.innerText()).includes(`${total_kwh.toFixed(2)} kWh`), `${total_kwh}: ${await yesterday.innerText()}`);
   assert.match(await text(page, "main"), /\d W\s+mean of the half hour from/);
   // The table behind a chart, by the keyboard.
   await page.getByText("as a table").first().focus();
