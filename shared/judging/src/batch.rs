@@ -1,4 +1,4 @@
-//! Judges what a batch of the stream tells of devices. Decodes nothing, and notes no recheck itself.
+//! Judges rules by the readings in a batch of the stream. Decodes no record, and notes no recheck itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,46 +21,47 @@ use crate::report::JudgingReport;
 use crate::rules::Rules;
 use crate::task::{JudgingTask, Tasks};
 
-/// The readings of one device that were written, in order of time. Deleted readings are left to a recheck, noted by
-/// whoever deleted them.
+/// Readings of one device that were written, by time. Deleted readings are not here: whoever deletes a reading notes a
+/// recheck.
 pub type Written = BTreeMap<Timestamp, Reading>;
 
-/// What came of a batch.
+/// The result of judging a batch.
 #[derive(Debug, Default)]
 pub struct BatchReport {
     /// The judgements.
     pub report: JudgingReport,
-    /// The devices that could not be judged now, each with the earliest instant that was touched: to be rechecked.
+    /// Devices to recheck, because they could not be judged now, each with the time of its earliest reading in the
+    /// batch.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
-    /// Why the rules, devices or states could not be read, or why devices are left.
+    /// Why rules, devices or states could not be read, or why devices are left to rechecks.
     pub cause: Option<SeriesError>,
 }
 
-/// What is known of the devices of a batch.
+/// Registered devices of a batch.
 #[derive(Default)]
 struct KnownDevices {
     listed: Arc<Devices>,
-    /// The devices that the list lacks, by id.
+    /// Devices of the batch that are not in `listed`, read one by one.
     new: BTreeMap<DeviceId, Device>,
-    /// The devices that could not be read, and why.
+    /// Devices that the table refused to read for now, with its error.
     unread: Option<(Vec<DeviceId>, StoreError)>,
 }
 
-/// The devices of a batch that are judged.
+/// The readings of the batch's devices, without devices whose newest reading is over a day old.
 type Fresh<'a> = BTreeMap<&'a DeviceId, &'a Written>;
 
-/// A rule, and what was written of a device that it is about.
+/// A rule, and the batch's readings of a device that the rule is about.
 struct Match<'a> {
     rule: &'a StoredRule,
     written: &'a Written,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules that are about the devices of a batch. Rules that wait for whole quarters of an hour are left out.
-    /// So are rules on many devices, except limits of a metric where a quarter in the batch may be sealed.
+    /// Judges the rules on the devices of a batch. Rules that wait for whole quarters of an hour are left out. So are
+    /// rules on many devices, except limits of a metric if a quarter in the batch may be sealed.
     ///
-    /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. Where
-    /// rules, devices or states cannot be read, all its devices are to be rechecked.
+    /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. If
+    /// rules, devices or states cannot be read, all devices of the batch are to be rechecked.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
@@ -88,7 +89,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let states: BTreeMap<AlertKey, StoredAlertState> =
                 listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
 
-            // Not skipped where the state is damaged: the judgement reports it.
+            // A damaged state is not skipped, so that the judgement reports it.
             matches.retain(|key, found| {
                 damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
             });
@@ -109,7 +110,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(batch)
     }
 
-    /// Each rule with each device of a batch that it is about, where batches are judged by it.
+    /// All pairs of a device in the batch and a rule on the device, if the rule is judged by batches.
     fn matches<'a>(
         &self,
         rules: &'a Rules,
@@ -134,10 +135,11 @@ impl<S: Store> JudgingSession<'_, S> {
         matches
     }
 
-    /// The devices of a batch. A device that the list lacks may be new: it is read by itself. Where the list has no device, because there are too
-    /// many, only the devices whose quarter may be sealed are read: rules on groups are judged by no other reading then.
+    /// The registered devices of a batch. A device that is not in the list may be new, so it is read from the table. If
+    /// memory holds no list, because there are too many devices, only devices with a quarter that may be sealed are
+    /// read: no other reading is judged by rules on groups then.
     async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
-        // Without rules on groups, nobody needs to know what a device is.
+        // Without rules on groups, the id of a device is enough.
         if rules.on_groups().next().is_none() {
             return Ok(KnownDevices::default());
         }
@@ -177,7 +179,7 @@ impl BatchReport {
 }
 
 impl Match<'_> {
-    /// Whether what the batch says changes nothing, given the state.
+    /// Whether the readings of the batch cannot change the state.
     fn can_be_skipped(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
         let watch = &self.rule.rule.watch;
         if matches!(watch, Watch::Demand { .. }) {
@@ -196,7 +198,7 @@ impl Match<'_> {
     }
 }
 
-/// Whether a rule is judged when readings come; the others wait for whole quarters of an hour.
+/// Whether a rule is judged as soon as readings come. Other rules wait for whole quarters of an hour.
 const fn is_of_batches(watch: &Watch) -> bool {
     match watch {
         Watch::Metric { .. } | Watch::Silence { .. } | Watch::Demand { .. } => true,
@@ -204,13 +206,13 @@ const fn is_of_batches(watch: &Watch) -> bool {
     }
 }
 
-/// The earliest instant that was touched.
+/// The time of the earliest reading.
 fn since(written: &Written) -> Option<Timestamp> {
     written.keys().next().copied()
 }
 
-/// Whether the quarter of an hour of its earliest reading may have been sealed before that was written. A rule on many
-/// devices is judged when a quarter is sealed, and would not see the reading.
+/// Whether the earliest reading's quarter of an hour may have been sealed before the reading was written. A rule on
+/// many devices is judged when a quarter is sealed, and would miss the reading.
 fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
     since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }

@@ -1,4 +1,4 @@
-//! Whether a sealed quarter of an hour asks for a recheck: its extremes are in breach of a rule. Judges nothing.
+//! Decides whether a sealed quarter of an hour needs a recheck, because its extremes break a rule. Judges no rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use table::{ReadAlertRules, Remembered, Session, StoreResult, StoredRule};
 use crate::counter::flags_of;
 use crate::rules::is_about;
 
-/// How long rules are used.
+/// How long rules are used before they are read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
-/// How long the last rules are used while the table throttles them: sweeps are a quarter of an hour apart.
+/// How long the last rules are used while the table throttles newer ones: sweeps are a quarter of an hour apart.
 const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
-/// The time that throttled rules have: no rollup is folded meanwhile.
+/// The longest wait for throttled rules: no rollup is folded meanwhile.
 const MAX_ASKING: Duration = Duration::from_secs(10);
 
-/// The rules by which a process that seals quarters leaves rechecks.
+/// The remembered rules of a process that seals quarters, by which it decides on rechecks.
 #[derive(Debug, Default)]
 pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 
-/// The rules that sealed quarters may be in breach of.
+/// The active rules that a sealed quarter may break.
 #[derive(Debug, Clone)]
 pub struct Breaches(Arc<Vec<StoredRule>>);
 
 impl SealedBreaches {
-    /// The rules that are on, at most a minute old; while the table throttles them, at most an hour old.
+    /// The active rules, at most a minute old. While the table throttles them, at most an hour old.
     pub async fn rules(&self, session: Session<'_, impl ReadAlertRules>) -> StoreResult<Breaches> {
         if let Some(rules) = self.0.get(session.now, |_| MAX_AGE) {
             return Ok(Breaches(rules));
@@ -53,8 +53,8 @@ impl Breaches {
         self.0.is_empty()
     }
 
-    /// Whether a quarter of a device is in breach of a rule that may be about it: which group the device is in is not
-    /// asked.
+    /// Whether a quarter of a device may break a rule. The device's groups are not checked: each rule on a group
+    /// counts.
     pub fn may_have(&self, id: &DeviceId, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| match scope {
             Scope::Device(named) => named == id,
@@ -63,7 +63,7 @@ impl Breaches {
         })
     }
 
-    /// Whether the quarter breaks a rule on the device. Finds what a lost batch held, and serves rules on many devices.
+    /// Whether a quarter breaks a rule on the device. Finds readings of lost batches, and serves rules on many devices.
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
     }

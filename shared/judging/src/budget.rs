@@ -1,5 +1,5 @@
-//! The figures of a budget: the energy of the day or month that runs, and of the one that ended a moment ago. Tells
-//! nothing.
+//! The figures of a budget: the energy of the current day or month, and of the last one for a day after its end. Sends
+//! no message.
 
 use alerts::Figure;
 use chrono::TimeDelta;
@@ -10,20 +10,20 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// For how long a period that has ended is judged: the last quarters are sealed half an hour after the period, and hours
-/// later where the system stood still.
+/// How long a period is judged after its end. Its last quarters are sealed half an hour later, or hours later if the
+/// system stood still.
 const LATEST: TimeDelta = TimeDelta::days(1);
 
-/// What a rule watches.
+/// A rule's limit of energy for a day or a month.
 pub(crate) struct EnergyBudget<'a> {
     pub(crate) kwh: &'a Decimal,
     pub(crate) per: CalendarUnit,
-    /// When the rule was saved. A period over by then is not judged.
+    /// When the rule was saved. A period that ended before is not judged.
     pub(crate) saved: Timestamp,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The figures of a budget on a device.
+    /// The energy of a device in each period that is judged now.
     pub(crate) async fn budget_figures(
         &self,
         budget: &EnergyBudget<'_>,

@@ -1,4 +1,4 @@
-//! The figures of a counter: its steps of the last day that a rule tells. Tells nothing.
+//! The figures of a counter: its steps of the last day about which a rule sends messages. Sends none itself.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The age of a step that is told at most.
+/// The greatest age of a step about which a message is sent.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The figures of a counter of a device.
+    /// The steps of a device's counter within the last day.
     pub(crate) async fn counter_figures(
         &self,
         metric: &MetricName,
@@ -28,13 +28,13 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(Vec::new());
         };
         let found = self.steps(metric, told, device, day, horizon).await?;
-        // What lies ahead of the clock is told when its time has come.
+        // A step ahead of the clock is judged when its time has come.
         let latest = now.saturating_add(MAX_AHEAD);
         let steps = found.events.into_iter().filter(|step| step.timestamp <= latest);
         Ok(steps.map(figure).collect())
     }
 
-    /// The steps of a range that a rule tells, in order; the last one may end after the range.
+    /// The steps in a range that a rule watches, by time. The last step may end after the range.
     pub(crate) async fn steps(
         &self,
         metric: &MetricName,
@@ -55,7 +55,7 @@ fn figure(step: Event) -> Figure {
     Figure { at: step.timestamp, value, is_beyond: true }
 }
 
-/// The flags of the steps that a rule tells.
+/// The flags of the steps that a rule watches.
 pub(crate) fn flags_of(told: &BTreeSet<CounterEvent>) -> Flags {
     told.iter().fold(Flags::default(), |all, event| all.union(flag_of(*event).into()))
 }

@@ -1,4 +1,4 @@
-//! The figure of a demand: where the period that runs is heading. Tells nothing.
+//! The figure of a demand: a projection of the current period's mean power. Sends no message.
 
 use alerts::{DemandLimit, Figure, RECENT, RunningPeriod};
 use domain::{CalendarUnit, Device, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp};
@@ -13,7 +13,8 @@ use crate::ports::Store;
 const HOUR: i64 = 3_600_000;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The figures of a demand of a device: none in the first minutes of a period, and where nothing tells its energy.
+    /// The projected demand of a device. Empty in the first minutes of a period, and for a device without energy
+    /// readings.
     pub(crate) async fn demand_figures(
         &self,
         period: CalendarUnit,
@@ -36,7 +37,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(vec![Figure { at: range.from(), value: projection.least, is_beyond }])
     }
 
-    /// The period that runs, from its readings. The last minutes by a power where there is one: a counter moves in steps.
+    /// The current period, from its readings. Its last minutes are measured by power where possible: a counter moves in
+    /// steps.
     async fn running(
         &self,
         device: &Device,
@@ -66,7 +68,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(Some(period))
     }
 
-    /// The highest period of the month before the one that begins at `until`, in kW; `None` in the first.
+    /// The highest mean power in kW of the month's periods before `until`; `None` in the first period of the month.
     async fn peak_before(
         &self,
         until: Timestamp,
@@ -102,8 +104,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The limit in kW: a fixed one, or the mean power of the `highest` period of the month so far. `None` if no
-/// period has been measured yet, as in the first one of a month.
+/// The limit in kW: a fixed one, or the mean power of the `highest` period of the month so far. `None` before a period
+/// of the month has been measured.
 pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<Exact> {
     match limit {
         DemandLimit::Kilowatts(kilowatts) => Some(Exact::from(kilowatts)),
@@ -111,14 +113,14 @@ pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<E
     }
 }
 
-/// The period up to now, cut where its last minutes begin.
+/// The period up to now, cut at `since`, where the recent minutes begin.
 fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid> {
     let so_far = TimeRange::new(range.from(), now).ok().filter(|_| since > range.from())?;
     Some(Grid::between(so_far, [since].into()))
 }
 
-/// The resolution of a device's energy in kWh: the sum of the resolutions of its counters. That of a counter
-/// is the place value of the last decimal that any of its values has.
+/// The resolution of a device's energy in kWh: the sum of the resolutions of its counters. A counter's resolution is
+/// the place value of the last decimal in any of its values.
 fn step_of(rows: &EnergyDevice<'_>) -> Exact {
     let mut sum = Exact::zero();
     for name in &rows.meter.used {
@@ -137,7 +139,7 @@ fn step_of(rows: &EnergyDevice<'_>) -> Exact {
     sum
 }
 
-/// The mean power of an energy in kWh, in kW.
+/// The mean power in kW that an energy in kWh makes over a range.
 pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
     (energy * HOUR).rounded_quotient(&Exact::from(range.length().num_milliseconds()))
 }

@@ -1,4 +1,4 @@
-//! The registered devices as this process knows them, and how many a rule is about. Writes nothing.
+//! The registered devices that this process remembers, and whether a rule is about few of them. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,19 @@ use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
-/// The most devices that are few: a rule on more is judged by the rechecks that `rollup` leaves of sealed quarters, not by
-/// batches.
+/// A rule on more devices is judged by the rechecks that `rollup` leaves of sealed quarters, not by batches.
 pub const MAX_FEW: usize = 1_000;
-/// How long a list is used for each begun thousand of its devices: to read them again costs some 110 read units a
-/// minute, however many they are. A device that is new in a group is found when the list is read again.
+/// How long a list is used for each begun thousand of its devices, so that reading lists costs some 110 read units a
+/// minute at any size. A device that joins a group is found when the list is read again.
 const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
-/// How long there are known to be too many devices for memory: to find it out again costs over a thousand read units.
+/// How long the result "too many devices for memory" is used: to find it out again costs over a thousand read units.
 const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
-/// The devices by id.
+/// Devices by id.
 #[derive(Debug, Default)]
 pub struct Devices {
     all: BTreeMap<DeviceId, Device>,
-    /// Whether these are all: memory holds so many, and of more devices none is kept.
+    /// Whether all devices are here. If there are more than memory holds, the list is empty.
     is_whole: bool,
 }
 
@@ -29,7 +28,7 @@ impl Devices {
         Self { all, is_whole: true }
     }
 
-    /// How long the list is used.
+    /// How long the list is used before it is read again.
     pub(crate) fn max_age(&self) -> TimeDelta {
         if !self.is_whole {
             return AGE_OF_TOO_MANY;
@@ -38,22 +37,22 @@ impl Devices {
         i32::try_from(thousands).map_or(AGE_OF_TOO_MANY, |thousands| AGE_OF_A_THOUSAND * thousands)
     }
 
-    /// A device, if it is known.
+    /// A device, if it is in the list.
     pub fn get(&self, id: &DeviceId) -> Option<&Device> {
         self.all.get(id)
     }
 
-    /// All that are known, by id.
+    /// The devices in the list, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Device> {
         self.all.values()
     }
 
-    /// Whether these are all devices.
+    /// Whether the list has all devices.
     pub const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Whether the devices of a rule are so few that it judges batches.
+    /// Whether a rule is about so few devices that it is judged by batches.
     pub fn are_few_of(&self, rule: &Rule) -> bool {
         match &rule.scope {
             Scope::Device(_) => true,
@@ -75,12 +74,12 @@ pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
     }
 }
 
-/// The meter of a device: its counters, else its powers.
+/// The meter of a device: made from its counters, or without counters from its powers.
 pub(crate) fn meter(device: &Device) -> Option<Meter<'_>> {
     Meter::of(device.metrics())?.alone(device.metrics())
 }
 
-/// The metrics of a device that are no counters: the meter of them is made from powers.
+/// The gauges of a device. A meter of these is made from powers, not from counters.
 pub(crate) fn gauges(device: &Device) -> BTreeMap<MetricName, MetricInfo> {
     let gauges = device.metrics().iter().filter(|(_, info)| info.kind == MetricKind::Gauge);
     gauges.map(|(name, info)| (name.clone(), info.clone())).collect()

@@ -1,4 +1,4 @@
-//! Judges the due states that it is given, and deletes those whose rule is gone.
+//! Judges states that are due, and deletes states whose rule was deleted.
 
 use alerts::{AlertSubject, Scope};
 use table::{DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
@@ -14,7 +14,7 @@ use crate::rules::{Rules, is_about};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
-    /// Judges states that are due. A failed one stays due, and the others are tried before it is tried again.
+    /// Judges states that are due. A failed state stays due. The next call tries the other states first.
     pub async fn judge_due(&self, rules: &Rules, due: &[StoredAlertState]) -> JudgingReport {
         let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state)));
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
@@ -30,9 +30,9 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a state that is due. It is obsolete if its rule is deleted. If the subject left the rule, judging goes on
-    /// until the alert has ended, and tells nothing else. An hour later the state is obsolete too: a subject that comes back
-    /// by then is told nothing twice.
+    /// Judges a state that is due. The state is obsolete if its rule is deleted. If the subject left the rule, judging
+    /// goes on until the alert has ended, and no other message is made. An hour later the state is obsolete too, so a
+    /// subject that comes back by then repeats no message.
     pub(crate) async fn judge_state(
         &self,
         due: &StoredAlertState,
@@ -55,7 +55,7 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await
     }
 
-    /// Whether a rule is about a device or a room, as it is now.
+    /// Whether a rule is about a device or a room now.
     async fn is_of_rule(&self, rule: &StoredRule, subject: &AlertSubject) -> StoreResult<bool> {
         Ok(match (&rule.rule.scope, subject) {
             (Scope::Device(named), AlertSubject::Device(id)) => named == id,

@@ -1,14 +1,14 @@
-//! Ends the states of a device that is deleted. What waits of them is dropped by whoever sends.
+//! Deletes the states of a deleted device. `alerting` drops the messages of such states that wait to be sent.
 
 use alerts::AlertSubject;
 use domain::DeviceId;
 use table::{AlertKey, DeleteAlertStates, ReadAlertStates, Session, StoreResult};
 
-/// The states of a page.
+/// The number of states that are read at once.
 const PAGE: usize = 500;
 
-/// Deletes the states of all rules on a device. A state that is judged meanwhile ends with
-/// its time: nothing comes from a deleted device.
+/// Deletes the states of all rules on a device. A state that is judged at the same moment may stay. It ends in time,
+/// because a deleted device sends nothing.
 pub async fn end_device(
     session: Session<'_, impl ReadAlertStates + DeleteAlertStates>,
     device: &DeviceId,

@@ -1,4 +1,4 @@
-//! The energy of a device by rows of time: what `/energy` answers of it. Judges nothing.
+//! The energy of a device by rows of time, as `/energy` answers it. Judges nothing.
 
 use domain::{Device, Meter, MetricName, MetricRule};
 use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level, device_values};
@@ -21,7 +21,7 @@ impl<S: Store> JudgingSession<'_, S> {
         self.energy_by(meter(device), &question).await
     }
 
-    /// The energy of a device by a meter of its metrics; `None` without a meter.
+    /// The energy of a device by the given meter; `None` without a meter.
     pub(crate) async fn energy_by<'q>(
         &self,
         meter: Option<Meter<'q>>,

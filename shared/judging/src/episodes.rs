@@ -1,4 +1,4 @@
-//! The judgement of a rule about a metric or silence on one subject: reads and folds. Stores nothing.
+//! Judges a rule about a metric or about silence on one subject: reads readings and folds them. Stores nothing.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device or a room by its readings. Most values say the same after however long the subject counts as
-    /// silent: they do not wait for a limit that the table throttles. Where the limit cannot be read until an item is mended,
-    /// the values alone say what is new.
+    /// Judges a rule on a device or a room by its readings. Most readings give the same result for any silence limit,
+    /// so the judgement does not wait if the table throttles the limit. If the limit's item is damaged, the longest
+    /// limit is used.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -45,7 +45,7 @@ impl<S: Store> JudgingSession<'_, S> {
             if !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
                 match self.subject_silent_after(on_subject).await {
                     Ok(limit) => judgement = judged_by(limit),
-                    // By the longest limit it is told what the values say. Left, it would be lost.
+                    // Judged with the longest limit. Without a judgement, the readings would be lost.
                     Err(error) if error.is_permanent() => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -57,7 +57,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The state, if it is one of episodes: the rule may have been of another kind.
+/// The state, if it is one of episodes. If a person edited the rule, it may be of the other kind.
 pub(crate) fn episodes_of(state: &AlertState) -> Option<&EpisodeState> {
     match state {
         AlertState::Episodes(state) => Some(state),

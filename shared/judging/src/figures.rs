@@ -1,4 +1,4 @@
-//! The judgement of a budget, a demand or a counter on one device: figures are told once. Chooses no subjects.
+//! Judges a budget, a demand or a counter on one device. A message about a figure is made once. Chooses no subjects.
 
 use alerts::{AlertSubject, Figure, FigureState, Message, News, Watch, ended_by_edit};
 use domain::{Device, Timestamp};
@@ -12,8 +12,8 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device; `None` where nothing is new: a figure is told once. If an edit changed the rule from one
-    /// on episodes, an alert that was firing ends.
+    /// Judges a rule on a device; `None` if there is nothing to store. If the rule had episodes before a person edited
+    /// it, an alert that was firing ends.
     pub(crate) async fn judge_figures(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -50,7 +50,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(Some(NextState { state: AlertState::Figures(next), messages }))
     }
 
-    /// The figures of a rule on a device, as the table has them now.
+    /// The current figures of a rule on a device.
     async fn figures_of(&self, rule: &StoredRule, device: &Device) -> Result<Vec<Figure>> {
         let horizon = &self.horizon().await?;
         match &rule.rule.watch {
@@ -69,7 +69,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The state to go on from, and the end of an alert from before an edit made the rule one on figures.
+/// The state to go on from. If the rule had episodes before a person edited it, also the end of a firing alert.
 fn begin(before: Option<&AlertState>, now: Timestamp) -> (FigureState, Option<Message>) {
     match before {
         Some(AlertState::Figures(state)) => (state.clone(), None),

@@ -1,4 +1,4 @@
-//! What one process knows that judges: rules, channels, devices, limits of silence. Judges nothing itself.
+//! Rules, channels, devices and silence limits as one judging process remembers them. Judges nothing itself.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,36 +19,37 @@ use crate::progress::TaskProgress;
 use crate::rules::Rules;
 use crate::throttled::ThrottledRequest;
 
-/// How long rules and channels are used.
+/// How long rules and channels are used before they are read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
-/// How long the silence limit that a device's history tells is used.
+/// How long a silence limit that was learned from a device's history is used.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
-/// How long it is remembered which rules of a recheck are judged.
+/// How long the rules that an unfinished recheck has judged are remembered.
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
-/// The oldest list of devices that is used while the table throttles a newer one.
+/// The greatest age of a device list while the table throttles a newer one.
 const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
-/// The most devices in one memory. Beyond, all are forgotten.
+/// The most devices in one memory. If there would be more, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
-/// No judgement is begun with less time: what it has read would be read for nothing.
+/// No judgement begins with less time left, because its reads would be for nothing.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
-/// Judges the rules of alerts. One process has one; it is shared by reference.
+/// What a process remembers for judging. Each process has one and shares it by reference.
 #[derive(Debug)]
 pub struct Judging {
     rules: Remembered<Rules>,
     devices: Remembered<Devices>,
     device_list_request: ThrottledRequest,
     device_request: ThrottledRequest,
-    /// The state of the rollups, which the limit of silence of each device needs.
+    /// The request for the state of the rollups, from which the silence limit of each device is learned.
     pub(crate) rollup_state_request: ThrottledRequest,
-    /// After how long devices count as silent.
+    /// How long each device may send nothing before it counts as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
-    /// The rules that are judged already, by the device and the random `touch` of an unfinished recheck.
+    /// The rules that an unfinished recheck has already judged. A recheck is named by its device and its random
+    /// `touch`.
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
@@ -59,7 +60,7 @@ impl Default for Judging {
 }
 
 impl Judging {
-    /// Knows nothing yet.
+    /// Remembers nothing yet.
     pub fn new() -> Self {
         Self {
             rules: Remembered::default(),
@@ -75,13 +76,13 @@ impl Judging {
         }
     }
 
-    /// One call of judging, by what this process remembers.
+    /// One call of judging.
     pub const fn session<'a, S>(&'a self, table: Session<'a, S>) -> JudgingSession<'a, S> {
         JudgingSession { judging: self, table }
     }
 }
 
-/// One call of judging. Its methods read, judge and store.
+/// One call of judging: reads, judges and stores.
 #[derive(Debug)]
 pub struct JudgingSession<'a, S> {
     pub(crate) judging: &'a Judging,
@@ -90,7 +91,7 @@ pub struct JudgingSession<'a, S> {
 }
 
 impl<S> JudgingSession<'_, S> {
-    /// This call with a part of its time.
+    /// The same call, limited to a part of its time.
     pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
         JudgingSession { judging: self.judging, table: self.table.within(invocation) }
     }
@@ -110,21 +111,21 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The rules and channels as they are this moment.
+    /// The rules and channels, read now.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
-        // Older remembered rules may lack a pause.
+        // Older remembered rules may miss a pause.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
     }
 
-    /// The rules and channels that were read last, if they are young enough. Reads nothing.
+    /// The remembered rules and channels, if they are young enough. Reads nothing.
     pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<Rules>> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }
 
-    /// The devices, at most as many minutes old as there are thousands of them. While the table throttles their list, that
-    /// of the last quarter of an hour is used, and once a minute it is asked again.
+    /// The devices. Their list may be as many minutes old as it has thousands of devices. While the table throttles a
+    /// newer list, the last one is used up to an age of a quarter of an hour, and the table is asked once a minute.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
         match self.devices_read_after(Timestamp::MIN).await {
             Err(error) if error.is_retryable() => self.last_devices().ok_or(error),
@@ -136,7 +137,8 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judging.devices.get(self.table.now, |_| MAX_LAST_LIST)
     }
 
-    /// The devices, as above and read after an instant. That there are too many for memory is not found out again.
+    /// The devices as [`Self::devices`] returns them, read after an instant. If there are too many for memory, this is
+    /// not checked again.
     pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
         let (judging, now) = (self.judging, self.table.now);
         let max_age = |devices: &Devices| {
@@ -155,14 +157,14 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(judging.devices.keep(devices.unwrap_or_default(), now))
     }
 
-    /// A device, also if it is newer than the list or the list cannot be read.
+    /// A device, also if it is newer than the list or if the list cannot be read.
     pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         drop(self.devices().await);
         self.device_alone(id).await
     }
 
-    /// A device, from the remembered list or by itself: the list is not read. While the table throttles the device, that of
-    /// the last quarter of an hour is used.
+    /// A device from the remembered list, or else from the table; the list is not read again. While the table throttles
+    /// the read, the last list is used, up to an age of a quarter of an hour.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let listed = self.judging.devices.get(self.table.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
@@ -178,19 +180,19 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// A device, as the table has it now.
+    /// A device, read from the table now.
     pub(crate) async fn stored_device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         Ok(self.stored_devices(std::slice::from_ref(id)).await?.pop())
     }
 
-    /// Devices, as the table has them now.
+    /// Devices, read from the table now.
     pub(crate) async fn stored_devices(&self, ids: &[DeviceId]) -> StoreResult<Vec<Device>> {
         let request = &self.judging.device_request;
         let found = request.make(self.table, async |table| table.find_devices(ids).await);
         Ok(found.await?.found)
     }
 
-    /// How far rollups reach, at most a minute old.
+    /// How far the rollups reach, at most a minute old.
     pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
         self.judging.rollups.horizon(self.table).await
     }

@@ -1,15 +1,15 @@
-//! Judges the rules of alerts on what the table has, and stores states with their messages. Sends nothing, and has no
-//! clock.
+//! Judges the rules of alerts by the readings in the table, and stores states with their messages. Sends nothing, and
+//! has no clock.
 //!
-//! [`Judging`] is what one process has, a [`JudgingSession`] one call of it. `task` has the one loop that judges, whatever
-//! made the tasks: `batch` what the stream tells, `recheck` a rule that was saved and what was left to be judged again,
-//! `due` what the time brings about, `silence` who sends nothing, and `sealed` what waits for whole quarters of an hour.
-//! `progress` is how far each of them has come.
+//! [`Judging`] is the memory of one process, and a [`JudgingSession`] is one call. `task` has the one loop that judges.
+//! Five modules make its tasks: `batch` from readings of the stream, `recheck` from saved rules and from rechecks,
+//! `due` from states whose time has come, `silence` from devices that send nothing, and `sealed` from sealed quarters
+//! of an hour. `progress` remembers how far the tasks of each kind were judged.
 //!
-//! A judgement reads the state, then the readings, folds, and puts the state with its messages where it has not moved on:
-//! so at rest a state is the fold of the readings in the table, whoever judged it last. `episodes` and `figures` are the
-//! two kinds of judgement; `budget`, `counter`, `demand` and `room_mean` have their figures. `preview` tries a rule on the
-//! past.
+//! A judgement reads a state and then the readings, and folds these. It stores the new state with its messages only if
+//! nobody changed the state meanwhile. So in the end a state is the fold of the readings in the table, whoever judged
+//! it last. `episodes` and `figures` are the two kinds of judgement. `budget`, `counter`, `demand` and `room_mean`
+//! compute figures. `preview` tries a rule on the past.
 
 mod batch;
 mod breach;
@@ -56,5 +56,5 @@ pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use series::SeriesError;
 pub use throttled::ThrottledRequest;
 
-/// What can be judged, or why it cannot.
+/// A result whose error says why nothing can be judged.
 type Result<T> = std::result::Result<T, SeriesError>;

@@ -1,4 +1,4 @@
-//! The readings of a device as a judgement sees them. Judges nothing.
+//! Reads the readings of a device for a judgement. Judges nothing.
 
 use alerts::{MAX_AHEAD, Observation, Start};
 use chrono::TimeDelta;
@@ -10,27 +10,27 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The most readings of one judgement: a day with more than one a second. Also those of one preview.
+/// The most readings of one judgement or preview: a day with more than one reading a second.
 pub(crate) const MAX_READINGS: usize = 100_000;
-/// The readings of a page.
+/// The number of readings that are read at once.
 const PAGE: usize = 2_000;
 
-/// Readings of one device.
+/// Asks for readings of one device.
 pub(crate) struct ObservationQuery<'a> {
     pub(crate) device: &'a DeviceId,
     pub(crate) metric: Option<&'a MetricName>,
     pub(crate) range: TimeRange,
-    /// No page is read after a later reading.
+    /// Reading stops at the first page that ends after this time.
     pub(crate) until: Timestamp,
-    /// The readings of a page.
+    /// The number of readings that are read at once.
     pub(crate) page: usize,
-    /// Whether all that was acknowledged before is seen.
+    /// Whether the read is strongly consistent.
     pub(crate) consistent: bool,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, in order of time: all after the start, some ahead of the clock, and the newest
-    /// up to the start, if its value may still hold. All that was acknowledged before is seen.
+    /// The readings that a fold needs, by time: all after the start, some ahead of the clock, and the newest one up to
+    /// the start, if its value may still hold. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,
@@ -70,7 +70,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(newest.find(self.table).await?)
     }
 
-    /// Reads readings in order of time, no more than are `left`; else says why not.
+    /// Reads readings by time. Fails with `too_many` if there are more than `left`.
     pub(crate) async fn read_observations(
         &self,
         query: &ObservationQuery<'_>,
@@ -95,14 +95,14 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// What a reading says to a rule on a metric; to one without, that the device lives.
+/// The value of a reading for a rule on a metric. Without a metric the reading only shows that the device is alive.
 pub(crate) fn observation(reading: &Reading, metric: Option<&MetricName>) -> Observation {
     let value = metric.and_then(|name| reading.metrics().get(name)).cloned();
     Observation { at: reading.at, value }
 }
 
-/// Takes away values that are no part of a counter, such as the 0 of a device that boots. Such a reading still shows
-/// that the device lives.
+/// Drops values that do not belong to a counter, such as the 0 of a device that boots. The reading itself stays,
+/// because it shows that the device is alive.
 pub(crate) fn without_zeros(
     mut readings: Vec<Observation>,
     rule: Option<&MetricRule>,

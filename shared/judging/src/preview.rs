@@ -1,4 +1,5 @@
-//! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
+//! Finds the episodes that a rule would have had on one subject, by the fold that judges. Stores nothing and sends no
+//! message.
 
 use alerts::{AlertSubject, DemandLimit, Past, Rule, SilenceLimit, Watch};
 use chrono::TimeDelta;
@@ -14,36 +15,36 @@ use crate::ports::Store;
 use crate::preview_walk::PreviewWalk;
 use crate::room_mean::{ROOM_SILENCE, RoomMean};
 
-/// The longest time of a preview.
+/// The longest range of a preview.
 pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
-/// How long before a range a fold begins at least.
+/// The shortest time before a range at which a fold begins.
 const MIN_LEAD: TimeDelta = TimeDelta::days(1);
 
-/// What a rule would have told.
+/// The alerts that a rule would have made.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// The episodes, periods or steps, in order of time.
+    /// The episodes, periods or steps, by time.
     pub episodes: Vec<Previewed>,
-    /// Whether there are more steps of a counter than are looked for.
+    /// Whether a counter has more steps than are searched.
     pub has_more: bool,
-    /// The times whose readings have expired: there the extremes of quarters of an hour answer.
+    /// The ranges whose readings have expired. There the extremes of each quarter of an hour stand for them.
     pub by_extremes: Vec<TimeRange>,
 }
 
 /// An episode that would have fired, a period whose figure is beyond the limit, or a step of a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previewed {
-    /// The first breach; the start of the period; the step.
+    /// The first breach, the start of the period, or the time of the step.
     pub since: Timestamp,
-    /// When it would have fired.
+    /// When the alert would have fired.
     pub fired: Timestamp,
-    /// When it ended; `None` if it lasts to the end of the range, and for a step.
+    /// When the episode or period ended. `None` for a step, and for an episode that lasts to the end of the range.
     pub ended: Option<Timestamp>,
     /// The energy in kWh, the mean power in kW or the size of the step.
     pub value: Option<Exact>,
 }
 
-/// A rule on one subject, and the range whose episodes are wanted.
+/// A rule on one subject, and the range in which to try it.
 #[derive(Debug, Clone, Copy)]
 pub struct PreviewQuestion<'a> {
     /// The rule; it need not be saved.
@@ -57,9 +58,9 @@ pub struct PreviewQuestion<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// What a rule would have told in a range.
+    /// The alerts that a rule would have made in a range.
     ///
-    /// A demand is judged by the mean power of its whole periods: what the period was heading to is not computed again.
+    /// A demand is judged by the mean power of whole periods: the projections of the time are not computed again.
     pub async fn preview(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let range = question.range;
         let Ok(range) = TimeRange::new(range.from(), range.to().min(self.table.now)) else {
@@ -77,8 +78,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The episodes that reach into a range. The fold begins before it, earlier and earlier until it is where it would be
-    /// whatever was before, up to [`MAX_PREVIEW`] before.
+    /// The episodes that overlap a range. The fold begins before the range, earlier and earlier until its state no
+    /// longer depends on where it began, at most [`MAX_PREVIEW`] before.
     async fn preview_episodes(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let PreviewQuestion { rule, range, .. } = question;
         let mut lead = MIN_LEAD.max((rule.hold + rule.clear_hold) * 2).min(MAX_PREVIEW);
@@ -90,7 +91,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let longer = PreviewQuestion { range: whole, ..question };
             let found = self.folded(longer, is_last).await;
             let (mut preview, settled) = match (found, known) {
-                // So many readings are in the breach that its start is out of reach.
+                // The breach has so many readings that its start is out of reach.
                 (Err(SeriesError::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
@@ -106,8 +107,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The episodes of a fold over a range, and since when it is where it would be whatever was before. It begins as normal
-    /// if it has to.
+    /// The episodes of a fold over a range, and since when its state no longer depends on the state before the range.
+    /// With `begins_normal` the fold begins without a breach.
     async fn folded(
         &self,
         question: PreviewQuestion<'_>,
@@ -159,7 +160,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let is_rolled_up =
             device.is_none() || info.is_some() || matches!(rule.watch, Watch::Silence { .. });
-        // Nothing is before its first reading.
+        // There are no readings before the device's first one.
         let is_whole = device.as_ref().is_none_or(|device| device.first_seen() >= range.from());
         let silence = SilenceLimit::new(silent_after, &pauses);
         let mut past = Past::begin(rule, silence, range.from(), begins_normal || is_whole);
@@ -175,7 +176,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(preview_of(past, by_extremes))
     }
 
-    /// What a rule on a budget, demand or counter would have told in a range.
+    /// The alerts that a rule on a budget, demand or counter would have made in a range.
     async fn preview_figures(
         &self,
         question: PreviewQuestion<'_>,
@@ -209,7 +210,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let PreviewQuestion { rule, range, horizon, .. } = question;
         let (mut preview, now) = (Preview::default(), self.table.now);
         let is_of_peak = matches!(rule.watch, Watch::Demand { limit: DemandLimit::Peak, .. });
-        // The highest of a month is known from its start on.
+        // The highest period of a month needs the month from its start.
         let month_of = |at: Timestamp| CalendarUnit::Month.bucket_of(at, horizon.zone());
         let from = if is_of_peak { month_of(range.from()).from() } else { range.from() };
         let whole = TimeRange::new(from, range.to()).unwrap_or(range);
@@ -245,7 +246,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The episodes of a fold, and since when it is where it would be whatever was before.
+/// The episodes of a fold, and since when its state no longer depends on the state before the range.
 fn preview_of(past: Past<'_>, by_extremes: Vec<TimeRange>) -> (Preview, Option<Timestamp>) {
     let settled = past.settled();
     let shown =

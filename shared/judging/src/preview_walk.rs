@@ -1,5 +1,5 @@
-//! A walk through the quarters of an hour of a range: the readings of those whose extremes say that they may change the
-//! fold of a rule are read, the others are passed over. Folds nothing itself.
+//! Walks through the quarters of an hour of a range. Reads the readings of a quarter only if its extremes may change
+//! the fold of a rule. Folds nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,36 +13,37 @@ use crate::judging::JudgingSession;
 use crate::observed::{MAX_READINGS, ObservationQuery, without_zeros};
 use crate::ports::Store;
 
-/// The readings of a page.
+/// The number of readings that are read at once.
 const PAGE: usize = 5_000;
-/// The most quarters that are read at once because the fold is not at rest.
+/// The most quarters that are read at once while the fold is not at rest.
 const MAX_STRETCH: usize = 96;
 
-/// A rule that is tried on the past of one device.
+/// A rule to try on the past of one device.
 pub(crate) struct PreviewWalk<'a> {
     pub(crate) rule: &'a Rule,
     pub(crate) device: &'a DeviceId,
     pub(crate) metric_rule: Option<MetricRule>,
     pub(crate) range: TimeRange,
-    /// The time whose rollups have what the rule is about; all other readings are read.
+    /// The time with rollups of what the rule watches. Outside, all readings are read.
     pub(crate) rolled_up: Option<TimeRange>,
     pub(crate) silent_after: TimeDelta,
 }
 
-/// A quarter of an hour, or the part of one that is in the range.
+/// A quarter of an hour, or its part in the range.
 struct Quarter {
     range: TimeRange,
     stored: Option<StoredRollup>,
-    /// Whether its readings have not expired.
+    /// Whether its readings have not expired yet.
     has_readings: bool,
-    /// Whether something in it may begin an episode.
+    /// Whether the quarter may begin an episode.
     may_breach: bool,
-    /// Whether something in it may end one.
+    /// Whether the quarter may end an episode.
     may_clear: bool,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Feeds the range of a walk to `past`. Returns the times that extremes answer for, because their readings have expired.
+    /// Feeds the range of a walk to `past`. Returns the ranges whose readings have expired, so that extremes stand for
+    /// them.
     pub(crate) async fn walk(
         &self,
         walk: &PreviewWalk<'_>,
@@ -60,7 +61,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 continue;
             }
 
-            // The reading before tells since when the device may be silent.
+            // The quarter before is read too: its last reading says since when the device may be silent.
             let first = next - usize::from(is_at_rest && next > 0);
             let end = quarters.len().min(next + stretch);
 
@@ -83,7 +84,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(by_extremes)
     }
 
-    /// The quarters of a walk, with what each may do to the rule.
+    /// The quarters of a walk, each with its possible effects on the rule.
     async fn quarters(&self, walk: &PreviewWalk<'_>) -> Result<Vec<Quarter>> {
         let (mut next, to) = (QuarterHour::of(walk.range.from()), walk.range.to());
         let whole = TimeRange::new(next.start(), to).unwrap_or(walk.range);
@@ -92,7 +93,7 @@ impl<S: Store> JudgingSession<'_, S> {
             found.into_iter().map(|stored| (stored.range.from(), stored)).collect();
 
         let mut quarters = Vec::new();
-        // The last reading of the quarters before.
+        // The time of the last reading before the quarter.
         let mut last = None;
         while let Ok(range) = TimeRange::new(next.start(), next.end().min(to)) {
             let stored = by_start.remove(&range.from());
@@ -109,8 +110,8 @@ impl<S: Store> JudgingSession<'_, S> {
 }
 
 impl<'a> PreviewWalk<'a> {
-    /// How many quarters are read at first. A device that sends once in a quarter is clear in the next one, and from there
-    /// the rule's time counts.
+    /// The number of quarters that are read first. A device that sends once a quarter is within limits in the next
+    /// quarter, and the rule's holding time runs from there.
     fn first_stretch(&self) -> usize {
         let length = QuarterHour::LENGTH.num_milliseconds();
         let time = self.rule.clear_hold.max(self.rule.hold).num_milliseconds();
@@ -131,7 +132,8 @@ impl<'a> PreviewWalk<'a> {
         )
     }
 
-    /// Notes whether something in a quarter may begin or end an episode. `last` is the last reading of the quarters before.
+    /// Notes whether a quarter may begin or end an episode. `last` is the time of the last reading in the quarters
+    /// before.
     fn note_effects(&self, quarter: &mut Quarter, last: &mut Option<Timestamp>) {
         let no_data = self.rule.no_data();
         let is_known = self.rolled_up.is_some_and(|range| range.contains(quarter.range.from()));
@@ -144,7 +146,7 @@ impl<'a> PreviewWalk<'a> {
         let edges = stored.rollup.span();
         let since = std::mem::replace(last, edges.map(|(_, last)| last));
         let gap = since.zip(edges).map(|(since, (first, _))| first.since(since));
-        // Within a quarter only its readings tell.
+        // A rollup does not show silence within its quarter.
         let may_be_silent = self.silent_after < QuarterHour::LENGTH
             || gap.is_none_or(|gap| gap >= self.silent_after);
         let (may_breach, may_clear) = match &self.rule.watch {
@@ -162,8 +164,7 @@ impl<'a> PreviewWalk<'a> {
 }
 
 impl Quarter {
-    /// Two observations in the place of readings that have expired: the extreme that is farthest beyond a limit, and the
-    /// last value.
+    /// Two observations that replace expired readings: the value farthest beyond a limit, and the last value.
     fn extremes(&self, rule: &Rule) -> Vec<Observation> {
         let Some(stored) = &self.stored else { return Vec::new() };
         let Watch::Metric { metric, limits } = &rule.watch else {

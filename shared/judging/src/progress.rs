@@ -1,4 +1,4 @@
-//! How far this process has come with the tasks of each trigger. Judges none.
+//! How far this process has come with the tasks of each trigger. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use table::{AlertKey, StoredRule};
 
-/// Two invocations that overlap may have times that differ by so much.
+/// The greatest difference between the clocks of two overlapping invocations.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
-/// Why there is something to judge.
+/// The cause of judging tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trigger {
-    /// Readings of the stream.
+    /// Readings came by the stream.
     Batch,
-    /// What was left to be judged again of a device.
+    /// A recheck of a device was noted.
     Recheck,
-    /// A person saved a rule, at once or by its recheck.
+    /// A person saved a rule. It is judged at once, or by its recheck.
     Saved,
-    /// The time of states has come.
+    /// The due time of states has come.
     Due,
     /// Devices may have fallen silent.
     Silence,
@@ -28,13 +28,13 @@ pub(crate) enum Trigger {
 }
 
 impl Trigger {
-    /// Whether a minute goes on where the one before ended.
+    /// Whether each minute goes on where the minute before ended.
     pub(crate) const fn keeps_place(self) -> bool {
         matches!(self, Self::Due | Self::Silence | Self::Sealed)
     }
 
-    /// Whether judging begins with the first task instead of one that is drawn by lot. No task waits for
-    /// ever: what a batch leaves becomes rechecks, and the recheck of a saved rule keeps its own place.
+    /// Whether judging begins with the first task, and not with a random one. Still no task waits for ever: unjudged
+    /// tasks of a batch become rechecks, and the recheck of a saved rule keeps its own place.
     pub(crate) const fn is_in_order(self) -> bool {
         matches!(self, Self::Batch | Self::Saved)
     }
@@ -48,20 +48,20 @@ pub(crate) struct TaskProgress(Mutex<TriedTasks>);
 struct TriedTasks {
     /// The last task that was tried, by trigger.
     last: BTreeMap<Trigger, AlertKey>,
-    /// The latest time at which tasks were asked for.
+    /// The `now` of the last call that asked for tasks.
     newest: Option<Timestamp>,
     /// The tasks that rest, by trigger.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
-    /// The edge of each group of devices up to which all sealed quarters are judged.
+    /// For each group of devices, the time up to which all sealed quarters are judged.
     sealed: Option<[Timestamp; SWEEP_GROUPS]>,
 }
 
-/// Why a task rests.
+/// A task that needs no judgement for now.
 #[derive(Debug, Clone, Copy)]
 struct RestingTask {
-    /// The version of the rule: one that is edited is judged anew.
+    /// The version of the rule. A task of an edited rule is judged again.
     version: u64,
-    /// The time until which silence needs no judgement, or the edge up to which sealed quarters are judged.
+    /// The time until which silence needs no judgement, or up to which sealed quarters are judged.
     at: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl TaskProgress {
         self.lock().last.get(&trigger).cloned()
     }
 
-    /// Notes that a task was tried, whatever came of it.
+    /// Notes that a task was tried, with any result.
     pub(crate) fn note(&self, trigger: Trigger, key: &AlertKey) {
         self.lock().last.insert(trigger, key.clone());
     }
@@ -82,7 +82,7 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
-    /// The rules and subjects in `all` that do not rest at `now`. Notes of other tasks are forgotten. If the clock was set
+    /// The tasks in `all` that do not rest at `now`. Notes of tasks outside `all` are forgotten. If the clock was set
     /// back, all notes are forgotten, because a clock that was ahead let tasks rest for too long.
     pub(crate) fn awake<'a>(
         &self,
@@ -109,12 +109,12 @@ impl TaskProgress {
         all
     }
 
-    /// Whether all sealed quarters are judged up to the edges of the groups.
+    /// Whether all sealed quarters are judged up to these times, one for each group of devices.
     pub(crate) fn is_judged_up_to(&self, edges: &[Timestamp; SWEEP_GROUPS]) -> bool {
         self.lock().sealed.as_ref() == Some(edges)
     }
 
-    /// Notes that all sealed quarters are judged up to the edges of the groups.
+    /// Notes that all sealed quarters are judged up to these times, one for each group of devices.
     pub(crate) fn note_sealed(&self, edges: [Timestamp; SWEEP_GROUPS]) {
         self.lock().sealed = Some(edges);
     }

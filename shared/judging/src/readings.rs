@@ -1,4 +1,4 @@
-//! The readings of a device or a room by which episodes are judged. Judges nothing.
+//! Reads the readings of a device or a room by which episodes are judged. Judges nothing.
 
 use alerts::{AlertSubject, JudgedReadings, Observation, Start};
 use chrono::TimeDelta;
@@ -12,7 +12,8 @@ use crate::room_mean::RoomMean;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings from `start` on that a fold of a rule on a subject needs, which is silent after a time without one.
+    /// The readings from `start` on that the fold of a rule on a subject needs. After `silent_after` without a reading
+    /// the subject counts as silent.
     pub(crate) async fn readings(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -32,7 +33,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 let horizon = self.horizon().await?;
                 let mean = RoomMean::of(room, metric, &devices, &horizon);
                 let means = self.means_since(&mean, start).await?;
-                // Nobody can tell yet whether the room was silent in this time.
+                // Whether the room was silent in this time is not known yet.
                 pauses.extend(means.overdue(self.table.now));
                 means.values
             }

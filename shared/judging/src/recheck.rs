@@ -1,5 +1,5 @@
-//! Judges a rule that was saved, at once, on the first of its subjects, and leaves a recheck of the rest; rechecks rules, and
-//! devices whose readings were stored, changed or deleted without a judgement. Removes no recheck.
+//! Judges a saved rule at once on the first of its subjects, and leaves a recheck of the rest. Judges rechecks of
+//! rules, and of devices whose readings were stored, changed or deleted without a judgement. Removes no recheck.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use crate::report::JudgingReport;
 use crate::rules::{Rules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
-/// The devices that are judged at once.
+/// The most devices on which a saved rule is judged at once.
 const MAX_AT_ONCE: usize = 20;
 
-/// What came of judging a rule that was saved.
+/// The result of judging a saved rule.
 #[derive(Debug)]
 pub struct JudgedSaved {
-    /// What was judged at once.
+    /// The judgements that were made at once.
     pub report: Result<JudgingReport>,
     /// Why no recheck of the rest could be noted.
     pub not_noted: Option<StoreError>,
 }
 
 impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
-    /// Judges a device or a rule again, from the instant on that was touched. Once the report
-    /// [`is_done`](JudgingReport::is_done), the recheck may be removed; before that, the recheck of a rule moves on to
+    /// Judges a device or a rule again, by its readings from the recheck's time on. Once the report
+    /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Until then the recheck of a rule moves on to
     /// [`up_to`](JudgingReport::up_to).
     pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<JudgingReport> {
         match &recheck.what {
@@ -40,7 +40,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         }
     }
 
-    /// Judges every rule that is about a device; a process that stays judges each once, however many calls that takes.
+    /// Judges all rules on a device. If that takes several calls, a process judges each rule once.
     async fn recheck_device(
         &self,
         rules: &Rules,
@@ -65,7 +65,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         });
         let mut report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
 
-        // Rules that name the device are judged. Nobody knows which groups it is in.
+        // Rules that name the device are judged. Without the device its groups are not known.
         if let (Some(rule), Err(error)) = (on_group, device) {
             report.add(rule.on(AlertSubject::Device(id.clone())), Err(error.into()));
         }
@@ -78,14 +78,14 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 
     /// Judges a rule on its subjects, after the last device that was judged. A device that fails gets a recheck of its
-    /// own, and holds up no further devices.
+    /// own, and holds up no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
-        // As it is this moment: `rules` may have been read before it was saved, and then the recheck would be lost.
+        // Read again: `rules` may have been read before this rule was saved, and then the recheck would be lost.
         let rule = match self.table.alert_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
@@ -109,7 +109,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Notes a recheck of its own for each device that failed and may succeed. With that the report has it no longer.
+    /// Notes a recheck for each device that failed and may succeed later, and removes the device from the report.
     async fn hand_on_failures(&self, report: &mut JudgingReport, recheck: &Recheck) {
         let is_failed = |key: &AlertKey| report.failures.iter().any(|(failed, _)| failed == key);
         let failed: Vec<AlertKey> =
@@ -125,8 +125,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         report.failures.retain(|(key, _)| !failed.contains(key));
     }
 
-    /// Judges a rule on its first devices, or its room. Where something is left, or failed, it leaves a recheck of the
-    /// rule, which begins anew and keeps its place.
+    /// Judges a saved rule on its first devices, or on its room. If subjects are left or fail, a recheck of the whole
+    /// rule is noted. That recheck keeps its own place.
     pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
         let Session { invocation, now, .. } = self.table;
         // The rest of the time is for noting the recheck, and for the answer.
@@ -155,8 +155,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// The devices among which a rule has its subjects. The list of a group is read after the rule was saved, because the
-    /// same person may have moved a device a moment before.
+    /// The devices among which a rule has its subjects. For a rule on a group they are read after the rule was saved,
+    /// because the same person may have moved a device a moment before.
     async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,
@@ -166,7 +166,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 }
 
-/// The device that is judged, unless it is a room.
+/// The device of a subject; `None` for a room.
 pub(crate) const fn device_of(subject: &AlertSubject) -> Option<&DeviceId> {
     match subject {
         AlertSubject::Device(device) => Some(device),

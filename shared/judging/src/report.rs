@@ -1,4 +1,4 @@
-//! What came of several judgements. Judges nothing.
+//! The result of several judgements. Judges nothing.
 
 use domain::{DeviceId, RuleId};
 use series::SeriesError;
@@ -7,34 +7,34 @@ use table::{AlertKey, StoreError};
 
 use crate::result::JudgementResult;
 
-/// What came of several judgements.
+/// The result of several judgements.
 #[derive(Debug, Default)]
 pub struct JudgingReport {
     /// The number of states that were judged.
     pub judged: usize,
-    /// The messages that were told.
+    /// The number of messages that were stored.
     pub messages: usize,
-    /// The messages that are told to nobody ([`JudgementResult::left_out`]).
+    /// The number of messages that go to nobody ([`JudgementResult::left_out`]).
     pub left_out: usize,
-    /// What could not be judged, and why.
+    /// The tasks that failed, and why.
     pub failures: Vec<(AlertKey, SeriesError)>,
-    /// The judgements that a mistake in the code ended. They are left.
+    /// The tasks whose judgement panicked. They are also in `left`.
     pub panics: Vec<(AlertKey, Panic)>,
-    /// The tasks that are to be judged again: for want of time, or because they failed and may succeed.
+    /// The tasks to judge again: there was no time, or they failed and may succeed later.
     pub left: Vec<AlertKey>,
-    /// The states whose rule is gone, or no longer about their subject: they are to be deleted.
+    /// The states to delete, because their rule is gone or no longer about their subject.
     pub(crate) obsolete: Vec<AlertKey>,
-    /// Whether the time did not suffice.
+    /// Whether the time ran out.
     pub is_cut: bool,
-    /// The rules that are judged on nothing, because there are more devices than memory holds and nobody knows which of
-    /// them the rule is about.
+    /// The rules on groups that are judged on no device: there are more devices than memory holds, so their groups are
+    /// not known.
     pub unjudged: Vec<RuleId>,
-    /// The last device that was judged, of a rule on each device of a group.
+    /// For a rule on each device of a group, the last device that was judged.
     pub up_to: Option<DeviceId>,
 }
 
 impl JudgingReport {
-    /// Takes the result of a task in; `None` where there was nothing to judge.
+    /// Adds the result of a task; `None` if there was nothing to judge.
     pub(crate) fn add(
         &mut self,
         key: AlertKey,
@@ -57,19 +57,19 @@ impl JudgingReport {
         }
     }
 
-    /// Leaves a task whose judgement panicked.
+    /// Leaves a task whose judgement panicked, to be judged again.
     pub(crate) fn leave_panicked(&mut self, key: AlertKey, panic: Panic) {
         self.left.push(key.clone());
         self.panics.push((key, panic));
     }
 
-    /// Leaves a task because the time is over.
+    /// Leaves a task because the time is over, to be judged again.
     pub(crate) fn cut_before(&mut self, key: AlertKey) {
         self.is_cut = true;
         self.left.push(key);
     }
 
-    /// Takes further judgements in.
+    /// Adds further judgements.
     pub fn append(&mut self, more: Self) {
         self.judged += more.judged;
         self.messages += more.messages;
@@ -81,14 +81,14 @@ impl JudgingReport {
         self.unjudged.extend(more.unjudged);
     }
 
-    /// Whether nothing is left that may succeed later.
+    /// Whether no task is left that may succeed later.
     pub const fn is_done(&self) -> bool {
         !self.is_cut && self.left.is_empty()
     }
 }
 
-/// Whether the same judgement may succeed later. One of a damaged state, or of more readings than a judgement reads,
-/// would fail each time.
+/// Whether the same judgement may succeed later. A judgement of a damaged state, or of too many readings, fails each
+/// time.
 pub(crate) fn may_succeed(failure: &SeriesError) -> bool {
     match failure {
         SeriesError::Store(error) => !error.is_permanent(),
@@ -96,7 +96,7 @@ pub(crate) fn may_succeed(failure: &SeriesError) -> bool {
     }
 }
 
-/// Whether the table let a judgement wait until its time was over.
+/// Whether a judgement failed because the table throttled it until its time was over.
 pub(crate) const fn is_throttled(failure: &SeriesError) -> bool {
     matches!(failure, SeriesError::Store(StoreError::Throttled(_) | StoreError::TimedOut))
 }

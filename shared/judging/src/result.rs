@@ -12,36 +12,36 @@ use table::{
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// What a judgement puts in the place of a state.
+/// The new state of a judgement, with the messages that it makes.
 pub(crate) struct NextState {
     pub(crate) state: AlertState,
     pub(crate) messages: Vec<Message>,
 }
 
-/// What became of a judgement whose state is stored, or deleted with its rule.
+/// The result of a judgement whose state was stored, or whose state is to be deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JudgementResult {
-    /// The number of messages that were told.
+    /// The number of messages that were stored.
     pub messages: usize,
-    /// The number of messages that are stored nowhere, because a transaction holds no more.
+    /// The number of messages that are not stored, because they do not fit into the transaction.
     pub left_out: usize,
-    /// Whether the state is to be deleted: its rule is gone, or no longer about the subject.
+    /// Whether to delete the state, because its rule is gone or no longer about the subject.
     pub(crate) is_obsolete: bool,
 }
 
 impl JudgementResult {
-    /// The result if nothing was judged; `is_obsolete` says whether the state is to be deleted.
+    /// The result if nothing was judged; `is_obsolete` says whether to delete the state.
     pub(crate) fn of_obsolete(is_obsolete: bool) -> Self {
         Self { is_obsolete, ..Self::default() }
     }
 }
 
-/// So many messages are told to nobody, and in no history: their judgements had more than a transaction holds.
+/// The number of messages that go to nobody and into no history, because a transaction could not hold them.
 #[derive(Debug)]
 pub struct LostMessages(usize);
 
 impl LostMessages {
-    /// What is to be said of so many messages, if there are some.
+    /// The error that names the number of lost messages; `None` if there are none.
     pub const fn of(count: usize) -> Option<Self> {
         if count == 0 { None } else { Some(Self(count)) }
     }
@@ -59,12 +59,12 @@ impl fmt::Display for LostMessages {
 
 impl std::error::Error for LostMessages {}
 
-/// The longest time for which a process may not know a rule that was saved.
+/// The longest time for which a process may not know of a saved rule.
 const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The state of a rule on a subject, as it is this moment. An error if a version of the rule that was saved later, in
-    /// the last five minutes, judged it: `rule` is out of date.
+    /// The state of a rule on a subject, read now. An error if `rule` is out of date: a version that was saved later
+    /// has judged the state in the last five minutes.
     pub(crate) async fn stored_state(
         &self,
         rule: &StoredRule,
@@ -73,7 +73,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let keys = std::slice::from_ref(key);
         let mut listing = self.table.alert_states(keys).await?;
         if let Some(unreadable) = listing.unreadable.pop() {
-            // Nothing can be put in the place of an item whose version is not known.
+            // An item whose version is unknown cannot be replaced.
             return Err(StoreError::Unreadable(unreadable));
         }
 
@@ -82,7 +82,7 @@ impl<S: Store> JudgingSession<'_, S> {
             AlertState::Episodes(state) => Some(state.changed),
             AlertState::Figures(once) => once.changed,
         });
-        // After that, the later time means that a slow clock saved `rule`.
+        // After five minutes, the later time means that a slow clock saved `rule`.
         if judged_by
             .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {
@@ -91,8 +91,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(known)
     }
 
-    /// Stores a judgement; `None` where the state has moved on, so that it has to be judged again. It fails if the rule
-    /// was saved again since it was read: the next process that reads the rules judges anew.
+    /// Stores a judgement; `None` if somebody changed the state meanwhile, so that the rule has to be judged again.
+    /// Fails if the rule was saved again since it was read: the next process that reads the rules judges it.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

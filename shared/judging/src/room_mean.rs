@@ -1,4 +1,5 @@
-//! The mean of a room by quarters of an hour, or the sum of what adds up, as a series has it. Judges nothing.
+//! The mean of a room's values by quarters of an hour, as a series has it; for values that add up, the sum. Judges
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,41 +19,41 @@ use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// After how long a mean of a room says nothing any more.
+/// How long a mean of a room stays valid.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
-/// For how long a quarter is the newest sealed one, from its end on: a quarter of an hour, the eleven minutes before the
-/// next one may be sealed, a round of all groups, and the sweep itself.
+/// The longest time from a quarter's end until the next quarter is sealed: a quarter of an hour, the eleven minutes
+/// before the next one may be sealed, a round of all groups, and the sweep itself.
 const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
 
 /// Means of a room, each at the end of its quarter.
 pub(crate) struct RoomMeans {
     pub(crate) values: Vec<Observation>,
-    /// The time up to which means are known; `None` if no device has a part in the mean.
+    /// The time up to which means are known; `None` if the mean has no devices.
     until: Option<Timestamp>,
 }
 
 impl RoomMeans {
-    /// The time from when the next quarter should have been known until now; `None` if rollups do not lag, or no
-    /// device has a part in the mean. It is not known yet whether the room was silent then.
+    /// The time from when the next quarter should have been known until now: whether the room was silent then is not
+    /// known yet. `None` if rollups do not lag, or the mean has no devices.
     pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
         TimeRange::new(self.until?.saturating_add(SEALED_WITHIN), now).ok()
     }
 }
 
-/// The mean of a metric in a room, of the devices that are there now.
+/// The mean of a metric over the devices that are in a room now.
 pub(crate) struct RoomMean<'a> {
     room: &'a RoomId,
-    /// The room alone.
+    /// A set of only this room.
     rooms: BTreeSet<RoomId>,
     metric: &'a MetricName,
-    /// The devices whose values make the mean.
+    /// The devices whose values count in the mean.
     members: Vec<&'a Device>,
     devices: &'a Devices,
     horizon: &'a Horizon,
 }
 
 impl<'a> RoomMean<'a> {
-    /// The mean of a room's devices as they are registered.
+    /// The mean over the devices that are registered in a room.
     pub(crate) fn of(
         room: &'a RoomId,
         metric: &'a MetricName,
@@ -74,8 +75,7 @@ impl<'a> RoomMean<'a> {
         DeviceQuestion { rooms: Some(&self.rooms), ..of_device }
     }
 
-    /// The values of devices, combined quarter by quarter: a mean depends on nothing but its quarter, however long the fold
-    /// is.
+    /// Combines the values of devices, each quarter by itself, so that a mean does not depend on where the fold begins.
     fn combine(
         &self,
         found: &[DeviceValues<'_>],
@@ -110,7 +110,7 @@ impl<'a> RoomMean<'a> {
         self.devices.get(id)?.behind()
     }
 
-    /// The end of the time that is sealed of all members; `None` without members.
+    /// The time up to which the quarters of all members are sealed; `None` without members.
     pub(crate) fn sealed_until(&self) -> Option<Timestamp> {
         let sealed = self.members.iter().map(|device| self.horizon.rolled_up(device.id()));
         sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
@@ -129,7 +129,8 @@ impl<S: Store> JudgingSession<'_, S> {
         self.means_between(mean, from, Timestamp::MAX).await
     }
 
-    /// The means of a time, up to what is sealed of all the room's devices and does not wait in the queue of rollups.
+    /// The means of a range, as far as all devices of the room are sealed and none of their quarters waits in the queue
+    /// of rollups.
     pub(crate) async fn means_between(
         &self,
         mean: &RoomMean<'_>,
@@ -172,7 +173,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(RoomMeans { values, until: Some(until) })
     }
 
-    /// When the meters above devices of a sum were in the room.
+    /// When each meter was in the room, if other devices of a sum are behind it.
     async fn presences<'m>(
         &self,
         mean: &'m RoomMean<'_>,

@@ -1,4 +1,4 @@
-//! The rules and channels as this process knows them, and which rules are about a device. Judges nothing.
+//! The rules and channels as a process remembers them, and the devices that a rule is about. Judges nothing.
 
 use alerts::{AlertSubject, Rule, Scope, Watch};
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
@@ -7,16 +7,16 @@ use tokio::sync::OnceCell;
 
 use crate::devices::{Devices, is_in, meter};
 
-/// What each judgement needs beside readings.
+/// All that a judgement needs except readings.
 #[derive(Debug)]
 pub struct Rules {
     /// The rules, sorted by id.
     pub rules: Vec<StoredRule>,
-    /// The channels, sorted by id; none where there is no rule.
+    /// The channels, sorted by id; empty without rules.
     pub channels: Vec<StoredChannel>,
-    /// The zone of the system's days; UTC where there is no rule or the zone was never read.
+    /// The time zone of the system's days; UTC without rules, or if the zone was never read.
     pub zone: Zone,
-    /// The pauses of the system, in order; empty while they could not be read.
+    /// The times when the system stood still, in order; unset while they could not be read.
     pub(crate) pauses: OnceCell<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
@@ -25,7 +25,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rule of an id.
+    /// The rule with an id.
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
         self.rules.iter().find(|rule| rule.id == *id)
     }
@@ -40,7 +40,7 @@ impl Rules {
         rules.filter(move |rule| is_about(&rule.rule.scope, id, device))
     }
 
-    /// Some of the rules, each with each device or room that it is about.
+    /// The wanted rules, each with every device or room that it is about.
     pub(crate) fn on_subjects(
         &self,
         devices: &Devices,
@@ -54,7 +54,7 @@ impl Rules {
         found
     }
 
-    /// The wanted rules whose devices are not known, because there are more than memory holds.
+    /// The wanted rules whose devices are not known, because there are more devices than memory holds.
     pub(crate) fn of_unknown_devices(
         &self,
         devices: &Devices,
@@ -66,13 +66,13 @@ impl Rules {
         self.rules.iter().filter(is_unknown).map(|rule| rule.id.clone()).collect()
     }
 
-    /// The active rules on groups of devices: for them each device's room, kind and tags have to be known.
+    /// The active rules on groups of devices. To judge them, the room, kind and tags of each device must be known.
     pub(crate) fn on_groups(&self) -> impl Iterator<Item = &StoredRule> {
         let is_on_group = |rule: &Rule| rule.is_on && matches!(rule.scope, Scope::Each(_));
         self.rules.iter().filter(move |rule| is_on_group(&rule.rule))
     }
 
-    /// All channels, each with the time from which it may send a message of `rule`: the end of its quiet hours.
+    /// All channels, each with the earliest time at which it may send a message of `rule`: the end of its quiet hours.
     pub(crate) fn channels_of(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
         let next = |channel: &StoredChannel| match channel.quiet_hours {
             Some(quiet) if !rule.ignores_quiet_hours => quiet.end(now, self.zone),
@@ -82,7 +82,7 @@ impl Rules {
     }
 }
 
-/// Whether a scope has a device, as each of its devices has a state of its own.
+/// Whether a scope has a state for this device.
 pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) -> bool {
     match scope {
         Scope::Device(named) => named == id,
@@ -91,7 +91,7 @@ pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) ->
     }
 }
 
-/// What a rule is judged on, of some devices. The mean of a room is of a metric only.
+/// The subjects of a rule among some devices. The mean of a room is judged for a metric only.
 pub fn subjects_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,
@@ -108,7 +108,7 @@ pub fn subjects_of<'a>(
     }
 }
 
-/// The devices that a rule is about, be it by their mean.
+/// The devices that a rule is about, also if it watches their mean.
 pub fn devices_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,
@@ -119,7 +119,7 @@ pub fn devices_of<'a>(
     })
 }
 
-/// Whether a device has ever sent what a rule watches.
+/// Whether a device has ever sent values of the kind that a rule watches.
 pub fn has_sent_watched(rule: &Rule, device: &Device) -> bool {
     match &rule.watch {
         Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {

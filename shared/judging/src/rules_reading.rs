@@ -1,4 +1,4 @@
-//! Reads the rules with what each judgement needs beside readings: channels, the zone, pauses. Judges nothing.
+//! Reads all that a judgement needs except readings: rules, channels, the zone, pauses. Judges nothing.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::rules::Rules;
 
-/// The longest time for each item without which messages are sent all the same.
+/// The longest time for reading the zone or the pauses: messages are sent also without them.
 const MAX_ASKING: Duration = Duration::from_secs(3);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Asks the table for the rules, and without a rule for nothing else. Of the zone and of pauses, what was read `before`
-    /// holds while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
+    /// Reads the rules; without a rule, nothing else. While the zone or the pauses cannot be read, those of `before`
+    /// are used: sending needs no pauses, and budgets have a zone of their own.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
         let rules = self.table.alert_rules().await?;
         let mut read = Rules {
@@ -47,7 +47,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let pauses = match self.table.within(&asking()).running_note().await {
             Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
-                // A damaged note counts as absent: whoever notes next that the system runs replaces it.
+                // A damaged note counts as absent: the next process that notes that the system runs replaces it.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
                 let known = before.and_then(|before| before.pauses.get().cloned());
@@ -58,8 +58,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(read)
     }
 
-    /// When nothing was taken in, in order. A judgement asks again where nobody could read it in the short time before
-    /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
+    /// The times when the system took nothing in, in order. If they could not be read in the short time before messages
+    /// are sent, the table is asked again. If that fails, no rule is judged: devices would count as silent because the
+    /// system stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;
@@ -69,7 +70,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The pauses that a note has, with one that nobody has noted yet.
+/// The pauses of a note, and the current pause if it is not noted yet.
 fn pauses_of(note: Option<RunningNote>, now: Timestamp) -> Vec<TimeRange> {
     let Some(note) = note else { return Vec::new() };
     let unnoted = note.pause_until(now);

@@ -1,5 +1,5 @@
-//! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
-//! when it could be silent, and writes nothing where it is not.
+//! Finds devices that have fallen silent, for the rules that watch this. Reads the newest reading of a device only when
+//! the device could be silent. Writes nothing for devices that are not.
 
 use alerts::{AlertSubject, MAX_AHEAD, MAX_UNJUDGED, NoData, SilenceLimit, Watch};
 use chrono::TimeDelta;
@@ -15,8 +15,8 @@ use crate::result::JudgementResult;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.
-    /// Subjects without time are left to the next call.
+    /// Judges the rules about silence, and the rules that fire without data, on each device that could be silent by
+    /// now. Tasks without time are left to the next call.
     pub async fn judge_silence(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(fires_of_silence) {
@@ -35,7 +35,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on a device that is silent. Lets the task rest until the device may be silent next.
+    /// Judges a rule on a device if the device is silent. Then lets the task rest until the device may be silent next.
     pub(crate) async fn judge_if_silent(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -51,16 +51,16 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(result)
     }
 
-    /// When a device is silent to a rule, if no reading comes until then.
+    /// The time from which a device counts as silent if it sends no further reading.
     async fn silent_from(&self, on_subject: RuleOnSubject<'_>) -> Result<Timestamp> {
         let later = self.table.now.saturating_add(MAX_UNJUDGED);
-        // A room is judged by its mean, when that is sealed.
+        // The mean of a room is judged when its quarter is sealed.
         let AlertSubject::Device(device) = &on_subject.key.subject else { return Ok(later) };
 
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
         let limit = self.silent_after(&on_subject.rule.rule.watch, device).await?;
-        // Its first reading may come right now, and be the last one.
+        // The first reading may come right now, and be the last one.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));
         };
@@ -69,7 +69,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// Whether silence is a breach to a rule.
+/// Whether a rule fires when a device is silent.
 fn fires_of_silence(rule: &StoredRule) -> bool {
     let rule = &rule.rule;
     let is_breach = match rule.watch {

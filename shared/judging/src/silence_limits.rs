@@ -1,4 +1,5 @@
-//! After how long a device counts as silent, by its rollups of the last week, kept for some hours. Judges nothing.
+//! The time without a reading after which a device counts as silent. Learned from its rollups of the last week, and
+//! remembered for some hours. Judges nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +13,15 @@ use crate::ports::Store;
 use crate::room_mean::ROOM_SILENCE;
 use crate::task::RuleOnSubject;
 
-/// The days whose quarters say what is usual.
+/// The days from whose quarters the usual gap is learned.
 const DAYS: usize = 7;
 const QUARTERS_OF_DAY: usize = 96;
 const QUARTERS_OF_HOUR: usize = 4;
-/// So many times as long as usual, the longest gap of a day is a silence.
+/// A day counts as silent if its longest gap is longer than usual by this factor.
 const UNUSUAL: usize = 2;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// After how long without a reading the subject of a rule counts as silent.
+    /// The time without a reading after which the subject of a rule counts as silent.
     pub(crate) async fn subject_silent_after(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -33,7 +34,7 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// After how long without a reading a device counts as silent to a rule.
+    /// The time without a reading after which a device counts as silent for a rule.
     pub async fn silent_after(&self, watch: &Watch, device: &DeviceId) -> StoreResult<TimeDelta> {
         match watch {
             Watch::Silence { after: Some(after) } => Ok(*after),
@@ -41,7 +42,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// After how long without a reading a device counts as silent, by its last seven days; at most six hours old.
+    /// The time without a reading after which a device counts as silent, learned from seven days; remembered for six
+    /// hours.
     async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         if let Some(limit) = self.judging.silence_limits.get(device, self.table.now) {
             return Ok(limit);
@@ -51,7 +53,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(limit)
     }
 
-    /// The limit of a device as its rollups are now.
+    /// Learns the silence limit of a device from its rollups.
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         let request = &self.judging.rollup_state_request;
         let state = request.make(self.table, async |table| table.rollup_state().await).await?;
@@ -72,11 +74,11 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The number of readings of each quarter of a range. Empty quarters of a pause of the system are left out: nobody knows
-/// whether the device was silent.
+/// The number of readings in each quarter of a range. Empty quarters in a pause of the system are left out: whether the
+/// device was silent then is not known.
 fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> Vec<u32> {
     let count = |stored: &StoredRollup| {
-        // A reading counts also where no value of it takes part.
+        // A reading counts also if none of its values takes part in a rollup.
         let count = stored.rollup.most_values().max(u64::from(!stored.rollup.is_empty()));
         (stored.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };
@@ -93,10 +95,10 @@ fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> 
         .collect()
 }
 
-/// The limit by a week of counts.
+/// The silence limit by the counts of a week.
 ///
 /// A day counts as silent if its longest gap is twice as long as the gap of most days. So a device that stops for a day
-/// or three makes no silence usual.
+/// or three does not raise its limit.
 fn limit_of(counts: &[u32]) -> TimeDelta {
     let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
     let hours: Vec<u32> =

@@ -1,4 +1,4 @@
-//! Rules that are to be judged on devices and rooms, and the one loop that judges them. Finds none.
+//! Judging tasks, each a rule on a device or room, and the one loop that judges them. Finds no tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,29 @@ use crate::report::{JudgingReport, is_throttled};
 use crate::result::{JudgementResult, NextState};
 use crate::rules::Rules;
 
-/// The number of attempts at a judgement whose state keeps being judged by others.
+/// The number of attempts at a judgement while other processes keep changing its state.
 const MAX_ATTEMPTS: usize = 5;
 
-/// A rule that is to be judged on one subject.
+/// A rule to judge on one subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum JudgingTask<'a> {
-    /// A rule, judged by what the table has.
+    /// A rule to judge by the readings in the table.
     Rule {
         rule: &'a StoredRule,
-        /// The earliest instant at which readings were stored, overwritten or deleted; `None` for a rule that was saved.
+        /// The earliest time of readings that were stored, overwritten or deleted; `None` for a saved rule.
         touched: Option<Timestamp>,
     },
-    /// A state that is due, judged if its rule is still about the subject.
+    /// A due state, to judge if its rule is still about the subject.
     Due(&'a StoredAlertState),
-    /// A rule, judged if the device is silent.
+    /// A rule to judge if the device is silent.
     Silence(&'a StoredRule),
-    /// A rule, judged by the quarters that are sealed up to an edge.
+    /// A rule to judge by the quarters that are sealed up to `edge`.
     Sealed { rule: &'a StoredRule, edge: Timestamp },
 }
 
 impl JudgingTask<'_> {
-    /// Whether the judgement of a rule may depend on the limit of silence that the rollups of a device tell. Tasks of other
-    /// triggers keep their order.
+    /// Whether the judgement of a rule may need the silence limit that is learned from a device's rollups. `false` for
+    /// tasks of other triggers, which keep their order.
     fn asks_for_limit(&self) -> bool {
         let Self::Rule { rule, .. } = self else { return false };
         match rule.rule.watch {
@@ -69,7 +69,7 @@ pub(crate) struct RuleOnSubject<'a> {
 }
 
 impl<'a> Tasks<'a> {
-    /// Some tasks; `rules` are all rules.
+    /// Makes the tasks of a trigger; `rules` are all rules.
     pub(crate) fn of(
         trigger: Trigger,
         rules: &'a Rules,
@@ -78,7 +78,7 @@ impl<'a> Tasks<'a> {
         Self { trigger, rules, by_key: tasks.collect() }
     }
 
-    /// The tasks in order, beginning after a place.
+    /// The tasks in order, beginning after `place` and going round.
     fn starting_after(
         mut self,
         place: Option<&AlertKey>,
@@ -88,18 +88,18 @@ impl<'a> Tasks<'a> {
         first.into_iter().chain(self.by_key)
     }
 
-    /// A place that is drawn by lot, for a process that has no other. From the first task on, the last ones would never be
-    /// judged where processes are short-lived.
+    /// A random place to begin, for a process that remembers none. If short-lived processes always began with the first
+    /// task, the last tasks would never be judged.
     fn place_by_lot(&self) -> Option<AlertKey> {
         fastrand::choice(self.by_key.keys()).cloned()
     }
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges tasks until they are done or the time is over. Where the trigger keeps its place, the next call goes on after
-    /// the last task that was tried, so that no number of tasks and no failure keeps a task waiting for ever. Of a device
-    /// that the table throttles one task is tried, and the others are left. Rules that ask for no limit of silence come
-    /// first: that limit may be throttled alone.
+    /// Judges tasks until they are done or the time is over. If the trigger keeps its place, the next call goes on
+    /// after the last task that was tried, so that no number of tasks and no failure keeps a task waiting for ever. If
+    /// the table throttles a device, its other tasks are left. Rules that need no silence limit come first, because the
+    /// limit alone may be throttled.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
@@ -117,7 +117,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 report.cut_before(key);
                 continue;
             }
-            // Each further rule on the device would be throttled for as long again.
+            // Each further rule on the device would be throttled as long again.
             if throttled.contains(&key.subject) {
                 report.left.push(key);
                 continue;
@@ -142,14 +142,14 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after this one, and tries another rule on the device first.
+        // The next call goes on after this task, and tries another rule on the device first.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }
         report
     }
 
-    /// Judges a task; `None` where there was nothing to judge.
+    /// Judges a task; `None` if there was nothing to judge.
     async fn judge_task(
         &self,
         task: JudgingTask<'_>,
@@ -170,8 +170,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// Judges a rule on one subject, and stores its state with the messages that each channel is to send. The state is read
-    /// before the readings: of two judgements the one that saw older readings is refused and begins again.
+    /// Judges a rule on one subject, and stores its state with the messages of each channel. The state is read before
+    /// the readings. So of two concurrent judgements, the one with older readings is refused and begins again.
     pub(crate) async fn judge(&self, on_subject: RuleOnSubject<'_>) -> Result<JudgementResult> {
         let (RuleOnSubject { rule, key, rules, .. }, now) = (on_subject, self.table.now);
         for _ in 0..MAX_ATTEMPTS {

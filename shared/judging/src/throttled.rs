@@ -1,13 +1,13 @@
-//! Limits the time lost to requests that the table throttles. Reads nothing itself.
+//! Limits the time that is lost to throttled requests. Reads nothing itself.
 
 use chrono::TimeDelta;
 use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 
-/// How long a request that was throttled is not made again.
+/// How long a throttled request is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request of many judgements. It gets a part of the time. After a throttled request, the next ones fail at once for a
-/// minute. A judgement then uses what was read last, or is put off, so that others keep their time.
+/// A request that many judgements make. It gets a part of the time. After a throttled request, the next ones fail at
+/// once for a minute. A judgement then uses what was read last, or is put off, so that others keep their time.
 #[derive(Debug, Default)]
 pub struct ThrottledRequest(Remembered<()>);
 
@@ -24,7 +24,7 @@ impl ThrottledRequest {
         }
 
         let part = invocation.for_one_of_several(invocation.patience());
-        // A single attempt that is throttled says little of the next one.
+        // A single throttled attempt says little about the next one.
         let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
         if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {
