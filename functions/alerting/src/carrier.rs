@@ -1,4 +1,4 @@
-//! Carries a request or an e-mail out of the system, and says what became of it. Makes and chooses none.
+//! Delivers a request or an e-mail to a service elsewhere, and returns the result. Builds and chooses no message.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use outgoing::{Request, Verdict};
 use runtime::clock::Clock;
 use sending::SendRequest;
 
-/// What becomes of an e-mail.
+/// The future result of publishing an e-mail.
 pub type Publishing<'a> = Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>>;
 
 /// Publishes e-mails.
@@ -19,29 +19,29 @@ pub trait PublishEmail: Send + Sync {
     fn publish<'a>(&'a self, email: &'a Email) -> Publishing<'a>;
 }
 
-/// What was not delivered.
+/// A request or an e-mail that was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotCarried {
-    /// The reason, fit for people to see.
+    /// The reason, in words for people.
     pub reason: String,
     /// Whether a person has to mend something.
     pub is_lasting: bool,
     /// The pause that the receiver asks for.
     pub retry_after: Option<TimeDelta>,
-    /// Whether it may have arrived though.
+    /// Whether the request may have arrived all the same.
     pub may_have_arrived: bool,
 }
 
 impl NotCarried {
-    /// What did not arrive and will not until a person mends something.
+    /// A delivery that fails until a person mends something.
     pub(crate) fn lasting(reason: &str) -> Self {
         let reason = reason.to_owned();
         Self { reason, is_lasting: true, retry_after: None, may_have_arrived: false }
     }
 }
 
-/// What leaves the system by HTTP, and by e-mail.
+/// Delivers requests by HTTP, and e-mails.
 #[derive(Clone)]
 pub struct Carrier {
     http: Arc<dyn SendRequest>,
@@ -49,12 +49,12 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// A carrier of both.
+    /// A carrier for both ways of delivery.
     pub fn new(http: impl SendRequest + 'static, email: impl PublishEmail + 'static) -> Self {
         Self { http: Arc::new(http), email: Arc::new(email) }
     }
 
-    /// Delivers once.
+    /// Delivers a request or an e-mail, in one attempt.
     pub(crate) async fn carry(
         &self,
         outgoing: Outgoing,
@@ -66,7 +66,7 @@ impl Carrier {
         }
     }
 
-    /// Sends a request. The client blocks, so it has a thread of its own.
+    /// Sends a request. The client blocks, so it runs in a thread of its own.
     pub(crate) async fn send(
         &self,
         request: Request,
@@ -96,7 +96,7 @@ impl fmt::Debug for Carrier {
     }
 }
 
-/// A system that sends no e-mail, because it is not deployed.
+/// Refuses all e-mails, for a system that is not deployed.
 #[derive(Debug, Clone, Copy)]
 pub struct NoEmail;
 

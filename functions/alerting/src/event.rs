@@ -1,4 +1,4 @@
-//! The events that invoke the function: its schedule, and the hint that something waits. Does nothing.
+//! The events that invoke the function: its schedule, and hints that messages wait. Handles none.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(tag = "source")]
 pub enum Event {
-    /// The schedule is due.
+    /// The minute's schedule.
     #[serde(rename = "aws.events")]
     Schedule,
     /// Messages were stored a moment ago.

@@ -1,7 +1,6 @@
-//! Sends what alerts tell, each minute and whenever somebody hints at it. Takes in no reading.
+//! Sends the messages of alerts, each minute and at each hint, and judges rules as time passes. Takes in no reading.
 //!
-//! Sending needs the table and the world outside and nothing else, so it comes first: a judgement that fails holds no
-//! message up.
+//! Sending needs only the table and the receivers, so it comes first: a judgement that fails holds no message up.
 
 mod carrier;
 mod event;

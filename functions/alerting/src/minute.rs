@@ -1,6 +1,6 @@
-//! What time alone changes, each minute: states that are due, rechecks, silence, sealed quarters. Sends nothing.
+//! Judges each minute what time alone changes: due states, rechecks, silence, sealed quarters. Sends nothing.
 //!
-//! It is bounded in time: what is not done is still due, or still to be rechecked, in the next minute.
+//! The time is limited. Tasks that are not done stay due, or stay to be rechecked, in the next minute.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,22 +16,22 @@ use crate::Alerting;
 use crate::ports::Store;
 use crate::task::{KeptPlace, ReadTasks, Task};
 
-/// The least time of each part of the minute, however much there is to do in earlier parts. Where there is less, all parts
-/// have the same.
+/// The least time of each part of the minute, however much the earlier parts have to do. If there is less time in
+/// total, all parts have equal shares.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
 
-/// What a minute has judged.
+/// The result of a minute's judgements.
 #[derive(Debug, Default)]
 pub(crate) struct Minute {
     pub(crate) report: JudgingReport,
-    /// Rechecks after which nothing is left.
+    /// The number of rechecks that were finished and removed.
     rechecks: usize,
-    /// What failed besides judgements, each with its name.
+    /// Errors outside of judgements, each with the name of the part that failed.
     failures: Vec<(String, SeriesError)>,
 }
 
 impl Minute {
-    /// Notes it in the log event.
+    /// Notes the result in the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
         let report = self.report;
         let failures = report.failures.into_iter();
@@ -44,7 +44,7 @@ impl Minute {
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
-        // The log says `looks` for rechecks.
+        // The log field says `looks` for rechecks.
         log.set("alerting.looks", self.rechecks);
         log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
         log.set("alerting.failed_judgements", failures.len());
@@ -65,7 +65,7 @@ impl Minute {
         self.failures.push((name.to_string(), failure));
     }
 
-    /// Takes the judgements of a part of the minute in; a part that fails leaves the others their turn.
+    /// Adds the judgements of a part of the minute. If the part failed, its error is noted and the minute goes on.
     fn add_part(&mut self, part: &str, report: Result<JudgingReport, SeriesError>) {
         match report {
             Ok(report) => self.report.append(report),
@@ -93,8 +93,8 @@ fn why(failure: &SeriesError) -> String {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Judges what the minute asks for. Silence only if it is noted that the system runs: else nobody knows whether it
-    /// stood still a moment ago, and silence counts from the end of a pause on.
+    /// Judges what time has changed. Silence is judged only if it is noted that the system runs. Without the note, the
+    /// system may have stood still a moment ago, and silence counts from the end of a pause.
     pub(crate) async fn judge_minute(
         &self,
         session: Session<'_, S>,
@@ -128,10 +128,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(Box::pin(session.judge_due(rules, &due)).await);
     }
 
-    /// Rechecks devices and rules.
+    /// Judges devices and rules again by their rechecks.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // With a fixed order some would wait for ever after others that the table throttles.
+        // In a fixed order, some rechecks would always wait behind others that the table throttles.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {
@@ -144,14 +144,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// The tasks of a kind. Those that are read are judged, also where further ones cannot be read.
+    /// Reads tasks of a kind. If reading fails midway, the tasks that were read are judged.
     async fn read<T: Task<Owner = ()>>(
         &self,
         place: &KeptPlace<T>,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
-        // The other half is for judging them.
+        // The other half of the time is for judging.
         let session = session.table;
         let reading = session.invocation.part_of(session.invocation.remaining() / 2);
         let read = place.read_on(session.within(&reading), &()).await;
@@ -163,8 +163,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         tasks
     }
 
-    /// Rechecks a device or a rule, and removes the recheck if nothing of it is left. That of a rule keeps its place. Where
-    /// the table throttles one of these notes, the others are rechecked without.
+    /// Rechecks a device or a rule. If nothing is left, removes the recheck; else the recheck of a rule keeps its
+    /// place. If the table throttles one of these writes, later rechecks go without them.
     async fn recheck_one(
         &self,
         recheck: &Recheck,

@@ -1,4 +1,4 @@
-//! What people call the subjects of messages, and the units of their metrics. Writes no text.
+//! The names of devices and rooms in messages, and the units of their metrics. Writes no text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use alerts::{AlertSubject, Rule, Watch};
 use domain::{Device, DeviceId, Label, RoomId, Unit};
 use table::{FindRegistry, Session, WaitingMessage};
 
-/// The devices and rooms that messages are about, as far as they are registered.
+/// The registered devices and rooms that messages are about.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
     devices: BTreeMap<DeviceId, Device>,
@@ -14,7 +14,8 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// Looks the subjects of messages up. What cannot be read is called by its id: no message waits for a name.
+    /// Looks up the subjects of messages. A subject that cannot be read is called by its id, so that no message waits
+    /// for a name.
     pub(crate) async fn of(
         session: Session<'_, impl FindRegistry>,
         messages: &[WaitingMessage],
@@ -46,7 +47,7 @@ impl Registered {
         found
     }
 
-    /// The name of a subject; its id if nobody has named it.
+    /// The name of a subject, or its id if it has no name.
     pub(crate) fn name<'a>(&'a self, subject: &'a AlertSubject) -> &'a str {
         match subject {
             AlertSubject::Device(id) => {
@@ -60,7 +61,7 @@ impl Registered {
         }
     }
 
-    /// The unit of what a rule watches.
+    /// The unit of the metric that a rule watches.
     pub(crate) fn unit(&self, subject: &AlertSubject, rule: &Rule) -> Option<&Unit> {
         let (AlertSubject::Device(id), Watch::Metric { metric, .. }) = (subject, &rule.watch)
         else {

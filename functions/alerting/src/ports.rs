@@ -11,7 +11,7 @@ use table::{
 pub(crate) const NAME: &str = "alerting";
 
 table::store! {
-    /// The ports of the table that the function uses: those of sending, then those of judging.
+    /// The ports of the table that the function uses: first for sending, then for judging.
     pub trait Store: ReadWaitingMessages + ReadToldMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
         + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + DeleteAlertStates + ReadRechecks
         + NoteRechecks + FinishRechecks + ReadRunning + NoteRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups

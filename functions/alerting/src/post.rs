@@ -1,4 +1,4 @@
-//! Makes requests of messages, as each channel takes them. Sends nothing.
+//! Builds the request of messages for each kind of channel. Sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,22 @@ use table::WaitingMessage;
 
 use crate::names::Registered;
 
-/// The most bytes of the fragment of a link. A message of Discord has at most 2,000 characters, and the text needs the
-/// others.
+/// The most bytes of a link's fragment. A message of Discord has at most 2,000 characters, and its text needs the rest.
 const MAX_FRAGMENT: usize = 1_000;
 
-/// What all messages of a system have in common.
+/// The parts that all messages of the system share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Envelope<'a> {
     /// The address of the page; empty if there is no page.
     pub(crate) page_url: &'a str,
-    /// The zone whose clock tells when.
+    /// The time zone of the times in messages.
     pub(crate) zone: Zone,
-    /// The rules that are told by their count, each with the number of devices.
+    /// The rules with a storm, each with the number of devices. Their messages say this number.
     pub(crate) storms: &'a BTreeMap<RuleId, usize>,
 }
 
 impl Envelope<'_> {
-    /// One request to a channel, with all messages.
+    /// Builds one request to a channel, with all messages.
     pub(crate) fn outgoing(
         self,
         messages: &[WaitingMessage],
@@ -58,8 +57,8 @@ impl Envelope<'_> {
     }
 }
 
-/// The address of the page. The fragment, which no browser sends to a server, has one acknowledgement key an episode. If
-/// they do not fit, it opens the list of alerts.
+/// The address of the page. Its fragment, which no browser sends to a server, has one acknowledgement key an episode.
+/// If the keys do not fit, the link opens the list of alerts.
 fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     if page_url.is_empty() {
         return String::new();

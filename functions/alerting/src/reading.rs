@@ -1,7 +1,7 @@
-//! Reads what decides about the messages of a channel: those that wait, messages of the last ten minutes, the states and
-//! rules of messages that are due. Sends nothing.
+//! Reads the items that decide about the messages of a channel: waiting messages, messages of the last ten minutes, and
+//! the states and rules of due messages. Sends nothing.
 //!
-//! What the table does not let in is left to the next round. What was read until then is sent.
+//! If the table throttles a read, the rest is left to the next round. The messages that were read are sent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
 use crate::waiting::{Waiting, is_test, leave};
 
-/// The states of a request.
+/// The number of states that are read at once.
 const STATES: usize = 50;
-/// The time that is kept for sending what is read.
+/// The time that is kept for sending the messages that were read.
 const SENDING: Duration = Duration::from_secs(10);
 
-/// What was read about some keys, and the keys about which nothing could be read.
+/// The items that were read by some keys, and the keys whose items could not be read.
 pub(crate) struct ReadAbout<T, K> {
     pub(crate) found: T,
     unread: BTreeSet<K>,
@@ -34,19 +34,20 @@ pub(crate) struct ReadAbout<T, K> {
 
 /// The states of alerts, as far as they could be read.
 pub(crate) type ReadStates = ReadAbout<Listing<StoredAlertState>, AlertKey>;
-/// The rules that ended, as far as rules could be read.
+/// The rules that were deleted or are off, as far as they could be read.
 pub(crate) type EndedRules = ReadAbout<BTreeSet<RuleId>, RuleId>;
 
 impl<T, K: Ord> ReadAbout<T, K> {
-    /// Whether a key was read, or was not to be read.
+    /// Whether the item of a key was read, or did not have to be.
     pub(crate) fn is_read(&self, key: &K) -> bool {
         !self.unread.contains(key)
     }
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// What waits for a channel, from where the round before was cut on. A message behind one that somebody is sending
-    /// waits. If the sender dies, or cannot note the result, the older message is sent once more.
+    /// The messages that wait for a channel, from the place where the round before was cut. While somebody sends a
+    /// message, later messages of its state wait. If the sender dies, or cannot note the result, the older message is
+    /// sent once more.
     pub(crate) async fn waiting(
         &self,
         session: Session<'_, S>,
@@ -59,7 +60,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let read = self.waiting_places.read_on(session, &channel.id).await;
         let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
         let is_part = is_cut || has_begun_later;
-        // Damaged messages do not count: nobody can send them.
+        // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(free.len());
         sent.is_cut |= is_part;
@@ -72,7 +73,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Waiting { free, count }
     }
 
-    /// The storms among messages that are due; without a message that may be of one nothing is read.
+    /// The storms among due messages. Reads nothing if no message may belong to a storm.
     pub(crate) async fn storms(
         &self,
         channel: &StoredChannel,
@@ -93,7 +94,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Storms::of(due, recent, begun)
     }
 
-    /// The states of messages, some at a time.
+    /// The states of messages, read some at a time.
     pub(crate) async fn states(
         &self,
         keys: &[AlertKey],
@@ -120,8 +121,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         ReadAbout { found, unread: BTreeSet::new() }
     }
 
-    /// The deleted rules of messages, and the rules that are off. A rule that this process does not remember as on is
-    /// read: it may be new, or on again since.
+    /// The rules of messages that were deleted or are off. A rule is read unless this process remembers it as on: it
+    /// may be new, or on again.
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],
@@ -139,7 +140,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             match round.beginning.within(&reading).alert_rule(id).await {
                 Ok(Some(rule)) if rule.rule.is_on => {}
                 Ok(_) => drop(about.found.insert(id.clone())),
-                // What cannot be read was not deleted.
+                // A rule that cannot be read was not deleted.
                 Err(StoreError::Unreadable(_)) => {}
                 Err(error) => {
                     about.unread.insert(id.clone());
@@ -151,7 +152,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// The time in which one kind of items is read. The rest is for the others, and for sending what was read.
+/// The time for reading one kind of items. The rest is for other kinds, and for sending.
 fn part_for_reading(invocation: &Invocation) -> Invocation {
     invocation.part_of(invocation.remaining() / 3)
 }

@@ -1,4 +1,4 @@
-//! What all channels are served with, in one round. Serves none.
+//! What one round shares between all channels. Serves none itself.
 
 use judging::Rules;
 use table::Session;
@@ -6,13 +6,13 @@ use tokio::sync::OnceCell;
 
 use crate::storm::RecentMessages;
 
-/// What all channels are served with.
+/// What one round shares between all channels.
 pub(crate) struct Round<'a, S> {
     pub(crate) rules: &'a Rules,
     /// The part of the time in which requests are chosen and begun.
     pub(crate) beginning: Session<'a, S>,
-    /// All the time of the round, for noting what became of requests.
+    /// The whole time of the round, for noting the results of requests.
     pub(crate) noting: Session<'a, S>,
-    /// The messages of the last ten minutes, by which storms are found: read once, when the first channel needs them.
+    /// The messages of the last ten minutes, by which storms are found. Read once, when the first channel needs them.
     pub(crate) recent: OnceCell<RecentMessages>,
 }

@@ -1,4 +1,4 @@
-//! One invocation: what is done, in which order, and what its log event says of it. Sends and judges nothing itself.
+//! One invocation: the order of its steps, and its log event. Sends and judges nothing itself.
 
 use std::time::Duration;
 
@@ -23,19 +23,19 @@ use crate::{Alerting, Event};
 const MAX_NOTING_RUN: Duration = Duration::from_secs(5);
 /// The time that is kept for noting that the last request of a round arrived.
 const NOTING: Duration = Duration::from_secs(3);
-/// The time that is kept for sending what the minute has judged.
+/// The time that is kept for sending the messages that the minute makes.
 const RESERVE: Duration = Duration::from_secs(20);
 
-/// How often the address is asked that notices when it is no longer asked.
+/// The pause between two requests to the heartbeat address.
 const HEARTBEAT: TimeDelta = TimeDelta::minutes(5);
-/// The schedule is due each minute to the second or so: the fifth one counts, though it comes a little early.
+/// The schedule is exact to a second or so: the fifth minute counts, also if it comes a little early.
 const EARLY: TimeDelta = TimeDelta::seconds(20);
 
-/// For how long messages are sent by older rules: one that was deleted or paused since sends too.
+/// The greatest age of the rules by which messages are sent. A rule that was deleted or paused meanwhile still sends.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Handles an event. An error means that something is not done; the next minute does it.
+    /// Handles an event. An error means that something is left, which the next minute does.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<(), Failure> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
@@ -57,7 +57,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         log: &mut WideEvent,
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
-        // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
+        // Noted before all judgements. Waiting messages are sent also if the note fails, so it has a small part of the
+        // time.
         let noting = session.invocation.part_of(MAX_NOTING_RUN);
         let noted =
             if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
@@ -68,7 +69,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if let Some(rules) = last {
             log.warn_all("alerting.unreadable", rules.unreadable.iter().map(|item| chain(item)));
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
-            // Without the rules as they are nothing is judged: a judgement by an older rule is refused.
+            // Judged only by rules that were just read: a judgement by an older rule is refused.
             let sent = if is_minute && read.is_ok() {
                 self.minute(session, &rules, noted.is_ok(), log).await
             } else {
@@ -89,8 +90,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Reads the rules with a third of the time, so that messages can be sent by the last ones: by the schedule as they are
-    /// now, by a hint at most 60 seconds old.
+    /// Reads the rules with a third of the time, so that messages can still be sent by the last rules. The schedule
+    /// reads them anew, a hint uses rules that are at most 60 seconds old.
     async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
         let reading = session.invocation.part_of(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
@@ -98,8 +99,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         read.map(drop)
     }
 
-    /// Sends what waits, judges, and sends what that makes or is still left. Judging has its time however slow the table and
-    /// the receivers are, and whatever fails.
+    /// Sends waiting messages, judges, and sends new messages and what is left. Judging has its own time, however slow
+    /// the table and the receivers are, and whatever fails.
     async fn minute(
         &self,
         session: Session<'_, S>,
@@ -110,7 +111,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
         let mut messages = 0;
-        // A laptop that slept while messages were sent notes the pause in the next minute, before it judges.
+        // After a laptop slept during sending, the next minute notes the pause and then judges.
         let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
         if !rules.rules.is_empty() && !has_slept {
             let judging =
@@ -122,8 +123,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         if messages > 0 || sent.is_unfinished() {
-            // What was delivered and is not deleted would be told again. A deletion that is throttled to the end leaves no
-            // time for what comes after it.
+            // Messages that were delivered and not deleted would be sent again. A deletion that is throttled to the end
+            // leaves no time for steps after it, so both run at once.
             let undeleted = std::mem::take(&mut sent.undeleted);
             let deleting = self.delete_delivered(session, &undeleted);
             let sending = self.send(session, rules, session.invocation.remaining());
@@ -133,12 +134,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent
     }
 
-    /// Sends what waits, and notes within `time` what became of it. A channel that fails holds up no other.
+    /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.
     async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
         let noting = session.invocation.part_of(time);
         let beginning = session.invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
         let (noting, beginning) = (session.within(&noting), session.within(&beginning));
-        // As they are this moment: whether they fail, and until when they are left alone.
+        // Read now, because they say whether a channel fails, and how long it is left alone.
         let channels = match beginning.channels().await {
             Ok(channels) => channels.found,
             Err(error) => return AllSent::without_channels(error),
@@ -148,14 +149,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         AllSent::of(self.send_all(&channels, &round).await)
     }
 
-    /// Tells a service elsewhere that the minute is done. It is for those who are told when this stops.
+    /// Tells a service elsewhere that the minute is done. The service alerts people when these requests stop.
     async fn beat(&self, session: Session<'_, S>, log: &mut WideEvent) {
         let Some(address) = &self.settings.heartbeat else { return };
         let now = self.clock.now();
         if self.heartbeat.get(now, |()| HEARTBEAT - EARLY).is_some() {
             return;
         }
-        // With the invocation the line that says all of this would be lost.
+        // Without this limit the invocation could end first, and its log event would be lost.
         let sending = self
             .carrier
             .send(Request::get("the heartbeat", "address", address.clone()), &self.clock);

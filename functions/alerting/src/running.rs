@@ -1,4 +1,5 @@
-//! Notes every five minutes that the system runs, and when it did not: no device is silent while a laptop sleeps.
+//! Notes every five minutes that the system runs, and the pauses when it did not. So no device counts as silent because
+//! a laptop slept.
 
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
@@ -9,15 +10,15 @@ use table::{Expected, RunningNote, Session, StoreError, StoreResult};
 use crate::Alerting;
 use crate::ports::Store;
 
-/// How often it is noted.
+/// The time between two notes.
 const EVERY: TimeDelta = TimeDelta::minutes(5);
-/// How long pauses are kept: longer than silence looks back.
+/// How long pauses are kept: longer than the past that silence is judged by.
 const KEPT: TimeDelta = TimeDelta::days(8);
-/// The most pauses that are kept, the newest.
+/// The most pauses that are kept. The oldest are dropped.
 const MAX_PAUSES: usize = 200;
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Notes that the system runs, if it is time to. A note that cannot be read is replaced.
+    /// Notes that the system runs, if the last note is old enough. A damaged note is replaced.
     pub(crate) async fn note_running(
         &self,
         session: Session<'_, S>,
@@ -38,7 +39,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             (None, None) => Expected::Absent,
         };
 
-        // Somebody else has noted the same if this is refused.
+        // If the write is refused, another process has noted the same.
         let note = next(known.as_ref(), session.now);
         session.put_running_note(&note, expected).await?;
         self.running.keep((), session.now);
@@ -49,14 +50,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// The note in the place of the one that is known.
+/// The note that follows the `known` one.
 fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
     let Some(known) = known else {
         return RunningNote { version: 1, at: now, pauses: Vec::new() };
     };
     let oldest = now.saturating_add(-KEPT);
     let kept = known.pauses.iter().filter(|pause| pause.to() > oldest);
-    // A pause may end ahead of now, if the clock was ahead when it was noted. What is past of it was a pause.
+    // A pause may end in the future, if the clock was ahead when it was noted. Its past part was a pause.
     let past = kept.filter_map(|pause| TimeRange::new(pause.from(), pause.to().min(now)).ok());
     let mut pauses: Vec<_> = past.collect();
     pauses.extend(known.pause_until(now));

@@ -1,7 +1,7 @@
-//! Sends what waits: each channel for itself, so that one that fails holds up no other. Judges nothing.
+//! Sends waiting messages, each channel by itself, so that a failing channel holds up no other. Judges nothing.
 //!
-//! A message is leased, sent, and deleted or given back. Who dies in between leaves it to the next one, once the lease
-//! is over: it is sent once at least, and with the mark that it may have arrived before.
+//! A message is leased, sent, and deleted or given back. After a crash the next process sends it again when the lease
+//! ends, marked as a repeat. So it is sent at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,33 +30,33 @@ use crate::waiting::{
     most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended, take_repeated,
 };
 
-/// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
-/// somebody else would send what is delivered and not yet deleted.
+/// The time of a lease: longer than an invocation, which repeats a throttled deletion to its end. After a shorter lease
+/// another process would send messages that are delivered and not yet deleted.
 const LEASE: TimeDelta = TimeDelta::seconds(60);
-/// The time that a request's preparation needs; with less left none is begun.
+/// The time that preparing a request needs. With less time left, none is begun.
 const ENOUGH: Duration = Duration::from_secs(5);
-/// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
-/// else sends the same messages.
+/// The longest time from a lease to its request. A request that begins much later could end after the lease, when
+/// another process sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
-/// Messages that this invocation alone may send.
+/// Messages that only this invocation may send.
 #[derive(Default)]
 struct Leased {
     messages: Vec<WaitingMessage>,
     /// The messages that may have arrived by an earlier attempt.
     repeated: BTreeSet<WaitingKey>,
-    /// Messages that somebody else sends, and what follows them.
+    /// Messages that another process sends, and later messages of the same states.
     of_others: Vec<WaitingMessage>,
-    /// Whether others were not leased, which are left to the next minute.
+    /// Whether some messages were not leased, and are left to the next minute.
     is_cut: bool,
-    /// Why the table did not lease one.
+    /// Why the table refused a lease.
     error: Option<StoreError>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Serves all channels at once; each has what became of it, in their order.
+    /// Serves all channels at once. Returns the result of each with its id, in their order.
     pub(crate) async fn send_all(
         &self,
         channels: &[StoredChannel],
@@ -85,7 +85,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
-            // Nothing is left that it could fail to deliver, and nothing that would show that it works again.
+            // No message is left that could fail, and none that could show that the channel works again.
             if count == Some(sent.dropped) {
                 self.end_failing(round.beginning, channel, sent).await?;
             }
@@ -99,9 +99,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let preparing = round.beginning.invocation.part_of(MAX_PREPARING);
         let session = round.beginning.within(&preparing);
-        // Before the lease: what is leased and not sent waits for the end of its lease.
+        // Read before the lease: a leased message that is not sent waits for the end of its lease.
         let secret = self.secret(session, channel).await?;
-        // The other half is for names.
+        // The other half of the time is for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let leased = self.lease(session.within(&leasing), &chosen.send).await?;
         sent.is_cut |= leased.is_cut;
@@ -128,8 +128,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Chooses among messages that wait for a channel. One about which something cannot be read is left to the next round,
-    /// and holds up no other state.
+    /// Chooses among the messages that wait for a channel. A message is left to the next round if its state or rule
+    /// cannot be read. Messages of other states go on.
     async fn choose(
         &self,
         channel: &StoredChannel,
@@ -138,7 +138,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        // Also of messages that are not due: those that were given up are never due by themselves.
+        // Also for messages that are not due: messages that were given up never become due by themselves.
         let ended = self.ended_rules(&waiting, sent, round).await;
         let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
@@ -165,7 +165,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         (chosen, storms)
     }
 
-    /// Chooses among messages that nobody has tried to send, or that did not arrive.
+    /// Chooses among messages that were never tried, or that did not arrive.
     async fn choose_new(
         &self,
         channel: &StoredChannel,
@@ -190,8 +190,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         (waiting::choose(due, &storms.counted, &states.found, now), storms)
     }
 
-    /// Chooses among messages that may have arrived. They stay together: without one the others would have another id. None
-    /// is chosen where something about one of them cannot be read.
+    /// Chooses among messages that may have arrived. They stay together, because fewer messages would give the request
+    /// another id. If something about one of them cannot be read, none is chosen.
     async fn choose_repeated(
         &self,
         repeated: &[WaitingMessage],
@@ -209,10 +209,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         waiting::choose_repeated(repeated.to_vec(), later, &states.found)
     }
 
-    /// Deletes messages that nobody needs any more. Where one stays, later messages of the state are left to the next round:
-    /// the older message would be said last.
+    /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
+    /// Otherwise the receiver would hear the older message last.
     async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
-        // The other half is for those that are sent.
+        // The other half of the time is for messages that are sent.
         let beginning = round.beginning.invocation;
         let dropping = beginning.part_of(beginning.remaining() / 2);
         let session = round.beginning.within(&dropping);
@@ -235,8 +235,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         chosen.send.retain(|message| !staying.contains(&message.told.alert));
     }
 
-    /// Leases messages, those of a state one after the other. An error only where none is leased: what is leased is sent,
-    /// because another attempt would have to wait for the end of its lease.
+    /// Leases messages; the messages of one state in order. Fails only if none is leased. Leased messages are sent,
+    /// because another attempt would have to wait for the end of the lease.
     async fn lease(
         &self,
         session: Session<'_, S>,
@@ -272,8 +272,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages of a state up to the first that the table or another sender keeps: a later message would be
-    /// heard before an earlier one.
+    /// Leases messages of a state up to the first that cannot be leased: a later message would arrive before an earlier
+    /// one.
     async fn lease_in_order(
         &self,
         session: Session<'_, S>,
@@ -299,7 +299,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         leased
     }
 
-    /// What is secret of a channel; without it nothing is delivered.
+    /// The secret of a channel. Without it no message can be delivered.
     async fn secret(
         &self,
         session: Session<'_, S>,
@@ -339,7 +339,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         leased: &[WaitingMessage],
         sent: &mut Sent,
     ) -> StoreResult<()> {
-        // A deletion that the table throttles to the end leaves no time for what comes after it.
+        // A deletion that is throttled to the end leaves no time for steps after it, so both run at once.
         let deleting = self.delete_delivered(session, leased);
         let ending = self.end_failing(session, channel, sent);
         let (deleted, ended) = join(deleting, ending).await;
@@ -349,7 +349,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         deleted.and(ended)
     }
 
-    /// Deletes messages that were delivered. One that is gone already does no harm.
+    /// Deletes messages that were delivered. A message that is already gone does no harm.
     pub(crate) async fn delete_delivered(
         &self,
         session: Session<'_, S>,
@@ -359,7 +359,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         some_at_once(deleted.collect()).await.map(drop)
     }
 
-    /// Notes that a channel fails no longer.
+    /// Notes that a channel no longer fails.
     async fn end_failing(
         &self,
         session: Session<'_, S>,
@@ -373,8 +373,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Gives messages back. A channel is noted as failing at once if a person has to mend something or the receiver asks
-    /// for a pause, which holds later messages too; and else at the second attempt.
+    /// Gives messages back. The channel is noted as failing at the second attempt. It is noted at once if a person has
+    /// to mend something, or if the receiver asks for a pause, which holds later messages too.
     async fn failed(
         &self,
         session: Session<'_, S>,
@@ -392,15 +392,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
 
         let postponed = leased.iter().map(|message| {
-            // A refusal of this attempt does not say that an earlier one did not arrive.
+            // If this attempt was refused, an earlier one may still have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
-            // What may have arrived stays together.
+            // Messages that may have arrived stay together.
             let next = if may_have_arrived { soonest } else { next_of(message) };
             session.postpone_waiting(message, next, may_have_arrived)
         });
         let postponed = some_at_once(postponed.collect()).await;
 
-        // A test goes through a pause that the receiver asked for, and does not end it.
+        // A test message is sent during a pause that the receiver asked for, and does not end the pause.
         let pause = channel.failing.map(|failing| failing.next);
         let pause = pause.filter(|next| *next <= latest);
         let next = pause.map_or(soonest, |next| soonest.max(next));
@@ -409,7 +409,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_only_tested = leased.iter().all(is_test);
         let is_noted_at_once =
             failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
-        // Also where one is not given back: its lease ends by itself.
+        // Also if a message could not be given back: its lease ends by itself.
         if is_noted_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };
@@ -420,18 +420,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// Whether all was read that decides about a message.
+/// Whether everything was read that decides about a message.
 fn is_known(message: &WaitingMessage, states: &ReadStates, ended: &EndedRules) -> bool {
     let alert = &message.told.alert;
     is_test(message) || states.is_read(alert) && ended.is_read(&alert.rule)
 }
 
-/// Since when the oldest of some messages is due.
+/// The time since when the oldest of some messages is due.
 fn due_since(due: &[WaitingMessage]) -> Option<Timestamp> {
     due.iter().map(|message| message.told.at.max(message.next)).min()
 }
 
-/// The results of requests, in their order, some of them at once. All are made, also where one fails.
+/// Makes requests, some of them at once. Returns their results in order. If one fails, the others are still made.
 async fn some_at_once<T>(
     requests: Vec<impl Future<Output = StoreResult<T>>>,
 ) -> StoreResult<Vec<T>> {

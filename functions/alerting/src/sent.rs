@@ -1,47 +1,47 @@
-//! What was sent, and what the log event says of it. Sends nothing.
+//! The result of sending, and its fields of the log event. Sends nothing.
 
 use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
 use table::{StoreError, StoreResult, UnreadableItem, WaitingMessage};
 
-/// For how long the channel fails that has failed longest, or a message is due that is left to the next round. Zero is
-/// logged too: an alarm rings if messages are not delivered, and if nobody is there to deliver them.
+/// The log field for the age of the oldest undelivered message: the time for which a channel fails, or a due message is
+/// left. Zero is logged too, so that an alarm rings also if the function no longer runs.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
 /// The most damaged messages of a channel that a log event names.
 const MAX_NAMED: usize = 10;
 
-/// What was done for a channel.
+/// The result of serving one channel.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Messages that were sent.
+    /// The number of messages that were sent.
     pub(crate) messages: usize,
-    /// Messages that were sent, and that the table has kept.
+    /// Messages that were sent and could not be deleted.
     pub(crate) undeleted: Vec<WaitingMessage>,
-    /// Messages that nobody needs any more.
+    /// The number of obsolete messages that were deleted.
     pub(crate) dropped: usize,
-    /// Messages that cannot be read, and so not sent.
+    /// Damaged messages, which cannot be sent.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Why it failed.
+    /// Why a request to the channel failed.
     pub(crate) failure: Option<String>,
-    /// Since when it fails.
+    /// The time since when the channel fails.
     pub(crate) failing_since: Option<Timestamp>,
-    /// Since when the oldest of the messages that were read is due.
+    /// The time since when the oldest message that was read is due.
     pub(crate) due_since: Option<Timestamp>,
-    /// Whether some of the messages that wait were not read.
+    /// Whether some waiting messages were not read.
     pub(crate) is_unread: bool,
-    /// Whether the time did not suffice.
+    /// Whether the time ran out.
     pub(crate) is_cut: bool,
-    /// What was wrong with the table.
+    /// The table's error.
     pub(crate) error: Option<StoreError>,
 }
 
-/// What was done for all channels.
+/// The result of serving all channels.
 #[derive(Debug, Default)]
 pub(crate) struct AllSent {
-    /// Their number; `None` if they could not be read.
+    /// The number of channels; `None` if they could not be read.
     channels: Option<usize>,
     messages: usize,
-    /// Messages that were sent, and that the table has kept.
+    /// Messages that were sent and could not be deleted.
     pub(crate) undeleted: Vec<WaitingMessage>,
     dropped: usize,
     cut: usize,
@@ -53,7 +53,7 @@ pub(crate) struct AllSent {
 }
 
 impl AllSent {
-    /// The sum of what was done for channels, each with its id.
+    /// Adds up the results of channels, each with its id.
     pub(crate) fn of(served: Vec<(String, Sent)>) -> Self {
         let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
@@ -79,7 +79,7 @@ impl AllSent {
         all
     }
 
-    /// Nothing was done: the channels could not be read.
+    /// The result if the channels could not be read.
     pub(crate) fn without_channels(error: StoreError) -> Self {
         let failures = vec![format!("the channels: {}", chain(&error))];
         Self { failures, error: Some(error), ..Self::default() }
@@ -90,8 +90,8 @@ impl AllSent {
         self.cut > 0 || self.error.is_some()
     }
 
-    /// Adds a later round, which has served all channels again, and the result of deleting what an earlier round has sent.
-    /// Only the later round says what is left.
+    /// Adds a later round, which served all channels again, and the result of deleting messages that an earlier round
+    /// sent. Only the later round knows what is left.
     pub(crate) fn append(&mut self, later: Self, deleted: StoreResult<()>) {
         self.messages += later.messages;
         self.dropped += later.dropped;
@@ -105,10 +105,10 @@ impl AllSent {
         }
     }
 
-    /// Notes it in the log event. An error is what was wrong with the table.
+    /// Notes the result in the log event. Returns the table's error.
     pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
         if let Some(channels) = self.channels {
-            // Nothing is logged where nobody knows: the alarm counts that as undelivered.
+            // Not logged if unknown: the alarm counts a missing value as undelivered.
             if self.undelivered_since.is_some() || !self.is_unread {
                 let seconds =
                     self.undelivered_since.map_or(0, |since| now.since(since).num_seconds());

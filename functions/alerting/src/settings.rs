@@ -6,13 +6,13 @@ use runtime::config::Config;
 /// The settings of the function.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The address of the page, to which messages lead; empty if nobody can reach one.
+    /// The address of the web page for links in messages; empty if nobody can reach the page.
     pub page_url: String,
-    /// The address that is asked every five minutes.
+    /// The address that gets a request every five minutes.
     pub heartbeat: Option<Url>,
 }
 
-/// The address of the heartbeat is no URL.
+/// The heartbeat address is not a URL.
 #[derive(Debug, thiserror::Error)]
 #[error("HEARTBEAT_URL {0}")]
 pub struct HeartbeatError(#[from] UrlError);

@@ -1,4 +1,4 @@
-//! E-mail by a topic of Amazon SNS. Makes no topic and subscribes nobody: the template does.
+//! Sends e-mail by a topic of Amazon SNS. Creates no topic and no subscription: the template does.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use runtime::clock::Clock;
 
 use crate::carrier::{NotCarried, PublishEmail, Publishing};
 
-/// How long a publication may take.
+/// The longest time for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Amazon SNS.
@@ -20,7 +20,7 @@ pub struct Sns<C> {
 }
 
 impl<C: Clock> Sns<C> {
-    /// A client; nothing is sent yet.
+    /// Creates a client. Nothing is sent yet.
     pub fn connect(config: &ServiceConfig, clock: C) -> Self {
         Self { service: Service::connect("sns", config, TIMEOUT), clock }
     }
@@ -52,7 +52,8 @@ impl<C: Clock> Sns<C> {
     }
 }
 
-/// What SNS refuses, by the code of the error: its text names the topic.
+/// The failure of a request that SNS refused. Its reason has only the error's code, because the error's text names the
+/// topic.
 ///
 /// <https://docs.aws.amazon.com/sns/latest/api/CommonErrors.html>
 fn refused(Reply { status, body, .. }: &Reply) -> NotCarried {

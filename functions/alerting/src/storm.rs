@@ -1,8 +1,8 @@
-//! Storms: a rule that has messages about many devices within ten minutes tells their count, and what follows waits.
-//! Reads the messages of these minutes; sends nothing.
+//! Storms: if a rule has messages about many devices within ten minutes, one message says their number, and later
+//! messages wait. Reads the messages of these minutes; sends nothing.
 //!
-//! What was judged and waits no more was sent, so nothing is stored of a storm but the number that an attempt told,
-//! and whoever sends sees the same. Where the table lets only a part of a storm be sent, the process remembers the number.
+//! A judged message that no longer waits was sent. So only the number of an attempt is stored, and another process
+//! repeats the same number. If the table lets only a part of a storm be sent, the process remembers the number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,24 +16,24 @@ use table::{
 use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
 
-/// The most devices of a rule that are told one by one within [`WINDOW`].
+/// The most devices of a rule with messages of their own within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
 /// The time in which devices are counted.
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// The number of messages that one query reads.
 const PAGE: usize = 200;
-/// The most recent messages that are read: twice as many as waiting messages, because those are among them and are not
-/// counted as sent.
+/// The most recent messages that are read. Twice as many as waiting messages, because waiting messages are among them
+/// and do not count as sent.
 const MAX_RECENT: usize = 2 * MAX_READ;
 
-/// The rules that storm.
+/// The rules with a storm.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Storms {
-    /// The rules that are told by a count now, each with the number of devices.
+    /// The rules whose messages are sent with a number now, each with its number of devices.
     pub(crate) counted: BTreeMap<RuleId, usize>,
-    /// The rules whose count was told in the last ten minutes: their messages wait.
+    /// The rules whose number was sent in the last ten minutes. Their messages wait.
     pub(crate) held: BTreeSet<RuleId>,
-    /// How many messages of those that are told by their count are due.
+    /// For each rule, the number of its due messages.
     due: BTreeMap<RuleId, usize>,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct Storms {
 #[derive(Debug, Default)]
 pub(crate) struct RecentMessages {
     pub(crate) messages: Vec<ToldMessage>,
-    /// Whether all messages of that time were read.
+    /// Whether all messages of these minutes were read.
     pub(crate) is_whole: bool,
 }
 
-/// By channel and rule, the device count that a partly sent storm told; `None` once it is sent in full.
+/// For a channel and a rule, the device number of a storm that was sent in part; `None` once all of it is sent.
 pub(crate) type BegunStorms = BoundedMemory<(ChannelId, RuleId), Option<usize>>;
 
-/// The most storms that are remembered; beyond, all are forgotten.
+/// The most storms that are remembered. Beyond, all are forgotten.
 const MAX_BEGUN: usize = 10_000;
 
 /// A memory without storms.
@@ -57,8 +57,8 @@ pub(crate) fn none_begun() -> BegunStorms {
 }
 
 impl Storms {
-    /// Notes the storms that were told to a channel, and whether a part of each is left. `done` are the messages of this
-    /// process and of other senders.
+    /// Notes the storms that were sent to a channel, and whether a part of each is left. `done` are the messages that
+    /// this process or others sent or dropped.
     pub(crate) fn note_begun(
         &self,
         begun: &BegunStorms,
@@ -73,8 +73,8 @@ impl Storms {
         }
     }
 
-    /// The storms of rules, found by due messages, messages of the last ten minutes, and storms that were sent in part.
-    /// Only a rule on each of several devices can storm.
+    /// Finds storms by due messages, messages of the last ten minutes, and storms that were sent in part. Only a rule
+    /// on each of several devices can storm.
     pub(crate) fn of(
         due: &[WaitingMessage],
         recent: &RecentMessages,
@@ -95,7 +95,7 @@ impl Storms {
                 sent.map(|message| &message.alert.subject).collect();
 
             let all = sent.union(&waiting).count();
-            // Of a history that was read in part only the devices that are due are counted.
+            // If the recent messages were read in part, only devices with due messages count.
             let known = if recent.is_whole { all } else { waiting.len() };
             if let Some(devices) = begun(rule) {
                 storms.counted.insert(rule.clone(), known.max(devices));
@@ -108,8 +108,8 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are sent again, each with the number that was sent before. A storm does not hold these
-    /// messages. During a dead sender's lease they were not due, so the sent count already has their devices.
+    /// The storms of messages that are sent again, each with its number of the first attempt. A storm does not hold
+    /// these messages. During a dead sender's lease they were not due, so the sent number already counts their devices.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();
@@ -118,12 +118,12 @@ impl Storms {
         Self { counted: counted.collect(), due: count_by_rule(repeated), ..Self::default() }
     }
 
-    /// The number of devices by which a message is told.
+    /// The number of devices that a message says; `None` if it is sent on its own.
     pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
         self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
     }
 
-    /// Whether a message waits.
+    /// Whether a storm holds a message back.
     pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
         !is_test(message) && self.held.contains(&message.told.alert.rule)
     }
@@ -137,14 +137,15 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
     count
 }
 
-/// The messages of the last ten minutes, as far as they can be read: with less, messages that a storm would hold are sent.
+/// The messages of the last ten minutes. If reading fails midway, the rest is missing, and messages that a storm would
+/// hold are sent.
 pub(crate) async fn read_recent(
     session: Session<'_, impl ReadToldMessages>,
     sent: &mut Sent,
 ) -> RecentMessages {
     let (mut recent, mut after) = (RecentMessages::default(), None);
-    // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
-    // rule's messages for hours.
+    // A judgement by a clock that is a little ahead counts as recent. One by a clock that was hours ahead does not: it
+    // would hold a rule's messages for hours.
     let Ok(range) =
         TimeRange::new(session.now.saturating_add(-WINDOW), session.now.saturating_add(WINDOW))
     else {
@@ -170,7 +171,7 @@ pub(crate) async fn read_recent(
     }
 }
 
-/// Whether a message may be one of a storm.
+/// Whether a message may belong to a storm.
 pub(crate) fn may_storm(message: &WaitingMessage) -> bool {
     !is_test(message) && matches!(message.told.rule.scope, Scope::Each(_))
 }

@@ -1,9 +1,8 @@
-//! Reads what a minute judges and what a round sends: states that are due, rechecks, messages that wait. Judges and sends
-//! none.
+//! Reads the tasks of a minute and of a round: due states, rechecks, waiting messages. Judges and sends none.
 //!
-//! Who could not read to the end leaves a place to the next one. With many items and few read units each would otherwise
-//! read the first ones only. What belongs together is taken together: a part of it is kept with the place, until the
-//! rest is read.
+//! If reading is cut, the place is kept and the next reading goes on there. With many items and few read units, each
+//! reading would otherwise see the first items only. Tasks that belong together are returned together: a part of them
+//! is kept with the place until the rest is read.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -19,28 +18,29 @@ use crate::ports::Store;
 use crate::storm::may_storm;
 use crate::waiting::MAX_READ;
 
-/// The states that are read at once, whether or not they are due: one request of at most 1 MB.
+/// The states that are read at once, due or not: one request of at most 1 MB.
 const STATES: usize = 1_000;
-/// The rechecks that are read at once.
+/// The number of rechecks that are read at once.
 const RECHECKS: usize = 100;
-/// The messages of a page.
+/// The number of messages that are read at once.
 const MESSAGES: usize = 100;
-/// For how long a place is kept: each minute goes on from the last one, and another process may have done the rest since.
+/// How long a place is kept: each minute goes on from the minute before. After longer another process may have done the
+/// rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
 /// The most owners whose places are kept. Beyond, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
 /// The most tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
-/// What a minute judges or a round sends.
+/// A task of a minute or of a round.
 pub(crate) trait Task: Sized + Clone + Debug + Send {
-    /// What the log calls tasks of the kind.
+    /// The name of this kind of tasks in the log.
     const NAME: &'static str;
-    /// The most that are read at once.
+    /// The most tasks that are read at once.
     const MAX: usize;
     /// The owner of tasks. Each owner has a place of its own.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
-    /// The item after which the next page begins.
+    /// The key of the item after which the next page begins.
     type Place: Clone + Debug + Send + Sync;
 
     fn page(
@@ -49,13 +49,13 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
         after: Option<&Self::Place>,
     ) -> impl Future<Output = StoreResult<TaskPage<Self>>> + Send;
 
-    /// Whether it is handled together with the item at a place.
+    /// Whether a task must be handled together with the item at `place`.
     fn belongs_to(&self, _: &Self::Place) -> bool {
         false
     }
 }
 
-/// Some tasks, and where further ones begin.
+/// A page of tasks, and the place of the next page.
 pub(crate) struct TaskPage<T: Task> {
     tasks: Vec<T>,
     unreadable: Vec<UnreadableItem>,
@@ -63,7 +63,7 @@ pub(crate) struct TaskPage<T: Task> {
 }
 
 impl<T: Task> TaskPage<T> {
-    /// The tasks of a page; further ones begin after the place of its last.
+    /// Makes a page. The next page begins after the last task.
     fn of(page: ListPage<T>, place: impl Fn(&T) -> T::Place) -> Self {
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
@@ -71,16 +71,16 @@ impl<T: Task> TaskPage<T> {
     }
 }
 
-/// The tasks that were read, in their order.
+/// The tasks that were read, in order.
 pub(crate) struct ReadTasks<T> {
     pub(crate) tasks: Vec<T>,
-    /// Damaged tasks: nobody knows what is to be done.
+    /// Damaged tasks, which cannot be done.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Whether some come before the place at which reading began.
+    /// Whether there are tasks before the place where reading began.
     pub(crate) has_begun_later: bool,
-    /// Whether some come after the place that is kept.
+    /// Whether further tasks follow the kept place.
     pub(crate) is_cut: bool,
-    /// Why further ones could not be read.
+    /// Why further tasks could not be read.
     pub(crate) failure: Option<StoreError>,
 }
 
@@ -118,7 +118,8 @@ impl Task for Recheck {
     }
 }
 
-/// Each state says what is newest of it, and a storm how many devices there are.
+/// Messages of one state belong together, because only the newest may be sent; messages of a storm, because they are
+/// counted.
 impl Task for WaitingMessage {
     const NAME: &'static str = "messages that wait";
     const MAX: usize = MAX_READ;
@@ -140,11 +141,11 @@ impl Task for WaitingMessage {
     }
 }
 
-/// The place where reading goes on next, by the owner of what is read.
+/// For each owner, the place where reading goes on next.
 #[derive(Debug)]
 pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
 
-/// A place, and the tasks before it that are taken together with tasks behind it.
+/// A place, and the tasks before it that belong together with tasks after it.
 #[derive(Debug, Clone)]
 struct KeptPart<T: Task> {
     place: T::Place,
@@ -158,7 +159,7 @@ impl<T: Task> Default for KeptPlace<T> {
 }
 
 impl<T: Task> KeptPlace<T> {
-    /// The tasks after the kept place. After the end, the next call starts anew.
+    /// Reads the tasks after the kept place. After the last task, the next call begins anew.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

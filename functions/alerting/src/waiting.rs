@@ -1,4 +1,4 @@
-//! Which of the messages that wait for a channel are sent now, and which are dropped. Reads and sends nothing.
+//! Decides which waiting messages of a channel are sent now, and which are dropped. Reads and sends nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,37 +11,38 @@ use table::{
 };
 
 /// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold
-/// messages that stand before others. To postpone one would cost a write, and a query pays for postponed messages too.
+/// messages back that come before others. To postpone each would cost a write, and a query pays for postponed messages
+/// too.
 pub(crate) const MAX_READ: usize = 5_000;
 
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 pub(crate) const MAX_MESSAGES: usize = 1_000;
 /// The number of attempts that repeat an unanswered message unchanged. They take ten minutes.
 const MAX_SAME: u32 = 6;
-/// How long messages that were tried for ten minutes let others go first.
+/// How long messages that were tried for ten minutes let other messages go first.
 const MAX_PUT_OFF: TimeDelta = TimeDelta::minutes(2);
-/// How long a message is news, whatever kept it from being sent.
+/// How long a message is news. After that, a newer message of its state can replace it.
 const NEWS: TimeDelta = TimeDelta::minutes(5);
 
-/// What waits for a channel.
+/// The messages that wait for a channel.
 pub(crate) struct Waiting {
     /// The messages that may be sent now, in the order of their keys.
     pub(crate) free: Vec<WaitingMessage>,
-    /// The number of all that wait; `None` where not all were read.
+    /// The number of all waiting messages; `None` if not all were read.
     pub(crate) count: Option<usize>,
 }
 
-/// The messages of a channel, by what becomes of them.
+/// The messages of a channel, by what is done with them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
-    /// The messages to send in one request, in their order.
+    /// The messages to send in one request, in order.
     pub(crate) send: Vec<WaitingMessage>,
-    /// The messages to delete: their rule is deleted or off, their channel was deleted, a later one says more, or they are
-    /// no longer true.
+    /// The messages to delete: their rule is deleted or off, their channel was deleted, a later message says more, or
+    /// they are no longer true.
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
-/// When the first attempt of a message was made, as far as the channel says.
+/// The time of a message's first attempt, as far as the channel tells.
 pub(crate) fn first_attempt(
     message: &WaitingMessage,
     channel: &StoredChannel,
@@ -50,7 +51,7 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// Takes out the messages of rules that ended, and messages for a deleted channel of the same id.
+/// Takes out messages of ended rules, and messages for a deleted channel with the same id.
 pub(crate) fn take_ended(
     messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -64,11 +65,11 @@ pub(crate) fn take_ended(
     messages.extract_if(.., has_ended).collect()
 }
 
-/// Takes out the messages of the oldest lease that ended: its sender died or had no answer. The receiver recognizes a
-/// repetition by the id of the request, which depends on its messages only.
+/// Takes out the messages of the oldest ended lease, whose sender died or got no answer. The receiver recognizes a
+/// repeat by the id of the request, which depends only on its messages.
 ///
-/// Not after ten minutes: then it is news no more. Nor a message that follows an older one of the same state, unless both
-/// were sent together.
+/// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
+/// also stays, unless both were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
     let mut oldest_leases = BTreeMap::new();
     let mut candidates = BTreeSet::new();
@@ -84,8 +85,8 @@ pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMe
     messages.extract_if(.., is_repeated).collect()
 }
 
-/// Discards messages that still wait, and what follows them: of a state the older message goes first. A test says nothing
-/// of a state.
+/// Removes messages that have to wait, and later messages of the same states, because older messages go first. A test
+/// message belongs to no state.
 pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
     let mut left = BTreeSet::new();
     messages.retain(|message| {
@@ -98,9 +99,9 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
     });
 }
 
-/// Leaves what was tried for ten minutes to a later round, if something else is due. So what nobody ever takes, because
-/// it is too long for a receiver, holds up nothing new. After two minutes all go together, so that nothing is held up
-/// for longer. Returns whether something is left.
+/// Leaves messages that were tried for ten minutes to a later round, if others are due. So a message that a receiver
+/// never takes, such as one that is too long, holds up no new one. After two minutes all go together, so the wait is
+/// limited. Returns whether messages are left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
     let is_stubborn = |message: &&WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
@@ -115,21 +116,21 @@ pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) ->
     is_left
 }
 
-/// The most messages of a request. Of what was tried for ten minutes half as many with each attempt, down to an eighth: a
-/// webhook's body with so many has 50 KB, which any receiver takes.
+/// The most messages of a request. After ten minutes of attempts, each further attempt halves the number, down to an
+/// eighth. A webhook's body is then 50 KB, which any receiver takes.
 pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
     let attempts = due.iter().map(|message| message.attempts).max().unwrap_or_default();
     MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)
 }
 
-/// Discards what follows messages that are left to the next round.
+/// Removes messages of states that have messages in `left`, for the next round.
 pub(crate) fn leave_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
     let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.told.alert).collect();
     messages.retain(|message| is_test(message) || !left.contains(&message.told.alert));
 }
 
-/// Puts messages into the order in which they are told: by time, those of a state by number. Judgements of a state follow
-/// each other by number, and two processes may have made them by clocks or minutes that differ.
+/// Puts messages into their order of sending: by time, and within a state by number. Judgements of a state follow each
+/// other by number, but two processes may have made them by different clocks or minutes.
 pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     messages.sort_by_key(|message| message.told.message.number);
 
@@ -150,7 +151,7 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
 /// Messages to send now. A blocked channel, quiet hours or a pause of the rule hold them back; after a day of failures
 /// they wait for a newer message.
 ///
-/// While a channel fails, it is tried when its time has come.
+/// A failing channel is tried when its time has come.
 pub(crate) fn due(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -159,7 +160,7 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone));
     let latest = now.saturating_add(MAX_PAUSE);
-    // What a clock that was ahead has noted holds nothing back.
+    // A failure that a clock noted ahead of time holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {
         failing.since <= now && failing.next > now && failing.next <= latest
     });
@@ -198,9 +199,9 @@ pub(crate) fn states_needed(
     keys.into_iter().collect()
 }
 
-/// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
-/// failed, or are told by a count, the newest is sent, if it is still true; what is told once, of a budget's period or a
-/// counter's step, waits without being replaced.
+/// Chooses among due messages. If messages of a subject waited, over quiet hours or for a failing channel, or belong to
+/// a storm, only the newest is sent, and only if it is still true. A message about a budget's period or a counter's
+/// step is sent once and is never replaced.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
@@ -219,7 +220,7 @@ pub(crate) fn choose(
     }
 
     for (key, mut messages) in of_subjects {
-        // Nobody knows whether they are still true.
+        // Without the state, it is unknown whether they are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;
@@ -227,7 +228,7 @@ pub(crate) fn choose(
 
         let state = states.get(&key).copied();
         let is_any_counted = messages.iter().any(|message| is_counted(message, counted));
-        // No later message says what one of a period or a step says.
+        // A later message does not repeat a budget's period or a counter's step.
         let is_told_once = matches!(state, Some(AlertState::Figures(_)));
         let has_waited = messages.iter().any(|message| has_waited(message, now));
         if !is_told_once && (is_any_counted || has_waited) {
@@ -246,18 +247,18 @@ fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState
     states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
 }
 
-/// Whether a message is about nothing but the channel.
+/// Whether a message only tests the channel.
 pub(crate) fn is_test(message: &WaitingMessage) -> bool {
     message.told.message.news == alerts::News::Test
 }
 
-/// Whether the rule of a message is one of those that are told by a count.
+/// Whether the rule of a message has a storm.
 fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bool {
     counted.contains_key(&message.told.alert.rule)
 }
 
-/// Chooses among messages that are told again. All are sent as they were, unless newer messages of the subject went ahead
-/// and say something else. `later` are messages that are due and left to the next round.
+/// Chooses among messages to send again. All are sent unchanged, except messages that newer ones of the subject have
+/// overtaken. `later` are due messages that are left to the next round.
 pub(crate) fn choose_repeated(
     repeated: Vec<WaitingMessage>,
     later: &[WaitingMessage],
@@ -287,13 +288,13 @@ pub(crate) fn choose_repeated(
     chosen
 }
 
-/// Whether a message was postponed, until quiet hours end or because it was not delivered, or is news no more.
+/// Whether a message was postponed, by quiet hours or a failed delivery, or is no longer news.
 fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.told.at || now.since(message.told.at) > NEWS
 }
 
-/// Whether what may have arrived was overtaken: newer messages of the subject were sent while it waited, and it is no
-/// longer true. Sent now, it would be the receiver's last message, and wrong.
+/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and it is
+/// no longer true. Sent now, it would be the receiver's last message, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,
@@ -303,7 +304,8 @@ fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool
     newest_due.lease.is_some() && is_followed && !is_true(newest_due, state)
 }
 
-/// What is told once stays true. A state that is gone was normal, or its device was deleted.
+/// Whether a message is still true. Messages about figures stay true. A state that is gone was normal, or its device
+/// was deleted.
 fn is_true(message: &WaitingMessage, state: Option<&AlertState>) -> bool {
     match state {
         Some(AlertState::Episodes(state)) => message.told.message.is_still_true(state),
