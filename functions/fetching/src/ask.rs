@@ -1,4 +1,4 @@
-//! One request to a maker, what its answer means, and what ingest makes of it. Stores nothing itself.
+//! Makes one request to a maker, interprets the answer, and delivers it to ingest. Stores nothing itself.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ use crate::deliver::Delivering;
 use crate::reply::{Delivered, TriedRequest};
 use crate::{Fetching, Store};
 
-/// What questions of a run or a test share.
+/// The context that all questions of a run or a test share.
 pub(crate) struct Errand<'a> {
     pub(crate) to: Delivering<'a>,
     pub(crate) secrets: &'a SecretTexts,
-    /// What is known of the answers before.
+    /// The source's status, with the digests of earlier answers.
     pub(crate) status: &'a SourceStatus,
     pub(crate) window: TimeWindow,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
     pub(crate) sent: Option<TriedRequest>,
     /// The answer, if it can be read.
     pub(crate) answer: Option<Value>,
-    /// The devices, if it lists them.
+    /// The list of devices, if the question was for the list.
     pub(crate) listed: Option<DirectoryListing>,
-    /// What ingest says of it.
+    /// The reply of ingest.
     pub(crate) delivered: Delivered,
-    /// The portions that ingest has, by key and digest.
+    /// The key and the digest of each portion that ingest has stored.
     pub(crate) stored: Vec<(String, String)>,
     pub(crate) limited: Option<(Timestamp, String)>,
     pub(crate) failing: Option<(String, FailurePause)>,
     pub(crate) reserved_until: Option<Timestamp>,
-    /// How far the maker's clock is ahead, in milliseconds.
+    /// The maker's clock minus the clock here, in milliseconds.
     pub(crate) clock_ahead: Option<i64>,
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Asks a maker once, and delivers what is new in its answer.
+    /// Makes one request to a maker, and delivers the new parts of the answer.
     pub(crate) async fn ask(&self, errand: &Errand<'_>, question: &Question) -> Answered {
         let Delivering { id, source, run, .. } = &errand.to;
         let Question { position, device } = question;
@@ -83,7 +83,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
     }
 
-    /// Sends a request. The client blocks, so it has a thread of its own.
+    /// Sends a request. The client blocks, so it runs in a thread of its own.
     async fn fetch(&self, request: Request) -> Result<Fetched, (String, FailurePause)> {
         let http = Arc::clone(&self.outside.http);
         let fetched = tokio::task::spawn_blocking(move || http.fetch(&request)).await;
@@ -132,7 +132,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
     }
 
-    /// Delivers what is not as it was delivered last.
+    /// Delivers the portions that differ from the last delivered ones.
     async fn deliver_new(&self, errand: &Errand<'_>, read: ReadAnswer) -> Answered {
         let mut answered = Answered::default();
         answered.delivered.rejected.extend(read.refused.into_iter().map(Value::String));
@@ -161,7 +161,7 @@ impl Answered {
         Self { failing: Some((why, pause)), ..Self::default() }
     }
 
-    /// Whether the maker answered, and what it told is stored.
+    /// Whether the maker answered without an error or a limit, and ingest has stored the readings.
     pub(crate) const fn is_good(&self) -> bool {
         self.limited.is_none() && self.failing.is_none()
     }

@@ -1,4 +1,4 @@
-//! Hands what a source answered to the function ingest. Stores nothing itself.
+//! Delivers the answers of a source to the function ingest. Stores nothing itself.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use crate::{Fetching, Store};
 /// The most readings of one delivery.
 const MAX_READINGS: usize = 500;
 
-/// Where the deliveries of a run or of a test come from.
+/// The source and the run to which deliveries belong. A test has a run too.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivering<'a> {
     pub(crate) id: &'a PolledSourceId,
     pub(crate) source: &'a PolledSource,
-    /// Tells the run from others of the source.
+    /// The id of the run, unique within the source.
     pub(crate) run: String,
-    /// When the run began: the time of readings without a time.
+    /// The beginning of the run, which is the time of readings without one.
     pub(crate) at: Timestamp,
-    /// Whether nothing is to be stored.
+    /// Whether ingest only checks the readings and stores nothing.
     pub(crate) is_dry: bool,
     pub(crate) deadline: Deadline,
 }
 
-/// An event of ingest, as its own type reads it.
+/// An event for ingest, in the form of ingest's own type.
 #[derive(Serialize)]
 struct FetchedEvent<'a> {
     source: &'static str,
@@ -49,7 +49,7 @@ struct FetchedEvent<'a> {
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Delivers a portion. An error says in words why it is not stored, or not all of it.
+    /// Delivers a portion. The error says in words why the portion is not stored, or only in part.
     pub(crate) async fn deliver(
         &self,
         portion: &Portion,
@@ -81,7 +81,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(all)
     }
 
-    /// Invokes ingest, once more where that fails: the same event stores nothing twice.
+    /// Invokes ingest, with a second attempt after a failure. The same event stores nothing twice.
     async fn invoke_ingest(&self, event: String, deadline: Deadline) -> Result<Delivered, String> {
         let ingest = &self.outside.ingest;
         let answer = match ingest.invoke(event.clone(), deadline).await {

@@ -1,4 +1,4 @@
-//! The events that invoke the function: its schedule, and the test of a source. Does nothing.
+//! The events that invoke the function: its schedule, and the test of a source. Handles none.
 
 use domain::PolledSourceId;
 use polling::SecretTexts;
@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "source")]
 pub enum Event {
-    /// The schedule is due.
+    /// The minute's schedule.
     #[serde(rename = "aws.events")]
     Schedule,
-    /// A person tries a source, who waits for the answer.
+    /// A person tries a source and waits for the answer.
     #[serde(rename = "roomtide.test")]
     Test(Box<SourceTest>),
 }
 
-/// A source that is tried before it is saved. `Debug` shows no secret.
+/// A source to try before it is saved. `Debug` shows no secret.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SourceTest {
-    /// The id under which it is or will be saved.
+    /// The id of the source, saved or not.
     pub id: PolledSourceId,
     /// The settings, as a person writes them.
     pub settings: Map<String, Value>,
-    /// The secrets; without them those that are stored.
+    /// The secrets. If absent, the stored secrets are used.
     #[serde(default, deserialize_with = "secrets")]
     pub secrets: Option<SecretTexts>,
 }

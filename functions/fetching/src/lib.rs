@@ -1,7 +1,7 @@
-//! Asks the sources that are due, each minute, and hands what they answer to the function ingest. Stores no reading.
+//! Polls each minute the sources that are due, and delivers their answers to the function ingest. Stores no reading.
 //!
-//! A minute is in `minute`; one source in `run`: it is claimed, asked, its answers are delivered, and what became of it is
-//! noted. A test of a source asks in the same way and stores nothing.
+//! `minute` handles one minute, and `run` one source: it claims the source, makes the requests, delivers the answers
+//! and notes the result. A test of a source makes the same requests and stores nothing.
 
 mod ask;
 mod deliver;

@@ -1,4 +1,4 @@
-//! One minute: all sources that are due, at once. A source that hangs delays no other.
+//! One minute: runs all due sources at once. A source that hangs delays no other.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use table::{Session, StoreResult};
 use crate::report::SourceRun;
 use crate::{Fetching, Store};
 
-/// With less time left no source is claimed.
+/// With less time left, no source is claimed.
 const LEAST_TIME: Duration = Duration::from_secs(15);
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Asks the sources that are due.
+    /// Runs the sources that are due.
     pub(crate) async fn minute(
         &self,
         session: Session<'_, S>,

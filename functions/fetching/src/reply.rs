@@ -1,4 +1,4 @@
-//! What ingest says of deliveries, and what the test of a source found. Asks nothing.
+//! The replies of ingest to deliveries, and the reply to the test of a source. Makes no request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What ingest says of a delivery.
+/// The reply of ingest to a delivery.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Delivered {
@@ -18,18 +18,18 @@ pub(crate) struct Delivered {
     pub(crate) readings: Vec<Value>,
 }
 
-/// What a test found.
+/// The reply to the test of a source.
 #[derive(Debug, Default, Serialize)]
 pub struct TestReply {
     pub(crate) requests: Vec<TriedRequest>,
-    /// What ingest says of the answers, with all devices that the maker lists.
+    /// The reply of ingest to all answers, with all devices that the maker lists.
     #[serde(flatten)]
     pub(crate) delivered: Delivered,
-    /// The names of devices, of a kind whose maker lists them.
+    /// The names of devices, if the maker lists them.
     pub(crate) names: BTreeMap<DeviceId, String>,
-    /// The numbers of the answer by their pointers, of the kind `json`.
+    /// The numbers in the answer by their pointers, for the kind `json`.
     pub(crate) numbers: BTreeMap<String, Value>,
-    /// Why the source cannot be read, in words that people may see.
+    /// Why the source cannot be read, in words for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -43,12 +43,12 @@ impl Delivered {
         Some(field.map_or_else(|| why.to_owned(), |field| format!("{field} {why}")))
     }
 
-    /// Whether it had no reading that ingest takes.
+    /// Whether ingest took no reading.
     pub(crate) const fn is_empty(&self) -> bool {
         self.accepted + self.accepted_before == 0
     }
 
-    /// Adds what ingest says of another delivery.
+    /// Adds the reply to another delivery.
     pub(crate) fn add(&mut self, other: Self) {
         self.accepted += other.accepted;
         self.accepted_before += other.accepted_before;
@@ -65,7 +65,7 @@ impl TestReply {
     }
 }
 
-/// A request that was sent, for whoever tries a source.
+/// A request that was sent, for a person who tries a source.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct TriedRequest {
     pub(crate) host: String,

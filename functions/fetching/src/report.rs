@@ -1,29 +1,29 @@
-//! What became of the runs of one minute, for the log. Decides nothing.
+//! The results of a minute's runs, for the log. Decides nothing.
 
 use domain::PolledSourceId;
 
-/// What became of a run, or of several.
+/// The result of one run, or of several.
 #[derive(Debug, Default)]
 pub(crate) struct SourceRun {
-    /// The sources that were asked.
+    /// The number of sources that were run.
     pub(crate) asked: usize,
-    /// The requests to makers.
+    /// The number of requests to makers.
     pub(crate) requests: usize,
-    /// The readings that ingest took.
+    /// The number of readings that ingest took.
     pub(crate) accepted: usize,
     /// The ids of sources that fail or are limited.
     pub(crate) failing: Vec<String>,
-    /// What failed here and not at a maker.
+    /// Errors that happened here and not at a maker.
     pub(crate) failures: Vec<String>,
 }
 
 impl SourceRun {
-    /// A run that failed here and not at a maker.
+    /// The result of a run that failed here and not at a maker.
     pub(crate) fn failed(id: &PolledSourceId, why: &str) -> Self {
         Self { failures: vec![format!("{id}: {why}")], ..Self::default() }
     }
 
-    /// Adds another run.
+    /// Adds the result of another run.
     pub(crate) fn add(&mut self, other: Self) {
         self.asked += other.asked;
         self.requests += other.requests;

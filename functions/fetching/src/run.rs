@@ -1,4 +1,5 @@
-//! One run of one source: claimed, asked, delivered, noted. A kill at any step loses nothing that the maker still answers.
+//! One run of one source: claims it, makes its requests, delivers the answers, notes the result. A kill at any step
+//! loses nothing that the maker still has.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use crate::deliver::Delivering;
 use crate::report::SourceRun;
 use crate::{Fetching, Store};
 
-/// The time of one source, which begins with its first request.
+/// The longest time for the requests of one source. The wait for its slot does not count.
 const TIME_OF_SOURCE: Duration = Duration::from_secs(40);
-/// The requests of one source that are under way at once.
+/// The most requests of one source at once.
 const AT_ONCE: usize = 4;
 
-/// What a run works on.
+/// The source of a run.
 #[derive(Clone, Copy)]
 struct SourceWork<'a> {
     stored: &'a StoredSource,
@@ -30,7 +31,7 @@ struct SourceWork<'a> {
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Runs a source that is due, if nobody else does.
+    /// Runs a due source, unless another process has claimed it.
     pub(crate) async fn run(&self, session: Session<'_, S>, stored: &StoredSource) -> SourceRun {
         match Box::pin(self.claim_and_run(session, stored)).await {
             Ok(run) => run,
@@ -48,7 +49,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             return Ok(SourceRun::failed(&stored.id, "its settings cannot be read"));
         };
 
-        // The claim counts what is asked, so that is decided before it.
+        // Chosen before the claim, because the claim counts the requests.
         let mut status = stored.status.clone().of_question(source.question());
         let questions = source.questions(&status, now);
         let requests = u32::try_from(questions.len()).unwrap_or(u32::MAX);
@@ -73,7 +74,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let devices = report.listed.as_ref().or(status.listed.as_ref());
         let every = source.every(devices.map_or(0, |listed| listed.devices.len()));
         let ended = self.clock.now();
-        // Behind the slot that was served, though the clock was put back meanwhile.
+        // The next slot lies after the served one, also if the clock was set back meanwhile.
         let slot = schedule::next_slot(&claimed.id, every, ended.max(claimed.next));
         let next = status.note(report, slot, every, ended);
         self.tell_failing(session, &claimed, &source, &mut status).await;
@@ -81,13 +82,13 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             run.failing.push(claimed.id.to_string());
         }
         if !session.end_source_run(&claimed, next, &status).await? {
-            // Somebody saved or deleted the source meanwhile, or the run has lost its lease.
+            // A person saved or deleted the source meanwhile, or the run has lost its lease.
             run.failures.push(format!("{}: was changed while it was asked", claimed.id));
         }
         Ok(run)
     }
 
-    /// Waits for the slot, reads the secrets, and asks.
+    /// Waits for the slot, reads the secrets, and makes the requests.
     async fn wait_and_ask(
         &self,
         session: Session<'_, S>,
@@ -131,7 +132,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(report)
     }
 
-    /// Asks all questions, some at once. What is read is stored before the next ones are asked.
+    /// Makes all requests, some at once. Their answers are stored before the next requests are made.
     async fn ask_all(
         &self,
         errand: &Errand<'_>,
@@ -155,7 +156,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
     }
 
-    /// Stores the metric `failing` of the device `source:<id>`, by which alerts are told.
+    /// Stores the metric `failing` of the device `source:<id>`, which rules of alerts can watch.
     async fn tell_failing(
         &self,
         session: Session<'_, S>,
@@ -165,7 +166,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
-        // The API saves no source whose id is too long for it.
+        // The API accepts no source whose id is too long for this.
         let Ok(device) = claimed.id.device() else { return };
         let row =
             serde_json::json!({"device_id": device, "timestamp": at, "failing": u8::from(failing)});
@@ -179,7 +180,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 }
 
-/// Notes how far the round of the listed devices is. Behind a limit the round goes on with the device that met it.
+/// Notes how far the round through the listed devices has come. After a limit, the round goes on with the device whose
+/// request met the limit.
 fn note_round(
     question: &Question,
     answered: &Answered,
@@ -187,7 +189,7 @@ fn note_round(
     report: &mut RunReport,
 ) {
     if answered.listed.is_some() {
-        // The states are asked for from the next minute on: the run has counted one request.
+        // The states are read from the next minute on, because the run has counted one request only.
         report.listed.clone_from(&answered.listed);
         report.is_behind = true;
     }
@@ -202,7 +204,7 @@ fn note_round(
     });
 }
 
-/// Notes what a question was answered.
+/// Notes the result of a question.
 fn note_answer(answered: Answered, report: &mut RunReport) {
     report.is_read |= answered.is_good() && report.limited.is_none();
     report.refused = report.refused.take().or_else(|| answered.delivered.refusal());

@@ -1,4 +1,4 @@
-//! A person tries a source: the real requests, and ingest's own reading of the answers. Stores nothing.
+//! The test of a source by a person: makes the real requests, and ingest reads the answers. Stores nothing.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::event::SourceTest;
 use crate::reply::TestReply;
 use crate::{Fetching, Store};
 
-/// The most devices of a directory whose states are asked for.
+/// The most devices of a directory whose states are read.
 const MAX_STATES: usize = 2;
 /// The most numbers of an answer that are shown.
 const MAX_NUMBERS: usize = 200;
-/// How often a test counts its requests again, where a run is faster.
+/// The number of attempts to count a test's requests while runs of the source change the count.
 const ATTEMPTS: usize = 3;
 
 impl<S: Store, C: Clock> Fetching<S, C> {
@@ -66,7 +66,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let errand = Errand {
             to: Delivering { id: &test.id, source: &source, run, at, is_dry: true, deadline },
             secrets: &secrets,
-            // Nothing is taken for known, so that everything is shown; the maker's clock is.
+            // No earlier answers, so that everything is shown. Only the maker's clock is kept.
             status: &status.of_question(String::new()),
             window: source.history().map_or(moment, |history| history.at(None, None, at)),
         };
@@ -84,7 +84,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(listing.found.into_iter().find(|stored| stored.id == *id))
     }
 
-    /// Counts the requests of a test among those of its source.
+    /// Adds the requests of a test to the count of its source.
     async fn count(
         &self,
         session: Session<'_, S>,
@@ -116,7 +116,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(TestCount::TooMany(why.to_owned()))
     }
 
-    /// Makes the requests of a source; the error says in words why it cannot be read.
+    /// Makes the requests of a source. The error says in words why the source cannot be read.
     async fn try_all(
         &self,
         errand: &Errand<'_>,
@@ -139,7 +139,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(())
     }
 
-    /// Makes one request, and has ingest read its answer. Returns the devices, if it lists them.
+    /// Makes one request, and lets ingest read the answer. Returns the list of devices, if the question was for it.
     async fn try_one(
         &self,
         errand: &Errand<'_>,
@@ -163,15 +163,15 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 }
 
-/// Whether the requests of a test are counted.
+/// Whether the requests of a test fit into the budget.
 enum TestCount {
-    /// They are, or the source is gone and has no count.
+    /// They fit, or the source was deleted and has no budget.
     Within,
-    /// They are too many, and why.
+    /// There are too many, with the reason in words.
     TooMany(String),
 }
 
-/// The numbers of an answer by their pointers.
+/// Collects the numbers of an answer by their pointers.
 fn numbers(value: &Value, place: &str, found: &mut BTreeMap<String, Value>) {
     if found.len() >= MAX_NUMBERS {
         return;

@@ -18,7 +18,7 @@ pub struct Request {
     url: Url,
     headers: Vec<(Cow<'static, str>, String)>,
     body: String,
-    /// Texts, beside the address, that no reason may contain.
+    /// Texts that no reason may contain, besides the address.
     secrets: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl Request {
 
     /// Whether a text of the server repeats a secret. Servers like to name the path that they do not know.
     pub fn is_part_of(&self, text: &str) -> bool {
-        /// The least length of a secret part. A shorter part of a path is rather a word than a password.
+        /// The least length of a secret part. A shorter part of a path is probably a word and not a password.
         const SHORTEST: usize = 6;
         let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let is_in = |part: &str| text.contains(part) || text.contains(&decode(part));

@@ -1,5 +1,5 @@
-//! The address of a server, checked before it is stored. Resolves no name: the IP addresses of a name are
-//! checked for each connection.
+//! The address of a server, checked before it is stored. Resolves no name: the IP addresses of a name are checked for
+//! each connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -96,7 +96,7 @@ impl Url {
         Ok(Self(uri))
     }
 
-    /// The address as the HTTP client takes it.
+    /// The address in the HTTP client's form.
     pub const fn uri(&self) -> &Uri {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! One request and how its answer is read, as people write it in JSON. Sends nothing.
+//! A request with placeholders, and how its answer is read, in the JSON that people write. Sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
 
-/// The most headers and the most metrics.
+/// The most headers and metrics of a request.
 const MAX_HEADERS: usize = 16;
 const MAX_METRICS: usize = 64;
 
-/// Parts of names behind which a secret stands: such a header or parameter must have a placeholder.
+/// Parts of names that mean a secret. The value of such a header or parameter must be a placeholder.
 const OF_SECRETS: [&str; 8] =
     ["key", "token", "secret", "auth", "cookie", "password", "sign", "credential"];
 
-/// What is said of a secret that is written where whoever edits a source would read it.
+/// The message about a secret in clear text, where everybody who edits the source would read it.
 const IS_SECRET: &str = "is a secret; write a placeholder such as {key} and give secrets.key";
 
-/// Headers that are the client's own.
+/// Headers that the HTTP client sets itself.
 const OF_CLIENT: [&str; 8] = [
     "accept-encoding",
     "connection",
@@ -41,7 +41,7 @@ const OF_CLIENT: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asking {
-    /// The member of a kind without which the request is not made.
+    /// The name of a source's flag. The request is made unless the flag is false.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub(crate) only_with: Option<String>,
     #[serde(default, skip_serializing_if = "Method::is_get")]
@@ -53,25 +53,25 @@ pub(crate) struct Asking {
     basic: Option<Basic>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
-    /// The format of a payload that ingest reads.
+    /// The format of a payload, by the name that ingest has for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<String>,
-    /// Where the payload is in the answer.
+    /// The place of the payload in the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<Pointer>,
-    /// An array whose elements are rows.
+    /// The place of an array whose elements are rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) each: Option<Pointer>,
-    /// What a row must have to be read.
+    /// A place that a row must have; other rows are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) only: Option<Pointer>,
-    /// The time of a row, or the times of all rows.
+    /// The place of a row's time, or of an array with the times of all rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<Pointer>,
-    /// The device of a row: a text, or where it is.
+    /// The device of a row: its id, or the place of the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device: Option<TextTemplate>,
-    /// Each row is repeated so often within its own time.
+    /// Rows are repeated at this pace until the next row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fill: Option<RowFill>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -103,7 +103,7 @@ struct Basic {
 }
 
 impl Asking {
-    /// Reads the request of a source of the kind `json`.
+    /// Reads the request of a source of kind `json`.
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
         let asking: Self = members::read(members)?;
         asking.check_reader()?;
@@ -123,12 +123,12 @@ impl Asking {
         Ok(asking)
     }
 
-    /// Whether it says how its answer is read. A request that is tried may leave it open.
+    /// Whether the reading of the answer is defined. A request that is only tried may leave it open.
     pub(crate) fn has_reader(&self) -> bool {
         self.format.is_some() || !self.metrics.is_empty()
     }
 
-    /// An answer is a payload of a format, or a table of metrics.
+    /// Checks that the answer is read as a payload of a format or as a table of metrics, not both.
     fn check_reader(&self) -> Result<(), MemberError> {
         let wrong = |member: &str, why: &str| Err(MemberError::of(member, why));
         match (&self.format, self.metrics.len()) {
@@ -151,20 +151,21 @@ impl Asking {
         }
     }
 
-    /// The host that is asked, with its port if there is one.
+    /// The host of the URL, with its port if there is one.
     pub(crate) fn host(&self) -> &str {
         let (before_path, _) = self.url.as_str().split_at(self.path_start());
         before_path.split_once("://").map_or(before_path, |(_, host)| host)
     }
 
-    /// Where the scheme and the host of the URL end.
+    /// The index at which the scheme and the host of the URL end.
     fn path_start(&self) -> usize {
         let text = self.url.as_str();
         let behind = text.find("://").map_or(0, |scheme| scheme + 3);
         text[behind..].find(['/', '?', '\\']).map_or(text.len(), |end| behind + end)
     }
 
-    /// Placeholders stand behind the host only: who may edit a value may not say where a secret goes.
+    /// Checks the URL. Its host must have no placeholder, so that a person who may edit a value cannot choose where a
+    /// secret goes.
     fn check_url(&self, reach: Reach) -> Result<(), MemberError> {
         let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
         let text = self.url.as_str();
@@ -229,7 +230,7 @@ impl Asking {
         }
     }
 
-    /// The names of all placeholders of the request.
+    /// The names of all placeholders in the request.
     pub(crate) fn placeholders(&self) -> Vec<String> {
         let mut templates = vec![self.url.clone()];
         templates.extend(self.headers.values().cloned());
@@ -240,13 +241,13 @@ impl Asking {
         templates.iter().flat_map(TextTemplate::names).map(str::to_owned).collect()
     }
 
-    /// What a secret is given for: the request without its reader, as a text.
+    /// The request without its reader, as a text. A secret is given for this destination only.
     pub(crate) fn destination(&self) -> String {
         let Self { method, url, headers, basic, body, .. } = self;
         serde_json::json!([method, url, headers, basic, body]).to_string()
     }
 
-    /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
+    /// The request with its placeholders filled in. `maker` is the name of the service in messages.
     pub(crate) fn request(
         &self,
         maker: &'static str,
@@ -289,12 +290,12 @@ fn is_of_secret(name: &str) -> bool {
     OF_SECRETS.iter().any(|part| name.contains(part))
 }
 
-/// Whether a text that is a secret stands there as it is.
+/// Whether a secret stands in clear text.
 fn is_bare(secret: &str) -> bool {
     !secret.is_empty() && !has_placeholder(secret)
 }
 
-/// The name of a member, at any depth, whose secret stands there as it is.
+/// The name of a member, at any depth, whose secret stands in clear text.
 fn bare_secret_of(body: &Value) -> Option<&str> {
     match body {
         Value::Object(members) => members.iter().find_map(|(name, value)| match value {

@@ -1,24 +1,23 @@
-//! How many requests a source may make in a time, and how many it has made. Reads no clock.
+//! The number of requests that a source may make in a period, and the number that it has made. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The requests that may be made in each period of a time. Periods begin with the epoch, so those of a day with a day
-/// of UTC.
+/// A limit for the requests of each period. Periods begin with the epoch, so days are days of UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The number of requests.
+    /// The most requests of a period.
     pub requests: u32,
-    /// The time.
+    /// The length of a period.
     pub per: TimeDelta,
 }
 
-/// The requests of the period that runs, and of the day.
+/// The number of requests in the current period, and on the current day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Spent {
-    /// The number of the period.
+    /// The number of the period since the epoch.
     period: i64,
     requests: u32,
     day: i64,
@@ -32,8 +31,7 @@ fn period(at: Timestamp, per: TimeDelta) -> i64 {
 }
 
 impl Spent {
-    /// What is spent at `now`: nothing in a period that is new. A period that lies ahead of the clock goes on: the clock
-    /// was put back.
+    /// The requests at `now`: none if a new period has begun. If the clock was set back, the later period goes on.
     fn at(self, per: TimeDelta, now: Timestamp) -> Self {
         let mut spent = self;
         if period(now, per) > self.period {
@@ -45,7 +43,7 @@ impl Spent {
         spent
     }
 
-    /// What is spent with so many requests more; the end of the period if they are too many for it.
+    /// Adds requests. If they exceed the budget, returns the end of the period instead.
     pub fn with(
         self,
         requests: u32,
@@ -65,7 +63,7 @@ impl Spent {
         }
     }
 
-    /// The requests of the day of UTC.
+    /// The number of requests on the current day of UTC.
     pub fn today(self, now: Timestamp) -> u32 {
         self.at(DAY, now).today
     }

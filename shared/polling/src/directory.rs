@@ -1,77 +1,78 @@
-//! A maker that lists its devices, and is asked for each of them by itself: the list, and how far a round of it is. Reads
-//! no clock.
+//! For makers that list their devices and answer for each device separately: the list, and how far a round through it
+//! has come. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most devices that a run asks for. So many fit into the time of a run if each request takes ten seconds.
+/// The most devices that one run requests. If each request takes ten seconds, they fit into the time of a run.
 const MAX_STATES: usize = 16;
 
-/// The first request of a kind whose answer lists the devices; the second one is asked for each of them.
+/// Says that a kind's first request lists the devices, and that its second request is made for each device.
 pub struct DeviceDirectory {
-    /// How long a list is good.
+    /// How long a list is used.
     pub(crate) every: TimeDelta,
     /// Reads the list.
     pub(crate) read: fn(&Value) -> Vec<DirectoryDevice>,
 }
 
-/// A device of a maker's list.
+/// A device in a maker's list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct DirectoryDevice {
-    /// Its id in requests.
+    /// The device's id in requests.
     pub id: String,
-    /// The name that a person gave it.
+    /// The name that a person gave the device.
     pub name: String,
-    /// Whether its state had no number: it is not asked for again before the next list.
+    /// Whether its state had no number. Such a device is skipped until the next list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }
 
-/// A request of a source: its place among the requests, and the listed device that it is about.
+/// A request of a source, and the listed device that it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its place.
+    /// The index among the requests of the source.
     pub position: usize,
-    /// The device.
+    /// The listed device.
     pub device: Option<DirectoryDevice>,
 }
 
 /// The list of a source's devices.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct DirectoryListing {
-    /// When it was asked for.
+    /// When the list was requested.
     pub at: Timestamp,
     /// The devices.
     pub devices: Vec<DirectoryDevice>,
-    /// The device that was asked for last.
+    /// The id of the device that was requested last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
 }
 
 impl DirectoryListing {
-    /// Whether another list is to be asked for: this one is too old, or of a clock that was wrong. A round is ended before.
+    /// Whether the list is to be read again: it is too old, or lies ahead of the clock. A begun round is finished
+    /// first.
     pub(crate) fn is_due(&self, every: TimeDelta, now: Timestamp) -> bool {
         let is_good = (TimeDelta::zero()..every).contains(&now.since(self.at));
         !is_good && !self.is_in_round()
     }
 
-    /// The requests of the next run: the states of the devices behind the last one, else those of the first ones.
+    /// The requests of the next run: the devices after the last requested one. If the round is over, it begins anew.
     pub fn questions(&self) -> Vec<Question> {
         let devices = if self.is_in_round() { self.behind_last() } else { &self.devices };
         let asked = devices.iter().filter(|device| !device.is_silent).take(MAX_STATES);
         asked.map(|device| Question { position: 1, device: Some(device.clone()) }).collect()
     }
 
-    /// Notes that a device was asked for. The state of a silent one, such as a hub, had no number.
+    /// Notes that a device was requested. A device is silent if its state had no number, such as a hub.
     pub fn note(&mut self, id: &str, is_silent: bool) {
         let known = self.devices.iter_mut().find(|known| known.id == id);
         known.into_iter().for_each(|known| known.is_silent |= is_silent);
         self.last = Some(id.to_owned());
     }
 
-    /// Whether some devices were asked for and others are still to be.
+    /// Whether a round is under way: some devices were requested, others are left.
     pub fn is_in_round(&self) -> bool {
         self.last.is_some() && self.behind_last().iter().any(|device| !device.is_silent)
     }

@@ -1,4 +1,4 @@
-//! A maker whose API is asked, as one value. Knows none by name.
+//! The description of a maker's API, as one value. Knows no maker by name.
 
 use std::fmt;
 
@@ -13,91 +13,91 @@ use crate::placeholder::Values;
 use crate::secrets::SecretTexts;
 use crate::time_window::HistoryWindow;
 
-/// A maker whose API is asked.
+/// A maker whose API is polled.
 pub struct SourceKind {
-    /// The name of the kind, as it is written.
+    /// The name of the kind in a source.
     pub name: &'static str,
-    /// Who answers, as a text names it.
+    /// The name of the maker in messages.
     pub title: &'static str,
-    /// Where a person finds the secret, and what it permits.
+    /// Where a person finds the secret, and what else the secret permits.
     pub hint: &'static str,
-    /// What must be said where its values are shown.
+    /// The attribution that must be shown with the values.
     pub credit: Option<&'static str>,
-    /// The members of a source of this kind, beside those that every source has.
+    /// The members of a source of this kind, besides those of every source.
     pub members: &'static [SourceMember],
-    /// How often it is asked, unless a person says otherwise.
+    /// The time between two runs, unless a person chooses another.
     pub every: TimeDelta,
-    /// How often it may be asked.
+    /// The shortest time between two runs that a person may choose.
     pub least_every: TimeDelta,
-    /// How it is asked for the past; `None` if it tells only the present.
+    /// The time range that each run requests; `None` if the API tells only the present.
     pub history: Option<HistoryWindow>,
-    /// The room of its devices, unless a person says otherwise; else the source's id.
+    /// The room of the devices, unless a person chooses another. Without a room here, the source's id is the room.
     pub(crate) room: Option<&'static str>,
-    /// Whether it tells imported energy, unless its member `meter` is false.
+    /// Whether the maker reports imported energy, unless the source's member `meter` is false.
     pub(crate) has_meter: bool,
-    /// How many requests it may have.
+    /// The limit for requests.
     pub(crate) budget: Option<Budget>,
-    /// With fewer requests left in the maker's own count, other programs of the account have them.
+    /// If the maker says that fewer requests are left, they are kept for other programs of the account.
     pub(crate) reserve: Option<u32>,
-    /// Its requests, as people write that of the kind `json`.
+    /// The requests, in the JSON that people write for the kind `json`.
     pub(crate) recipe: &'static str,
-    /// The headers by which a request is signed.
+    /// Makes the headers that sign a request.
     pub(crate) sign: Option<Sign>,
-    /// The list of devices. Each of them is asked for by itself.
+    /// How the devices are listed, if each device needs a request of its own.
     pub directory: Option<DeviceDirectory>,
-    /// What the maker means by an answer in a way of its own.
+    /// Recognizes answers that only this maker gives.
     pub(crate) judge: fn(u16, &Value) -> Option<Own>,
 }
 
 /// A member of a source of one kind.
 pub struct SourceMember {
-    /// Its name.
+    /// The name of the member.
     pub name: &'static str,
-    /// What it is, for people.
+    /// The description for people.
     pub about: &'static str,
-    /// How it is written.
+    /// The form of its value.
     pub form: SourceMemberForm,
-    /// Whether it may not be left out.
+    /// Whether the member is required.
     pub is_needed: bool,
 }
 
-/// How a member is written.
+/// The form of a member's value.
 pub enum SourceMemberForm {
     /// A secret.
     Secret,
-    /// A text that fits, and what is expected.
+    /// A text that passes a check, and the message if it fails.
     Text(fn(&str) -> bool, &'static str),
-    /// A number between two numbers.
+    /// A number within two limits.
     Number(i32, i32),
-    /// Yes or no; without it yes.
+    /// True or false; true if absent.
     Flag,
-    /// One of some texts.
+    /// One of several texts.
     Choice(&'static [&'static str]),
 }
 
-/// Makes the headers by which a request is signed.
+/// Makes the headers that sign a request.
 pub(crate) type Sign = fn(&SecretTexts, &Signing) -> Vec<(&'static str, String)>;
 
-/// What a signature is made of beside the secrets.
+/// The values of a signature besides the secrets.
 pub(crate) struct Signing {
-    /// The time, by the maker's clock.
+    /// The time here, which the maker compares with its own clock.
     pub(crate) now: Timestamp,
-    /// A text that no other request has.
+    /// A text that is unique to the request.
     pub(crate) nonce: String,
 }
 
-/// What a maker means by an answer in a way of its own.
+/// The meaning of an answer that only this maker gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// A limit, in words behind the maker's name.
+    /// The maker takes no more requests. The text follows the maker's name.
     Limited(String),
-    /// An error, in the same way.
+    /// An error. The text follows the maker's name.
     Failing(String),
-    /// There is nothing yet, and that is right.
+    /// There is no data yet, and that is no error.
     Nothing,
 }
 
-/// What kinds have in common; each says what is different.
+/// The defaults of a kind. Each kind states only its differences.
 pub(crate) const PLAIN: SourceKind = SourceKind {
     name: "",
     title: "",
@@ -118,12 +118,12 @@ pub(crate) const PLAIN: SourceKind = SourceKind {
 };
 
 impl SourceMember {
-    /// A secret.
+    /// A required secret.
     pub(crate) const fn secret(name: &'static str, about: &'static str) -> Self {
         Self::needed(name, about, SourceMemberForm::Secret)
     }
 
-    /// A member that may not be left out.
+    /// A required member.
     pub(crate) const fn needed(
         name: &'static str,
         about: &'static str,
@@ -132,7 +132,7 @@ impl SourceMember {
         Self { name, about, form, is_needed: true }
     }
 
-    /// A member that may be left out.
+    /// An optional member.
     pub(crate) const fn optional(
         name: &'static str,
         about: &'static str,
@@ -141,12 +141,12 @@ impl SourceMember {
         Self { name, about, form, is_needed: false }
     }
 
-    /// Whether it is a secret.
+    /// Whether the member is a secret.
     pub const fn is_secret(&self) -> bool {
         matches!(self.form, SourceMemberForm::Secret)
     }
 
-    /// Reads a value; the error says what is expected.
+    /// Reads a value. The error says what is expected.
     pub(crate) fn read(&self, value: &Value) -> Result<String, String> {
         let text = match value {
             Value::String(text) => text.trim().to_owned(),
@@ -172,7 +172,7 @@ impl SourceMember {
         is_valid.then_some(text).ok_or(expected)
     }
 
-    /// A value in its form: a number and a flag are no texts.
+    /// A stored value in its JSON form: numbers and flags are not texts.
     pub(crate) fn in_form(&self, text: &str) -> Value {
         match self.form {
             SourceMemberForm::Number(..) | SourceMemberForm::Flag => {
@@ -184,7 +184,7 @@ impl SourceMember {
 }
 
 impl SourceKind {
-    /// The requests of its recipe that are made with these members.
+    /// The requests of the recipe, without those that a member turns off.
     pub(crate) fn askings(&self, members: &Values) -> Vec<Asking> {
         let mut askings: Vec<Asking> =
             serde_json::from_str(self.recipe).expect("a recipe is a list of requests");

@@ -1,4 +1,4 @@
-//! All kinds of sources: a file each. Asks none.
+//! All kinds of sources, a file each. Sends nothing.
 
 mod json;
 mod octopus;
@@ -22,7 +22,7 @@ pub const SOURCE_KINDS: [&SourceKind; 6] = [
 ];
 
 impl SourceKind {
-    /// The kind of a name.
+    /// The kind with a name.
     pub fn named(name: &str) -> Result<&'static Self, MemberError> {
         let found = SOURCE_KINDS.into_iter().find(|kind| kind.name == name);
         found.ok_or_else(|| {
@@ -31,7 +31,7 @@ impl SourceKind {
         })
     }
 
-    /// Whether the source itself says what is asked.
+    /// Whether people write the requests of the kind themselves.
     pub fn is_json(&self) -> bool {
         self.name == json::JSON.name
     }

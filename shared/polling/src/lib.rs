@@ -1,10 +1,10 @@
-//! Sources that are asked: what each maker wants to be asked, how its answers are read, and when it is asked again.
-//! Asks nobody, and reads no clock.
+//! Sources that are polled: the requests of each maker, how answers are read, and when the next run is due. Sends
+//! nothing, and reads no clock.
 //!
-//! A [`PolledSource`] is what people write. A run asks its [`Question`]s: each is a request, whose answer is
-//! read into [`Portion`]s, which ingest takes. [`AnswerOutcome`] says what an answer means, [`SourceStatus`] what is kept between runs,
-//! and [`schedule`] when the next run is due. A maker is a [`SourceKind`]: one value, whose requests are written as
-//! people write those of the kind `json`.
+//! A [`PolledSource`] is what people write. A run makes a request for each of its [`Question`]s. The answers are read
+//! into [`Portion`]s, which ingest takes. [`AnswerOutcome`] says what an answer means. [`SourceStatus`] is kept between
+//! runs, and [`schedule`] says when the next run is due. A maker is a [`SourceKind`]: one value, whose requests have
+//! the form that people write for the kind `json`.
 
 mod asking;
 mod budget;

@@ -1,10 +1,10 @@
-//! Reads what people write as members of JSON. Knows none of them.
+//! Reads members of JSON that people write. Knows no member by name.
 
 use domain::MemberError;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Reads members; the error names the one that is wrong.
+/// Reads members. The error names the wrong member.
 pub(crate) fn read<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, MemberError> {
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
         let (path, why) = (error.path().to_string(), error.inner().to_string());
@@ -18,7 +18,7 @@ pub(crate) fn read<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T
     })
 }
 
-/// What serde says of a member, without the value that was given: it may be a secret.
+/// Removes the given value from serde's message, because it may be a secret.
 fn without_value(why: &str) -> String {
     match why.split_once(", expected ") {
         Some((found, expected)) if !found.starts_with("unknown field") => {

@@ -1,4 +1,4 @@
-//! What an answer means: it is read, or when and why the source is asked again. Reads no clock.
+//! What an answer means: it can be read, or why not and when the source is polled again. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
@@ -7,51 +7,51 @@ use serde_json::Value;
 
 use crate::kind::{Own, SourceKind};
 
-/// The longest and the shortest pause that a limit makes.
+/// The shortest and the longest pause after a limit.
 const LIMITS: [TimeDelta; 2] = [TimeDelta::minutes(1), TimeDelta::hours(24)];
-/// The pause of a limit that names none.
+/// The pause after a limit without a time.
 const UNNAMED: TimeDelta = TimeDelta::hours(1);
-/// A clock that differs by more than this from the server's is wrong.
+/// A clock that differs from the server's by more is wrong.
 const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(1);
-/// Numbers of `RateLimit-Reset` from here on are seconds since 1970, smaller ones seconds from now.
+/// From this number on, `RateLimit-Reset` means seconds since 1970; smaller numbers mean seconds from now.
 const UNIX_SECONDS: i64 = 1_000_000_000;
 
-/// What follows from an answer.
+/// The meaning of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerOutcome {
-    /// It can be read.
+    /// The answer can be read.
     Read(Value),
-    /// There is nothing yet, and that is right.
+    /// There is no data yet, and that is no error.
     Nothing,
-    /// The maker takes no further request until then.
+    /// The maker takes no more requests for now.
     Limited {
-        /// When it is asked again.
+        /// The time of the next request.
         until: Timestamp,
-        /// Why, in words that people may see.
+        /// The reason, in words for people.
         why: String,
     },
-    /// It is an error.
+    /// The answer is an error.
     Failing {
-        /// Why, in words that people may see.
+        /// The reason, in words for people.
         why: String,
-        /// When it is asked again.
+        /// The pause until the next request.
         pause: FailurePause,
     },
 }
 
-/// How long a source is left alone after an error.
+/// How long a source is not polled after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePause {
-    /// The maker refuses the secret: an hour, so that no account is locked.
+    /// An hour, because the maker refuses the secret: an account may be locked after several attempts.
     Refused,
-    /// A person has to mend something: a quarter of an hour, then an hour.
+    /// A quarter of an hour, then an hour, because a person has to mend something.
     Mend,
-    /// It may well work next time: 1, 2, 4 minutes and so on, an hour at most; the first time is told to nobody.
+    /// 1, 2, 4 minutes and so on, an hour at most: the next attempt may succeed. The first failure is not reported.
     Transient,
 }
 
 impl FailurePause {
-    /// The pause after so many failures in a row, this one among them.
+    /// The pause after this many failures in a row, the last one included.
     pub fn after(self, failures: u32) -> TimeDelta {
         match (self, failures) {
             (Self::Refused, _) | (Self::Mend, 2..) | (Self::Transient, 7..) => TimeDelta::hours(1),
@@ -62,14 +62,14 @@ impl FailurePause {
         }
     }
 
-    /// Whether the source is failing after so many failures in a row.
+    /// Whether the failure is reported after this many in a row.
     pub const fn is_told(self, failures: u32) -> bool {
         !matches!(self, Self::Transient) || failures >= 2
     }
 }
 
 impl AnswerOutcome {
-    /// What an answer of a maker means that came at `now`.
+    /// The meaning of an answer that came at `now`.
     pub(crate) fn of(kind: &'static SourceKind, answer: &Fetched, now: Timestamp) -> Self {
         let title = kind.title;
         let body = serde_json::from_slice::<Value>(&answer.body);
@@ -121,13 +121,15 @@ impl AnswerOutcome {
         Self::Failing { why, pause }
     }
 
-    /// A limit: until the maker says, counted from its own clock, so that a wrong clock here does not matter.
+    /// A limit, until the time that the answer names. The time is counted from the maker's clock, so that a wrong clock
+    /// here does no harm.
     fn limited(answer: &Fetched, why: String, now: Timestamp) -> Self {
         let pause = pause(answer, now).unwrap_or(UNNAMED).clamp(LIMITS[0], LIMITS[1]);
         Self::Limited { until: now.saturating_add(pause), why }
     }
 
-    /// When to ask again so that other programs of the same account have room, if few requests are left.
+    /// If fewer than `least` requests are left, the time of the next one, so that other programs of the account have
+    /// room.
     pub(crate) fn reserve(answer: &Fetched, least: u32, now: Timestamp) -> Option<Timestamp> {
         let left = answer
             .header("x-rate-limit-remaining")
@@ -140,13 +142,13 @@ impl AnswerOutcome {
     }
 }
 
-/// The pause that an answer asks for.
+/// The pause that an answer requests.
 fn pause(answer: &Fetched, now: Timestamp) -> Option<TimeDelta> {
     let server = answer.date().unwrap_or(now);
     let seconds = |name| answer.header(name)?.trim().parse::<i64>().ok();
     let until = |reset: i64| {
         let seconds = if reset >= UNIX_SECONDS {
-            // The date has whole seconds, so a second more is never too early.
+            // The server's time is cut to seconds, so the pause may be up to a second too long, and is never too short.
             reset.checked_sub(server.as_millis().div_euclid(1_000))?
         } else {
             reset

@@ -1,4 +1,4 @@
-//! Texts with placeholders, such as `Bearer {token}`. Knows no value.
+//! Texts with placeholders, such as `Bearer {token}`. Holds no values.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is put into a URL as it is: the unreserved characters of RFC 3986, 2.3.
+/// All characters except the unreserved ones of RFC 3986, 2.3, which stand in a URL unchanged.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The values of placeholders by their names.
+/// The values of placeholders, by name.
 pub type Values = BTreeMap<String, String>;
 
-/// A text with placeholders: `{`, a name of small letters, digits and `_`, and `}`. Other braces stand for themselves.
+/// A text with placeholders: a name of small letters, digits and `_` between `{` and `}`. Other braces are text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct TextTemplate(String);
 
-/// A placeholder for which there is no value.
+/// A placeholder without a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{{{0}}} has no value")]
 pub(crate) struct NoValue(pub(crate) String);
@@ -31,22 +31,22 @@ impl TextTemplate {
         &self.0
     }
 
-    /// The names of its placeholders.
+    /// The names of the placeholders.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         pieces(&self.0).filter_map(|piece| piece.name)
     }
 
-    /// The text with values in the place of placeholders.
+    /// The text with its placeholders filled in.
     pub(crate) fn fill(&self, values: &Values) -> Result<String, NoValue> {
         self.fill_as(values, str::to_owned)
     }
 
-    /// The same as a part of a URL: values are percent-encoded.
+    /// The text with its placeholders filled in by percent-encoded values, for a URL.
     pub(crate) fn fill_url(&self, values: &Values) -> Result<String, NoValue> {
         self.fill_as(values, in_url)
     }
 
-    /// The same with values in small letters.
+    /// The text with its placeholders filled in by values in small letters.
     pub(crate) fn fill_lowercase(&self, values: &Values) -> Result<String, NoValue> {
         self.fill_as(values, str::to_lowercase)
     }
@@ -64,7 +64,7 @@ impl TextTemplate {
     }
 }
 
-/// A part of a text, and the name of the placeholder behind it.
+/// A part of a text, and the name of the placeholder after it.
 struct Piece<'a> {
     text: &'a str,
     name: Option<&'a str>,
@@ -97,7 +97,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_of_name)
 }
 
-/// The texts of a JSON value, in their order.
+/// The texts in a JSON value, in order.
 pub(crate) fn texts_of(value: &Value) -> Vec<TextTemplate> {
     match value {
         Value::String(text) => vec![TextTemplate(text.clone())],
@@ -107,7 +107,7 @@ pub(crate) fn texts_of(value: &Value) -> Vec<TextTemplate> {
     }
 }
 
-/// A JSON value whose texts have values in the place of placeholders.
+/// A JSON value with the placeholders of its texts filled in.
 pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue> {
     Ok(match value {
         Value::String(text) => Value::String(TextTemplate(text.clone()).fill(values)?),
@@ -124,7 +124,7 @@ pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue
     })
 }
 
-/// A value as it stands in a URL.
+/// A value, percent-encoded for a URL.
 pub(crate) fn in_url(value: &str) -> String {
     utf8_percent_encode(value, UNRESERVED).to_string()
 }

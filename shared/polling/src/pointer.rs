@@ -1,17 +1,17 @@
-//! Places in answers of JSON, and what the values there mean, as people write them. Reads no answer.
+//! Places in JSON answers, and the meaning of the values there, in the form that people write. Reads no answer.
 
 use chrono::TimeDelta;
 use domain::{AboutMetric, Decimal, MetricKind, Unit, duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// A place in JSON (RFC 6901).
+/// A JSON pointer (RFC 6901).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Pointer(String);
 
 impl Pointer {
-    /// The place as it is written.
+    /// The pointer as a text.
     pub(crate) fn place(&self) -> &str {
         &self.0
     }
@@ -35,7 +35,7 @@ impl From<Pointer> for String {
     }
 }
 
-/// Where the values of a metric are: a place alone, or with what the values mean.
+/// The place of a metric's values, alone or with their meaning.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -46,12 +46,12 @@ pub(crate) enum MetricPointer {
     Described(DescribedPointer),
 }
 
-/// Where the values of a metric are, and what they mean.
+/// The place of a metric's values, and their meaning.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DescribedPointer {
     at: Pointer,
-    /// What they are multiplied by.
+    /// The factor by which values are multiplied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<Factor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ impl MetricPointer {
         }
     }
 
-    /// What ingest is told of the metric.
+    /// The meaning of the metric, for ingest.
     pub(crate) fn about(&self) -> AboutMetric {
         match self {
             Self::Place(_) => AboutMetric::default(),
@@ -90,7 +90,7 @@ impl MetricPointer {
     }
 }
 
-/// For how long a power holds, in texts such as `30m`.
+/// How long a power value is valid, as a text such as `30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 struct Hold(TimeDelta);
@@ -109,7 +109,7 @@ impl From<Hold> for String {
     }
 }
 
-/// What values are multiplied by.
+/// The factor by which values are multiplied.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "Number", into = "Number")]
 struct Factor(Decimal);
@@ -128,7 +128,7 @@ impl From<Factor> for Number {
     }
 }
 
-/// The time after which a row is repeated.
+/// The pace at which a row is repeated until the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum RowFill {
     /// A quarter of an hour.

@@ -1,4 +1,5 @@
-//! A part of an answer as ingest takes it, and the digest by which an unchanged one is known. Sends nothing.
+//! A part of an answer in the form that ingest takes, and its digest, which shows whether it has changed. Sends
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +7,30 @@ use domain::{AboutMetric, DeviceId, MetricName};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The format of readings as `POST /readings` takes them.
+/// The format of readings in `POST /readings`.
 pub(crate) const READINGS: &str = "readings";
 
-/// A part of an answer, as ingest takes it.
+/// A part of an answer, in the form that ingest takes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Portion {
-    /// Its name among the portions of a source: the request, and the day of the rows.
+    /// The name among the portions of a source: the request, and the day of the rows.
     pub key: String,
-    /// The format of its rows, by the name that ingest has for it.
+    /// The format of the rows, by the name that ingest has for it.
     pub format: String,
-    /// The device of payloads that name none.
+    /// The device of payloads without a device id.
     pub device: Option<DeviceId>,
-    /// The names of devices that payloads do not tell.
+    /// The names of devices, if payloads do not have them.
     pub names: BTreeMap<DeviceId, String>,
-    /// What is said of metrics beside their values.
+    /// The units and other properties of metrics.
     pub about: BTreeMap<MetricName, AboutMetric>,
-    /// The rows in JSON; a payload is one.
+    /// The rows in JSON. A payload is one row.
     pub rows: Vec<String>,
-    /// Whether each value has its own time, so that what is equal need not be stored again.
+    /// Whether each value has its own time. If so, an unchanged portion need not be stored again.
     pub is_timed: bool,
 }
 
 impl Portion {
-    /// A portion of one reading, as `POST /readings` takes it.
+    /// A portion with one reading.
     pub fn of_reading(key: &str, reading: &Value) -> Self {
         Self {
             key: key.to_owned(),
@@ -40,7 +41,7 @@ impl Portion {
         }
     }
 
-    /// The digest of its content. Equal portions have the same one.
+    /// The digest of format and rows. Equal portions have equal digests.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(&self.format);
@@ -53,8 +54,8 @@ impl Portion {
 
     /// The rows in parts of at most `size` rows, each as the body of one delivery.
     ///
-    /// The first row of an interval's power is delivered alone: a rollup counts a row by the `hold` that the registry
-    /// has, and from this row it learns the `hold`.
+    /// If a metric has a `hold`, the first row is delivered alone. From this row the registry learns the `hold`, by
+    /// which rollups count later rows.
     pub fn bodies(&self, size: usize) -> Vec<String> {
         if self.format != READINGS {
             return self.rows.clone();

@@ -1,4 +1,5 @@
-//! Reads an answer of JSON: a payload for ingest, or rows of metrics by JSON pointers. Knows no maker and no clock.
+//! Reads a JSON answer into a payload for ingest, or into rows of metrics by JSON pointers. Knows no maker and no
+//! clock.
 
 use std::collections::BTreeMap;
 
@@ -15,34 +16,35 @@ use crate::portion::{Portion, READINGS};
 
 /// The most rows of an answer.
 const MAX_ROWS: usize = 10_000;
-/// How far ahead of the clock a row may be that is no price: a forecast is no reading.
+/// Rows farther ahead of the clock are dropped, because a forecast is no reading. Prices are kept.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// The longest row that is repeated: where both neighbours are farther away, a row is a quarter of an hour.
+/// The longest time between rows for which a row is repeated. If both neighbours are farther away, a row lasts a
+/// quarter of an hour.
 const LONGEST_ROW: TimeDelta = TimeDelta::hours(1);
-/// The most refusals that are told.
+/// The most refusals in a report.
 const MAX_REFUSED: usize = 20;
-/// The formats whose values have their own times. Others may be stored at the time of asking.
+/// The formats whose values have their own times. Values of other formats are stored at the time of the request.
 const TIMED_FORMATS: [&str; 1] = ["remo"];
 
-/// Why an answer cannot be read. It shows pointers and no text of the answer.
+/// The reason why an answer cannot be read. Shows pointers, and no text of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A place that must be there is not.
+    /// A required place has no value.
     #[error("nothing is at {0:?} of the answer")]
     Nothing(String),
-    /// A place is no array.
+    /// The value at a place is not an array.
     #[error("{0:?} of the answer is no array")]
     NoArray(String),
-    /// The device of a payload is not there.
+    /// The payload's device is missing.
     #[error("the device is not at its place in the answer")]
     NoDevice,
-    /// Arrays of one table differ in length.
+    /// Arrays of one table have different lengths.
     #[error("{0:?} of the answer has {1} elements and the times have {2}")]
     Lengths(String, usize, usize),
     /// No metric has a value in any row.
     #[error("no metric has a number in the answer; the first is looked for at {0:?}")]
     NoNumber(String),
-    /// The answer is too long.
+    /// The answer has too many rows.
     #[error("the answer has {0} rows; at most {MAX_ROWS} are taken")]
     TooManyRows(usize),
 }
@@ -57,12 +59,12 @@ impl Pointer {
     }
 }
 
-/// What was read of an answer.
+/// The readings in an answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReadAnswer {
-    /// What ingest takes.
+    /// The readings, in the form that ingest takes.
     pub portions: Vec<Portion>,
-    /// The rows and values that cannot be taken, and why.
+    /// The rows and values that were refused, and why.
     pub refused: Vec<String>,
 }
 
@@ -73,14 +75,14 @@ struct AnswerRow {
     metrics: BTreeMap<MetricName, Decimal>,
 }
 
-/// What an answer is read for.
+/// The circumstances in which an answer is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadContext<'a> {
-    /// The position of the request among those of its source.
+    /// The index of the request among the requests of its source.
     pub(crate) request: usize,
-    /// The device of rows and payloads that name none.
+    /// The device of rows and payloads without a device id.
     pub(crate) device: &'a DeviceId,
-    /// The values of placeholders of a device.
+    /// The values for the placeholders in a device id.
     pub(crate) members: &'a Values,
     pub(crate) now: Timestamp,
 }
@@ -108,7 +110,7 @@ impl Asking {
         Ok(ReadAnswer { portions: vec![portion], refused: Vec::new() })
     }
 
-    /// The part of an answer that is a payload; `None` if no row of it is to be read.
+    /// The part of an answer that is a payload; `None` if no row is left to read.
     fn payload(&self, answer: &Value) -> Result<Option<Value>, ReadError> {
         let mut part = match &self.at {
             Some(at) => at.needed(answer)?.clone(),
@@ -123,11 +125,11 @@ impl Asking {
     }
 }
 
-/// What reads the rows of an answer.
+/// Reads the rows of an answer.
 struct TableReader<'a> {
     asking: &'a Asking,
     context: ReadContext<'a>,
-    /// What cannot be taken, and why.
+    /// The rows and values that were refused, and why.
     refused: Vec<String>,
 }
 
@@ -144,7 +146,7 @@ impl TableReader<'_> {
             return Err(ReadError::TooManyRows(rows.len()));
         }
 
-        // A request that is tried may leave open what is read.
+        // A request that is only tried may have no metrics yet.
         if metrics.is_empty() {
             return Ok(ReadAnswer::default());
         }
@@ -166,7 +168,7 @@ impl TableReader<'_> {
         Ok(ReadAnswer { portions: self.portions(rows), refused: self.refused })
     }
 
-    /// The rows of an array, or the answer as the only row.
+    /// The rows of an array. Without an array, the answer is the only row.
     fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, ReadError> {
         let Asking { each, only, time, .. } = self.asking;
         let rows = match each {
@@ -213,7 +215,7 @@ impl TableReader<'_> {
         Ok(read)
     }
 
-    /// One row. `value` finds its values. `None` if the time or the device is unreadable.
+    /// Reads one row, whose values `value` finds. `None` if the time or the device is unreadable.
     fn row<'v>(
         &mut self,
         position: usize,
@@ -244,7 +246,7 @@ impl TableReader<'_> {
         }
     }
 
-    /// The device that a row names; `None` where the source is the device.
+    /// The device that a row names; `None` if the source itself is the device.
     fn device_of(&self, row: &Value) -> Result<Option<DeviceId>, String> {
         let Some(device) = &self.asking.device else { return Ok(None) };
         let name = if device.as_str().starts_with('/') {
@@ -259,7 +261,7 @@ impl TableReader<'_> {
         id_of(&name).map(|(id, _)| Some(id)).map_err(|why| why.to_string())
     }
 
-    /// Rows with times by their days, so that an unchanged day is known; rows without times together.
+    /// Groups rows by day, so that an unchanged day is recognized. Rows without times are one group.
     fn portions(&self, rows: Vec<AnswerRow>) -> Vec<Portion> {
         let ReadContext { request, device, .. } = self.context;
         let mut by_key: BTreeMap<String, (bool, Vec<String>)> = BTreeMap::new();
@@ -288,7 +290,7 @@ impl TableReader<'_> {
 }
 
 impl AnswerRow {
-    /// The row as `POST /readings` takes it.
+    /// The row as JSON for `POST /readings`.
     fn text(&self, source: &DeviceId) -> String {
         #[derive(Serialize)]
         struct RowBody<'a> {
@@ -304,8 +306,8 @@ impl AnswerRow {
     }
 }
 
-/// Each row once for each quarter of an hour until the next one. A gap stays a gap: a row is as long as the time to the
-/// nearer of its neighbours.
+/// Repeats each row every quarter of an hour until the next row. A row lasts as long as the time to its nearer
+/// neighbour, so that gaps stay gaps.
 fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
     const QUARTER: TimeDelta = TimeDelta::minutes(15);
     let times: Vec<_> = rows.iter().map(|row| row.at).collect();

@@ -1,18 +1,18 @@
-//! When a source is due: its slots, which are spread over time, and the claim of a run. Reads no clock.
+//! When a source is due, and the claim of a run. The slots of sources are spread over time. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::{PolledSourceId, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-/// How far ahead a slot may be that is claimed now; it is asked when its time has come.
+/// How early a slot may be claimed. The request is made when the time of the slot has come.
 pub const CLAIM_AHEAD: TimeDelta = TimeDelta::seconds(20);
-/// How long a claim holds: it is over before the next minute.
+/// How long a claim is valid: it ends before the next minute.
 pub const LEASE: TimeDelta = TimeDelta::seconds(45);
-/// The longest claim that is believed: a longer one is of a clock that was wrong.
+/// The longest claim that is believed. A longer one was made by a wrong clock.
 const LONGEST_LEASE: TimeDelta = TimeDelta::minutes(5);
 
-/// The first slot after `after` of a source that is asked each `every`. Slots of sources differ, so that not all ask
-/// at the full hour.
+/// The first slot after `after`, for a source with a run each `every`. Slots differ between sources, so that not all
+/// run at the full hour.
 pub fn next_slot(id: &PolledSourceId, every: TimeDelta, after: Timestamp) -> Timestamp {
     let every = every.num_milliseconds().max(1_000);
     let digest = Sha256::digest(id.as_str());
@@ -25,7 +25,7 @@ pub fn next_slot(id: &PolledSourceId, every: TimeDelta, after: Timestamp) -> Tim
     Timestamp::from_millis(next).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether a source is due at `now`, and nobody has claimed it.
+/// Whether a source is due at `now` and is not claimed.
 pub fn is_due(next: Timestamp, lease: Option<Timestamp>, now: Timestamp) -> bool {
     let is_claimed =
         lease.is_some_and(|until| until > now && until <= now.saturating_add(LONGEST_LEASE));

@@ -1,4 +1,4 @@
-//! The secrets of a source, by their names: tokens and keys. Shows none of them.
+//! The secrets of a source, by name: tokens and keys. Shows no secret.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use crate::placeholder::{Values, in_url, is_name};
 
 /// The most characters of a secret.
 const MAX_LENGTH: usize = 1_024;
-/// The fewest characters of a secret that is looked for within a text.
+/// The fewest characters of a secret that is also hidden within longer texts.
 const LEAST_PART: usize = 6;
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const HIDDEN: &str = "***";
 
-/// The secrets of a source, by their names. `Debug` shows the names alone.
+/// The secrets of a source, by name. `Debug` shows only the names.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SecretTexts(BTreeMap<String, String>);
 
 impl SecretTexts {
-    /// Reads the member `secrets` of a source: names and texts. A list of names, as answers have it, says nothing.
+    /// Reads the member `secrets` of a source: names and texts. A list of names, as answers have it, counts as absent.
     pub fn read(value: Option<Value>) -> Result<Option<Self>, MemberError> {
         let members = match value {
             None | Some(Value::Null | Value::Array(_)) => return Ok(None),
@@ -35,7 +35,7 @@ impl SecretTexts {
         let mut texts = BTreeMap::new();
         for (name, value) in members {
             if !is_name(&name) {
-                // It is not shown: whoever mistakes the one for the other writes the secret there.
+                // The name is not shown: a person may have swapped the name and the secret.
                 let why = "has a name with other characters than small letters, digits and _";
                 return Err(MemberError::of("secrets", why));
             }
@@ -44,7 +44,7 @@ impl SecretTexts {
             if text.is_empty() || text.len() > MAX_LENGTH {
                 return Err(wrong("must have 1 to 1024 characters"));
             }
-            // It may stand in a header.
+            // A secret may be put into a header.
             if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
                 return Err(wrong("has a character that is not printable ASCII"));
             }
@@ -54,39 +54,39 @@ impl SecretTexts {
         Ok((!texts.is_empty()).then_some(Self(texts)))
     }
 
-    /// The secrets that are stored.
+    /// Makes secrets of stored texts.
     pub const fn of(texts: BTreeMap<String, String>) -> Self {
         Self(texts)
     }
 
-    /// The texts by their names, to be stored where nobody but the asker reads them.
+    /// The texts by name, to store where only the sender of requests reads them.
     pub const fn to_stored(&self) -> &BTreeMap<String, String> {
         &self.0
     }
 
-    /// Their names.
+    /// The names of the secrets.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// A secret.
+    /// The secret with a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Their texts.
+    /// The texts of the secrets.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
-    /// An answer without the secrets: some makers repeat the address that they were asked at, with its key.
+    /// An answer with the secrets hidden: some makers repeat the request's address with its key.
     pub fn hide_in(&self, answer: Value) -> Value {
         if self.0.is_empty() {
             return answer;
         }
         let mut forms: Vec<String> =
             self.texts().flat_map(|secret| [secret.to_owned(), in_url(secret)]).collect();
-        // A secret may be a part of another one.
+        // Longest first, because a secret may be a part of another one.
         forms.sort_by_key(|form| Reverse(form.len()));
         without(&forms, answer)
     }
@@ -97,7 +97,7 @@ impl SecretTexts {
     }
 }
 
-/// An answer without the forms of secrets.
+/// An answer with all forms of secrets hidden.
 fn without(forms: &[String], answer: Value) -> Value {
     match answer {
         Value::String(text) => Value::String(hide(forms, text)),
@@ -115,7 +115,8 @@ fn without(forms: &[String], answer: Value) -> Value {
     }
 }
 
-/// A text without the forms of secrets. A short one may be part of a word by chance: it is hidden as a whole text only.
+/// A text with all forms of secrets hidden. A short secret may be part of a word by chance, so it is hidden only if it
+/// is the whole text.
 fn hide(forms: &[String], text: String) -> String {
     forms.iter().fold(text, |text, form| {
         let is_part = form.len() >= LEAST_PART && text.contains(form);

@@ -1,4 +1,5 @@
-//! A source as people write it: the members of `PUT /sources/{id}`. Asks nothing; its secrets are in a type of their own.
+//! A source as people write it: the members of `PUT /sources/{id}`. Sends nothing. Its secrets have a type of their
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,38 +24,38 @@ use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 
 /// The members that every source may have.
 const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
-/// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
+/// The members that only answers about a source have. They are ignored, so that a person can send an answer back.
 const OF_ANSWERS: [&str; 7] =
     ["id", "state", "host", "devices", "credit", "every_is_computed", "secrets"];
 /// The most devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.
 const MAX_EVERY: TimeDelta = TimeDelta::days(7);
-/// The requests a day of a kind that asks for each of its devices, unless a person says otherwise.
+/// The most requests a day for a kind with a request for each device, unless a person chooses another limit.
 const CALLS: u32 = 9_000;
-/// What a source of the kind `json` with a history is asked for again.
+/// The range of a source of kind `json` with a history.
 const HISTORY: HistoryWindow = HistoryWindow { back: TimeDelta::days(1), ahead: TimeDelta::zero() };
 
-/// A source that is asked.
+/// A source that is polled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolledSource {
     /// The maker.
     pub kind: &'static SourceKind,
     /// The members of its kind, without secrets.
     members: Values,
-    /// Its requests. Of a kind with a directory the second one is made for each device.
+    /// Its requests. If the kind has a directory, the second request is made for each device.
     askings: Vec<Asking>,
     every: Option<TimeDelta>,
-    /// Whether it is asked.
+    /// Whether the source is polled.
     pub is_on: bool,
-    /// From when on a source with a history is asked for the past.
+    /// The beginning of the past that is requested, if the source has a history.
     pub since: Option<Timestamp>,
     room: Option<RoomId>,
     /// The rooms of devices; `None` for a device that is left out.
     pub rooms: BTreeMap<DeviceId, Option<SourceRoom>>,
 }
 
-/// The members that every source may have, and beside them the members of its kind.
+/// The members that every source may have, and separately the members of its kind.
 #[derive(Deserialize)]
 struct CommonMembers {
     kind: Option<String>,
@@ -68,29 +69,29 @@ struct CommonMembers {
     others: Map<String, Value>,
 }
 
-/// The room of a device of a source.
+/// The room that a source gives to a device.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRoom {
     /// The id of the room.
     pub room: RoomId,
-    /// The name of the room, where it has none yet.
+    /// The name for a room that has no name yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Label>,
 }
 
-/// What a request is made with.
+/// The values of a request besides the source's members.
 #[derive(Debug)]
 pub struct AskContext<'a> {
-    /// The secrets of its source.
+    /// The secrets of the source.
     pub secrets: &'a SecretTexts,
-    /// The time that it asks for.
+    /// The time range of the request.
     pub window: TimeWindow,
     /// The time by the maker's clock.
     pub maker_now: Timestamp,
-    /// A text that no other request has.
+    /// A text that is unique to the request.
     pub nonce: String,
-    /// How far it may go.
+    /// The networks that the request may go to.
     pub reach: Reach,
 }
 
@@ -132,12 +133,12 @@ impl PolledSource {
         Ok(source)
     }
 
-    /// Reads a source that is stored. Where it leads to is checked when it is asked.
+    /// Reads a stored source. Its address is checked when a request is made.
     pub fn from_stored(settings: &Map<String, Value>) -> Result<Self, MemberError> {
         Self::read(settings.clone(), Reach::Local)
     }
 
-    /// The source as [`read`](Self::read) reads it.
+    /// The source in the form that [`read`](Self::read) reads.
     pub fn to_json(&self) -> Map<String, Value> {
         let mut all = match json!(self.own_asking()) {
             Value::Object(members) => members,
@@ -153,7 +154,7 @@ impl PolledSource {
         all
     }
 
-    /// The members of its kind, each in its form.
+    /// The members of its kind, each in its JSON form.
     fn members_in_form(&self) -> impl Iterator<Item = (String, Value)> {
         self.kind.members.iter().filter_map(|member| {
             let value = self.members.get(member.name)?;
@@ -161,7 +162,7 @@ impl PolledSource {
         })
     }
 
-    /// The names of the secrets that it needs.
+    /// The names of the secrets that the source needs.
     pub fn needed_secrets(&self) -> BTreeSet<String> {
         let of_kind = self.kind.members.iter().filter(|member| member.is_secret());
         let of_kind = of_kind.map(|member| member.name.to_owned());
@@ -170,7 +171,7 @@ impl PolledSource {
         of_kind.chain(of_request).collect()
     }
 
-    /// Refuses secrets if one is missing or of no use.
+    /// Refuses secrets if one is missing or unused.
     pub fn check_secrets(&self, secrets: &SecretTexts) -> Result<(), MemberError> {
         let needed = self.needed_secrets();
         let wrong = |name: &str, why: &str| MemberError::of(&format!("secrets.{name}"), why);
@@ -190,26 +191,26 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// A digest of the request that its secrets are given for. Secrets that were given for another request have to be
-    /// given again: else whoever edits a source could send them to an address of their own.
+    /// A digest of the request for which secrets were given. If the request is edited, the secrets have to be given
+    /// again: otherwise a person who edits the source could send them to another address.
     pub fn destination(&self) -> String {
         let own = self.own_asking().map(Asking::destination);
         digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)
     }
 
-    /// A digest of what is asked and how it is read. Where it differs, nothing is known of what was answered.
+    /// A digest of the requests and of how their answers are read. If it changes, earlier answers no longer count.
     pub fn question(&self) -> String {
         let asked = json!([self.kind.name, self.askings, self.members, self.since]);
         digest(&asked.to_string(), 8)
     }
 
-    /// The request of the kind `json`, which the source itself says.
+    /// The request that a source of kind `json` defines itself.
     fn own_asking(&self) -> Option<&Asking> {
         self.askings.first().filter(|_| self.kind.is_json())
     }
 
-    /// What a run asks at `now`: all requests; of a kind with a directory the list of devices, or the states of the next
-    /// ones.
+    /// The requests of a run at `now`. For a kind with a directory, these are the list of devices, or the states of the
+    /// next devices. For other kinds, these are all requests.
     pub fn questions(&self, status: &SourceStatus, now: Timestamp) -> Vec<Question> {
         let question = |position| Question { position, device: None };
         let Some(directory) = &self.kind.directory else {
@@ -221,7 +222,7 @@ impl PolledSource {
         }
     }
 
-    /// The time that it can be asked for, if it has a history.
+    /// The time range of a run, if the source has a history.
     pub fn history(&self) -> Option<HistoryWindow> {
         let of_request = self
             .own_asking()
@@ -229,7 +230,7 @@ impl PolledSource {
         self.kind.history.or_else(|| of_request.map(|_| HISTORY))
     }
 
-    /// How often it is asked, with so many devices of its directory.
+    /// The time between two runs, with this many devices in the directory.
     pub fn every(&self, devices: usize) -> TimeDelta {
         if let Some(every) = self.every {
             return every;
@@ -238,7 +239,7 @@ impl PolledSource {
             return self.kind.every;
         }
 
-        // So many requests for lists a day, and the others spread evenly.
+        // A day has this many requests for lists; the others are spread evenly.
         let (lists, devices) = (24, i64::try_from(devices).unwrap_or(i64::MAX));
         let fits = |minutes: &i64| {
             let runs = (1_440 + minutes - 1) / minutes;
@@ -252,34 +253,34 @@ impl PolledSource {
         self.members.get("calls").and_then(|calls| calls.parse().ok()).unwrap_or(CALLS)
     }
 
-    /// How many requests it may have.
+    /// The limit for requests.
     pub fn budget(&self) -> Option<Budget> {
         let of_calls = Budget { requests: self.calls(), per: TimeDelta::days(1) };
         self.kind.budget.or_else(|| self.kind.directory.is_some().then_some(of_calls))
     }
 
-    /// The host that is asked.
+    /// The host of the first request.
     pub fn host(&self) -> String {
         self.askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
     }
 
-    /// Whether it tells imported energy.
+    /// Whether the source reports imported energy.
     pub fn has_meter(&self) -> bool {
         self.kind.has_meter && self.members.get("meter").is_none_or(|meter| meter != "false")
     }
 
-    /// Whether a person gave its devices a room.
+    /// Whether a person gave the source a room.
     pub const fn has_room(&self) -> bool {
         self.room.is_some()
     }
 
-    /// The room of a device that has none of its own here.
+    /// The room of devices that have none of their own in the source.
     pub fn room(&self, id: &PolledSourceId) -> Option<RoomId> {
         let by_default = || self.kind.room.unwrap_or(id.as_str()).parse().ok();
         self.room.clone().or_else(by_default)
     }
 
-    /// The request of a question.
+    /// Builds the request of a question.
     pub fn request(
         &self,
         Question { position, device }: &Question,
@@ -297,7 +298,7 @@ impl PolledSource {
         Ok(request.with_headers(signed.unwrap_or_default()))
     }
 
-    /// The devices of an answer, if the question is for them.
+    /// The list of devices in an answer, if the question was for the list.
     pub fn listed(
         &self,
         question: &Question,
@@ -308,12 +309,13 @@ impl PolledSource {
         Some(DirectoryListing { at: now, devices: (directory.read)(answer), last: None })
     }
 
-    /// What an answer means that came at `now`.
+    /// The meaning of an answer that came at `now`.
     pub fn outcome(&self, answer: &Fetched, now: Timestamp) -> AnswerOutcome {
         AnswerOutcome::of(self.kind, answer, now)
     }
 
-    /// Until when other programs of the account shall have the few requests that the maker still permits.
+    /// If the maker permits only few more requests, the time until which they are left to other programs of the
+    /// account.
     pub fn reserved_until(&self, answer: &Fetched, now: Timestamp) -> Option<Timestamp> {
         AnswerOutcome::reserve(answer, self.kind.reserve?, now)
     }
@@ -340,12 +342,12 @@ impl PolledSource {
     }
 }
 
-/// The first bytes of a hash of a text.
+/// The first bytes of a text's hash, in hexadecimal.
 fn digest(text: &str, bytes: usize) -> String {
     Sha256::digest(text)[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The members of a kind that are no secrets.
+/// Reads the members of a kind, without secrets.
 fn members_of(kind: &SourceKind, mut members: Map<String, Value>) -> Result<Values, MemberError> {
     let mut values = Values::new();
     for member in kind.members {
@@ -383,7 +385,7 @@ fn every(text: &str, kind: &SourceKind) -> Result<TimeDelta, MemberError> {
     every.ok_or_else(|| MemberError::of("every", why()))
 }
 
-/// A time, or a day, which begins at midnight.
+/// Reads a timestamp, or a day, which begins at midnight UTC.
 fn since(text: &str) -> Result<Timestamp, MemberError> {
     let midnight = || Timestamp::parse_absolute(&format!("{text}T00:00:00Z"));
     let since = Timestamp::parse_absolute(text).or_else(|why| midnight().map_err(|_| why));

@@ -1,4 +1,4 @@
-//! What is kept of a source between its runs, and what it says of itself. Reads no clock.
+//! The status of a source, which is kept between its runs. Reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -11,98 +11,98 @@ use crate::outcome::FailurePause;
 
 /// The most digests of portions that are kept.
 const MAX_SEEN: usize = 128;
-/// How often the metric `failing` is stored though it is the same.
+/// The longest time for which the metric `failing` is not stored again while it stays the same.
 const TELL_EVERY: TimeDelta = TimeDelta::hours(1);
-/// When a source with more of the past to ask for is due again: the next minute.
+/// The pause until the next run of a source that has more of the past to read: it runs in the next minute.
 const SOON: TimeDelta = TimeDelta::seconds(40);
 
-/// What is kept of a source between its runs.
+/// The status of a source, which is kept between its runs.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SourceStatus {
-    /// The digest of what was asked.
+    /// The digest of the requests to which the status belongs.
     question: String,
-    /// Up to when the past was answered.
+    /// The time up to which the past was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Timestamp>,
-    /// The digests of what was delivered, by the keys of portions.
+    /// The digests of delivered portions, by the keys of portions.
     seen: BTreeMap<String, String>,
-    /// The list of its devices, of a kind with a directory.
+    /// The list of the source's devices, if its kind has a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed: Option<DirectoryListing>,
-    /// The devices that it has told.
+    /// The devices in its latest answers.
     pub devices: Vec<DeviceId>,
-    /// When it was last answered and stored.
+    /// The time of the last run whose answer was read and stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
-    /// The failures in a row.
+    /// The number of failures in a row.
     failures: u32,
-    /// Since when it fails.
+    /// The time since when the source fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// Until when the maker takes no further request.
+    /// The time until which the maker takes no more requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_until: Option<Timestamp>,
-    /// The last error, or what of a good answer cannot be taken.
+    /// The last error, or the first refused part of a good answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How far the maker's clock is ahead of the one here, in milliseconds.
+    /// The maker's clock minus the clock here, in milliseconds.
     clock_ahead: i64,
-    /// Whether the metric `failing` was 1, and when it was stored.
+    /// The last stored value of the metric `failing`, with its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<Told>,
 }
 
-/// What the metric `failing` says.
+/// A stored value of the metric `failing`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 struct Told {
     failing: bool,
     at: Timestamp,
 }
 
-/// What a source says of itself.
+/// The state of a source, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceState {
-    /// It was not asked yet.
+    /// The source has not run yet.
     Waiting,
-    /// It answers.
+    /// The source answers.
     Ok,
-    /// The maker takes no further request now.
+    /// The maker takes no more requests for now.
     Limited,
-    /// It does not answer, or not as expected.
+    /// The source does not answer, or not as expected.
     Failing,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunReport {
-    /// Until when the maker takes no further request, and why.
+    /// The time until which the maker takes no more requests, and why.
     pub limited: Option<(Timestamp, String)>,
-    /// Until when other programs of the account have the requests that are left.
+    /// The time until which the remaining requests are left to other programs of the account.
     pub reserved_until: Option<Timestamp>,
-    /// The first error, and how long the source is left alone.
+    /// The first error, and the pause after it.
     pub failing: Option<(String, FailurePause)>,
-    /// Whether an answer was read and is stored.
+    /// Whether an answer was read and stored.
     pub is_read: bool,
-    /// The first thing that cannot be taken of a good answer.
+    /// The first refused part of a good answer.
     pub refused: Option<String>,
-    /// The portions that are stored, by key and digest.
+    /// The key and the digest of each stored portion.
     pub stored: Vec<(String, String)>,
-    /// The list of devices, if there is one.
+    /// The list of devices, if it was read or has changed.
     pub listed: Option<DirectoryListing>,
-    /// Up to when the past was answered, if all of it is stored.
+    /// The time up to which the past was read, if all of it is stored.
     pub position: Option<Timestamp>,
-    /// Whether there is more of the past to ask for.
+    /// Whether more of the past, or more devices, are to be read.
     pub is_behind: bool,
-    /// The devices that were told.
+    /// The devices in the answers.
     pub devices: Vec<DeviceId>,
-    /// How far the maker's clock is ahead, in milliseconds, if an answer had its time.
+    /// The maker's clock minus the clock here, in milliseconds, if an answer had its time.
     pub clock_ahead: Option<i64>,
 }
 
 impl SourceStatus {
-    /// The status for a question: of another one, nothing is known of what was answered.
+    /// The status for the requests with a digest. If they have changed, earlier answers no longer count.
     #[must_use]
     pub fn of_question(self, question: String) -> Self {
         if self.question == question {
@@ -111,7 +111,7 @@ impl SourceStatus {
         Self { question, position: None, seen: BTreeMap::new(), listed: None, ..self }
     }
 
-    /// Whether a portion was delivered as it is.
+    /// Whether an identical portion was already delivered.
     pub fn has_seen(&self, key: &str, digest: &str) -> bool {
         self.seen.get(key).is_some_and(|seen| seen == digest)
     }
@@ -121,7 +121,7 @@ impl SourceStatus {
         now.saturating_add(TimeDelta::milliseconds(self.clock_ahead))
     }
 
-    /// What the source says of itself at `now`.
+    /// The state of the source at `now`.
     pub fn state(&self, now: Timestamp) -> SourceState {
         match () {
             () if self.limited_until.is_some_and(|until| until > now) => SourceState::Limited,
@@ -131,8 +131,8 @@ impl SourceStatus {
         }
     }
 
-    /// Notes the report of a run that ended at `now`. `slot` is the next one of the source, `every` the time between slots.
-    /// Returns when the source is due again.
+    /// Notes the report of a run that ended at `now`. `slot` is the source's next slot, `every` the time between slots.
+    /// Returns the time of the next run.
     pub fn note(
         &mut self,
         report: RunReport,
@@ -175,7 +175,7 @@ impl SourceStatus {
             self.seen.insert(key.clone(), digest.clone());
         }
 
-        // Days are at the end of their keys, so that of a request the oldest come first.
+        // Keys end with the day, so for each request the oldest days go first.
         while self.seen.len() > MAX_SEEN {
             self.seen.pop_first();
         }
@@ -187,7 +187,7 @@ impl SourceStatus {
         }
     }
 
-    /// The value of the metric `failing` that is to be stored at `now`; `None` while it was told.
+    /// The value of the metric `failing` to store at `now`; `None` while the stored value is recent and unchanged.
     pub fn failing_to_tell(&self, now: Timestamp) -> Option<bool> {
         let state = self.state(now);
         let failing = matches!(state, SourceState::Failing | SourceState::Limited);
@@ -198,13 +198,13 @@ impl SourceStatus {
         (!is_told && state != SourceState::Waiting).then_some(failing)
     }
 
-    /// Notes that the metric `failing` is stored.
+    /// Notes that the metric `failing` was stored.
     pub const fn note_told(&mut self, failing: bool, at: Timestamp) {
         self.told = Some(Told { failing, at });
     }
 }
 
-/// A time of UTC to the minute, for people.
+/// A time in UTC to the minute, for people.
 fn minute(at: Timestamp) -> String {
     format!("{} UTC", at.to_string()[..16].replace('T', " "))
 }

@@ -1,14 +1,14 @@
-//! The time that a source with a history is asked for, and its placeholders. Reads no clock.
+//! The time range of a request to a source with a history, and its placeholders. Reads no clock.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Timestamp;
 
 use crate::placeholder::Values;
 
-/// The longest time that is asked for at once.
+/// The longest range of one request.
 const MAX_WINDOW: TimeDelta = TimeDelta::days(31);
 
-/// The names of the times that a request may have.
+/// The names of the placeholders for times.
 pub(crate) const TIME_NAMES: [&str; 10] = [
     "from",
     "to",
@@ -22,27 +22,27 @@ pub(crate) const TIME_NAMES: [&str; 10] = [
     "now_unix",
 ];
 
-/// How a source with a history is asked again.
+/// The part of the history that each run reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryWindow {
-    /// The time before what was answered last, in which values may still come or change.
+    /// The time before the last read position, in which values may still come or change.
     pub back: TimeDelta,
-    /// The time ahead of now that the source knows.
+    /// The time after now for which the source has values.
     pub ahead: TimeDelta,
 }
 
-/// The time that one run asks for.
+/// The time range of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// Its start.
+    /// The beginning of the range.
     pub from: Timestamp,
-    /// Its end, which is not in it.
+    /// The end of the range, exclusive.
     pub to: Timestamp,
     now: Timestamp,
 }
 
 impl HistoryWindow {
-    /// The time that is asked for at `now`: from what was answered last, or else from `since`.
+    /// The range of a run at `now`: from the last read position on, or else from `since`.
     pub fn at(
         self,
         position: Option<Timestamp>,
@@ -50,7 +50,7 @@ impl HistoryWindow {
         now: Timestamp,
     ) -> TimeWindow {
         let end = now.saturating_add(self.ahead);
-        // A position ahead of the clock was noted by a clock that was wrong.
+        // A position ahead of the clock was noted by a wrong clock.
         let from = match position.filter(|position| *position <= now) {
             Some(position) => position.saturating_add(-self.back),
             None => since.unwrap_or_else(|| now.saturating_add(-self.back)),
@@ -61,22 +61,22 @@ impl HistoryWindow {
 }
 
 impl TimeWindow {
-    /// No time but this moment: what a source without a history is asked at.
+    /// The empty range of a source without a history.
     pub const fn moment(now: Timestamp) -> Self {
         Self { from: now, to: now, now }
     }
 
-    /// What was answered once the answer of this window is stored.
+    /// The time up to which the past is read once the answer is stored.
     pub fn position(&self) -> Timestamp {
         self.to.min(self.now)
     }
 
-    /// Whether there is more to ask for before now.
+    /// Whether a part of the past is left after this range.
     pub fn is_behind(&self) -> bool {
         self.to < self.now
     }
 
-    /// The values of the placeholders of times.
+    /// The values of the placeholders for times.
     pub(crate) fn values(&self) -> Values {
         let of = |prefix: &str, at: Timestamp| {
             let utc = utc(at);

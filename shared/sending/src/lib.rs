@@ -1,7 +1,7 @@
 //! Sends the requests that deliver messages. Knows no form of a message, keeps no secret and repeats nothing.
 //!
-//! A channel's address is written by people, so it may lead anywhere. The client connects to checked addresses only: a
-//! name is resolved once for each request, and the client gets the addresses that have passed the check. There are no
+//! People write a channel's address, so it may lead anywhere. The client connects to checked addresses only: a name is
+//! resolved once for each request, and the client gets the addresses that have passed the check. There are no
 //! redirects, no proxy and no kept connections. TLS trusts public roots.
 
 mod resolver;
@@ -62,8 +62,8 @@ impl HttpSender {
         Self::build(reach, names, TIMEOUT, TlsConfig::default())
     }
 
-    /// Makes the client. Each setting that differs from the client's default is a decision. The defaults follow
-    /// redirects, take a proxy from the environment, keep connections, and wait for ever.
+    /// Makes the client. Each setting that differs from the client's default is a decision: by default the client
+    /// follows redirects, takes a proxy from the environment, keeps connections, and waits for ever.
     fn build(reach: Reach, names: Arc<dyn LookUpHost>, timeout: Duration, tls: TlsConfig) -> Self {
         let config = Config::builder()
             .http_status_as_error(false)
@@ -112,7 +112,7 @@ impl SendRequest for HttpSender {
         let retry_after = retry_after.map(str::to_owned);
         let mut text = Vec::new();
         if !response.status().is_success() {
-            // The status is known already, so an error in the body is ignored. The text before the error is shown.
+            // The status is already known, so an error in the body is ignored. The text before the error is shown.
             let _ = response.body_mut().as_reader().take(MAX_ANSWER).read_to_end(&mut text);
         }
 
@@ -141,7 +141,7 @@ impl FetchAnswer for HttpSender {
     }
 }
 
-/// The body of a request, which notices when the client has read all of it. Without the whole body a server cannot act.
+/// The body of a request. Notices when the client has read all of it: a server cannot act before that.
 struct Watched<'a> {
     rest: &'a [u8],
     is_read: &'a Cell<bool>,

@@ -1,4 +1,4 @@
-//! Any address that answers JSON: the source says what is asked, and how it is read.
+//! Any address that answers JSON. The source itself has the request, and says how its answer is read.
 
 use crate::kind::{PLAIN, SourceKind};
 

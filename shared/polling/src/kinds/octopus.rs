@@ -1,7 +1,7 @@
 //! Octopus Energy in Great Britain: the half hours of an electricity meter, about a day late.
 //!
-//! Source: <https://developer.octopus.energy/rest/guides/endpoints>. The energy of a half hour is stored as its mean power,
-//! which holds for the half hour.
+//! Source: <https://developer.octopus.energy/rest/guides/endpoints>. The energy of a half hour is stored as its mean
+//! power, which is valid for the half hour.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn is_serial(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// A window of 31 days has 1,490 half hours at most, which is one page.
+/// Recognizes an answer with further pages. The half hours of 31 days, at most 1,490, fit into one page.
 fn judge(_: u16, body: &Value) -> Option<Own> {
     let has_next = body.get("next").is_some_and(|next| !next.is_null());
     has_next.then(|| Own::Failing("answers in smaller pages than were asked for".to_owned()))

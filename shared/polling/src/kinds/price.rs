@@ -1,7 +1,7 @@
-//! The day-ahead price of electricity of a zone, each quarter of an hour.
+//! The day-ahead price of electricity in a bidding zone, each quarter of an hour.
 //!
-//! Source: <https://api.energy-charts.info/>, as its clients list the zones; the licence differs by zone and is in its
-//! answer.
+//! Source: <https://api.energy-charts.info/>, with the zones that its clients list. The licence differs by zone and is
+//! in the answer.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -76,7 +76,7 @@ const ZONES: [&str; 44] = [
     "SK",
 ];
 
-/// A range without data is answered with 404: <https://github.com/mampfes/ha_epex_spot/issues/302>.
+/// Recognizes 404 as a range without data: <https://github.com/mampfes/ha_epex_spot/issues/302>.
 fn judge(status: u16, _: &Value) -> Option<Own> {
     (status == 404).then_some(Own::Nothing)
 }

@@ -1,7 +1,7 @@
 //! Nature Remo: its sensors, and the smart meter of a Remo E.
 //!
-//! Source: <https://developer.nature.global/>. 30 requests in 5 minutes are permitted, to all programs of an account
-//! together; the headers `X-Rate-Limit-*` tell how many are left.
+//! Source: <https://developer.nature.global/>. All programs of an account may make 30 requests in 5 minutes together.
+//! The headers `X-Rate-Limit-*` say how many are left.
 
 use chrono::TimeDelta;
 
@@ -22,7 +22,7 @@ pub(super) const REMO: SourceKind = SourceKind {
     ],
     every: TimeDelta::minutes(1),
     has_meter: true,
-    // Any 5 minutes touch two periods at most, so they never see more than 30.
+    // Any 5 minutes overlap at most two periods, so they have at most 30 requests.
     budget: Some(Budget { requests: 15, per: TimeDelta::minutes(5) }),
     reserve: Some(6),
     recipe: r#"[

@@ -1,7 +1,7 @@
 //! SwitchBot: the list of devices, and the state of each.
 //!
-//! Source: <https://github.com/OpenWonderLabs/SwitchBotAPI>. 10,000 requests a day are permitted, to all programs of an
-//! account together. A state has no time: that of asking is taken.
+//! Source: <https://github.com/OpenWonderLabs/SwitchBotAPI>. All programs of an account may make 10,000 requests a day
+//! together. A state has no time, so the time of the request is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,7 @@ pub(super) const SWITCHBOT: SourceKind = SourceKind {
     ..PLAIN
 };
 
-/// The signature is that of token, time and nonce by the secret key.
+/// Signs the token, the time and the nonce with the secret key.
 fn sign(secrets: &SecretTexts, signing: &Signing) -> Vec<(&'static str, String)> {
     let token = secrets.get("token").unwrap_or_default();
     let key = secrets.get("secret").unwrap_or_default();
@@ -51,7 +51,7 @@ fn sign(secrets: &SecretTexts, signing: &Signing) -> Vec<(&'static str, String)>
     vec![("authorization", token.to_owned()), ("t", time), ("nonce", nonce), ("sign", sign)]
 }
 
-/// The devices whose states can be asked for; infrared remotes are in another list.
+/// The devices that have a state. Infrared remotes are in another list.
 fn listed(answer: &Value) -> Vec<DirectoryDevice> {
     let devices = answer.pointer("/body/deviceList").and_then(Value::as_array);
     let devices =
@@ -64,8 +64,8 @@ fn listed(answer: &Value) -> Vec<DirectoryDevice> {
     listed.collect()
 }
 
-/// An error has the status 200, and 190 has several meanings, which the message alone tells apart:
-/// <https://github.com/OpenWonderLabs/SwitchBotAPI/issues/162>.
+/// Recognizes errors, which come with the status 200. The code 190 has several meanings, which only the message tells
+/// apart: <https://github.com/OpenWonderLabs/SwitchBotAPI/issues/162>.
 fn judge(_: u16, body: &Value) -> Option<Own> {
     let code = body["statusCode"].as_i64().filter(|code| *code != 100)?;
     let message = body["message"].as_str().unwrap_or_default().to_ascii_lowercase();

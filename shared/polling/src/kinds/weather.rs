@@ -1,6 +1,6 @@
-//! The weather of a place, each quarter of an hour, as models have it.
+//! The weather of a place by weather models, each quarter of an hour.
 //!
-//! Source: <https://open-meteo.com/en/docs>; outside Europe and North America the quarters are interpolated.
+//! Source: <https://open-meteo.com/en/docs>. Outside Europe and North America, the quarters are interpolated.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub(super) const WEATHER: SourceKind = SourceKind {
     ..PLAIN
 };
 
-/// The limit is counted by the address of the sender, and is told with 429 or 400:
+/// Recognizes the limit, which comes with 429 or 400 and counts by the sender's address:
 /// <https://github.com/open-meteo/open-meteo/issues/832>.
 fn judge(_: u16, body: &Value) -> Option<Own> {
     let reason = body.get("reason").and_then(Value::as_str).filter(|_| body["error"] == true)?;
