@@ -1,5 +1,5 @@
-//! Folds buckets with the current settings of devices. A bucket that fails for a reason of its own is left to the
-//! queue. Chooses no buckets.
+//! Folds buckets (quarters and days of a device) with the device's current settings. A bucket that fails for a reason
+//! of its own is left to the queue. Chooses no buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -31,16 +31,17 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: RegistryMemory,
     /// Whether this process has seen the state of the rollups.
     pub(crate) has_state: AtomicBool,
-    /// For each device, the number of the newest settings with which all its rollups are folded. Entries stay true.
+    /// For each device, the number of the newest settings with which all its rollups are folded. An entry never becomes
+    /// false.
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
-    /// The last note of a backlog by this process.
+    /// When this process last noted a backlog.
     pub(crate) backlog: Remembered<()>,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) alert_rules: SealedBreaches,
 }
 
-/// The reasons for which a bucket is not folded. The work of the schedule is due again in a minute.
+/// The reasons for which a bucket is not folded. The schedule tries again in a minute.
 #[derive(Debug, thiserror::Error)]
 pub enum NotDone {
     /// The table failed. A later attempt may succeed.
@@ -140,7 +141,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Folds all quarters of a range, and returns the rollups that were put. If the range fails for a reason of its
-    /// own, folds quarter by quarter: only the failing quarters go to the queue.
+    /// own, folds quarter by quarter, so that only failing quarters go to the queue.
     pub(crate) async fn quarters(
         &self,
         session: Session<'_, S>,
@@ -171,7 +172,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Folds a list of quarters as [`quarters`](Self::quarters) folds a range.
+    /// Folds a list of quarters in the way in which [`quarters`](Self::quarters) folds a range.
     pub(crate) async fn these_quarters(
         &self,
         session: Session<'_, S>,
@@ -217,9 +218,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds the local day of quarters that were put before, as far as the day is over. Does nothing if the part that
-    /// is over ends before the `first` quarter. So the quarters are in the day's rollup, or a later sweep reads them.
-    /// Time up to `sealed`, which may be ahead of the clock, counts as over: no later sweep comes for that time.
+    /// Folds the local day of quarters that were put, as far as the day is over. Does nothing if the part that is over
+    /// ends before the `first` quarter: then a later sweep reads the quarters. Time up to `sealed` counts as over even
+    /// if it is ahead of the clock, because no later sweep comes for that time.
     pub(crate) async fn day_of(
         &self,
         session: Session<'_, S>,
@@ -236,8 +237,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.day(session, rules, day, until, Assumed::Nothing).await
     }
 
-    /// Folds the local days that end within `(from, to]`, and the parts of an open day. A day that fails for a reason
-    /// of its own goes to the queue.
+    /// Folds the local days that end within `(from, to]`, and the parts of a day that is still open. A day that fails
+    /// for a reason of its own goes to the queue.
     pub(crate) async fn days_ended(
         &self,
         session: Session<'_, S>,
@@ -252,12 +253,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Some(day) = zone.day(zone.date(at)).filter(|_| at < range.to()) {
             at = day.to();
             let part = part_of_day(day, range.to()).filter(|part| part.to() > range.from());
-            // A day that is over by now is folded as a whole, by this call or by a later one.
+            // A day that is over by now is folded as a whole, here or by a later call.
             let Some(part) = part.filter(|part| *part == day || day.to() > now_over) else {
                 continue;
             };
 
-            // Only for the first part of a day can there be no rollup yet.
+            // Only the first part of a day may have no rollup yet.
             let is_first = part_of_day(day, part.last()).is_none();
             let assumed = if is_first { assumed } else { Assumed::Nothing };
 
@@ -306,8 +307,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The reason of a failure that a retry would meet again; `None` after a success, which is counted. An error has
-/// another cause than the bucket.
+/// The reason of a failure that each retry would repeat; `None` after a success, which is counted. Other failures are
+/// returned as errors.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),
@@ -323,8 +324,8 @@ pub(crate) fn reason<T>(
     }
 }
 
-/// Whether one query from the first to the last quarter reads less than a query for each quarter: there are several
-/// quarters, and at most as many gaps.
+/// Whether one query from the first to the last quarter reads less than a query for each quarter. So it is for several
+/// quarters with at most as many gaps.
 fn are_close(quarters: &BTreeSet<QuarterHour>) -> bool {
     let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else { return false };
     let span = last.end().since(first.start()).num_minutes() / QuarterHour::LENGTH.num_minutes();
@@ -350,7 +351,7 @@ pub(crate) fn window_end(from: Timestamp, limit: Timestamp) -> Timestamp {
     from.saturating_add(TimeDelta::days(1)).min(limit)
 }
 
-/// The error for a device whose settings were reset, because a person wrote its item anew.
+/// The error for a rollup with newer settings than the device has: a person wrote the device's item anew.
 fn newer_than_the_device(device: &DeviceId) -> StoreError {
     let what = format!("a rollup of {device} was folded with newer settings than the device has");
     StoreError::Inapplicable(what.into())

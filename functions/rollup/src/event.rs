@@ -1,5 +1,5 @@
-//! The events that invoke the function, and its replies. Events are stream records, queue messages and the schedule.
-//! Applies no event.
+//! The events that invoke the function (stream records, queue messages and the schedule) and the replies. Applies no
+//! event.
 
 use std::error::Error;
 
@@ -22,7 +22,7 @@ pub enum Event {
     Stream(dynamodb::Event),
     /// Messages of the work queue.
     Queue(SqsEvent),
-    /// The schedule is due. The event has no information that the function needs.
+    /// The minute's schedule.
     Schedule,
 }
 
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Event {
 }
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
-    /// Handles any event. An error means that the work of the schedule is not done and is due again.
+    /// Handles any event. After an error, the next event of the schedule tries again.
     pub async fn handle(
         &self,
         event: Event,

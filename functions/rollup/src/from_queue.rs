@@ -1,4 +1,4 @@
-//! Folds the bucket that a message of the queue names. Sends no message: a message that fails is delivered again.
+//! Folds the bucket that a message of the queue names. Sends no message: SQS delivers a failed message again.
 
 use runtime::clock::Clock;
 use runtime::queue::{Failure, MessageConsumer};
@@ -19,7 +19,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
-        // A part of the patience for each message: one throttled device leaves time for the other messages.
+        // A third of the patience for each message, so that one throttled device leaves time for others.
         let invocation = &invocation.patient_for(invocation.patience() / 3);
         let session = Session::new(&self.store, invocation, self.clock.now());
 

@@ -1,5 +1,5 @@
 //! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Takes only keys and rooms from
-//! the stream, and reads the values of readings from the table.
+//! the stream, and reads values from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -29,7 +29,7 @@ const LEAVING: Duration = Duration::from_secs(10);
 /// The pause between two checks for a backlog while a batch is folded.
 const BACKLOG_CHECK: Duration = Duration::from_secs(1);
 
-/// When the oldest change that is not folded yet was written; `None` if the stream does not say.
+/// The time at which the oldest unfolded change was written; `None` if the stream does not say.
 type Oldest = Mutex<Option<Timestamp>>;
 
 /// One device and local day of a batch: the quarters that changes touch, and the first record that touches the day.
@@ -39,7 +39,7 @@ struct DayOfDevice {
     date: LocalDate,
     quarters: BTreeSet<QuarterHour>,
     first_record: usize,
-    /// When the oldest change of the day was written; `None` if the stream does not say.
+    /// The time at which the day's oldest change was written; `None` if the stream does not say.
     written: Option<Timestamp>,
 }
 
@@ -47,11 +47,11 @@ struct DayOfDevice {
 struct FoldedBatch<'a> {
     oldest: &'a Oldest,
     done: Done,
-    /// The devices that failed, each with the error. No further day of such a device is tried in this invocation.
+    /// The failed devices, each with its error. Their further days are not tried in this invocation.
     errors: BTreeMap<DeviceId, NotDone>,
-    /// The days of the failed devices that are not folded.
+    /// The days of failed devices that are not folded.
     failed: Vec<DayOfDevice>,
-    /// Whether any day is folded, or any reading of a device without a failure is left to the sweep.
+    /// Whether any day was folded, or any reading of a device that has not failed was left to the sweep.
     is_any_done: bool,
 }
 
@@ -74,7 +74,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        // The last seconds are reserved for leaving failures to the queue. Folding has the time before.
+        // Folding ends some seconds early, so that there is time to leave failures to the queue.
         let leaving = Session::new(&self.store, invocation, self.clock.now());
         let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
         let session = leaving.within(&working);
@@ -103,8 +103,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings. An error comes
-    /// with the first record that is not done.
+    /// Notes the rooms of readings that the sweep will fold, and folds the days of other readings. An error comes with
+    /// the first record that is not done.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
@@ -118,12 +118,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let failed = |error: StoreError| (first, NotDone::from(error));
         let state = self.state(session, log).await.map_err(failed)?;
 
-        // The rules of known devices are read later, and only if there is something to fold.
+        // Rules of known devices are read later, and only if there is something to fold.
         let unknown =
             self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
         let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
-        // The clock is read only now, after the state and the devices exist. A sweep that folds a quarter which is
-        // still open by this clock therefore finds both.
+        // The clock is read after the state and the devices exist. So a sweep of a quarter that is open by this clock
+        // finds both.
         let now = self.clock.now();
 
         let (left, changes): (Vec<_>, Vec<_>) = changes
@@ -131,7 +131,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(session, &left, now, batch).await.map_err(failed)?;
-        // By now, a device whose rooms could not be noted has an error.
+        // A device whose rooms could not be noted has an error by now.
         for day in by_day(&left, state.zone) {
             if batch.errors.contains_key(&day.device) {
                 batch.failed.push(day);
@@ -150,9 +150,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.fold_days(session, &days, &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over, and checks for a backlog before each day. After one day of a device has
-    /// failed, no further day of the device is tried: a throttled device would take the time of all others. An error
-    /// comes with the first record that is not done.
+    /// Folds days until the time is over, and checks for a backlog before each. If a day of a device fails, its further
+    /// days are not tried: a throttled device would take the time of all others. An error comes with the first record
+    /// that is not done.
     async fn fold_days(
         &self,
         session: Session<'_, S>,
@@ -162,7 +162,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         batch: &mut FoldedBatch<'_>,
     ) -> Result<(), (usize, NotDone)> {
         for (position, day) in days.iter().enumerate() {
-            // The days that are not folded yet: this day, the days that follow, and the days that failed.
+            // Unfolded are this day, the days that follow, and the days that failed.
             let written =
                 days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
             let written = written.min();
@@ -181,7 +181,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
-                // Without time left, the failure is not the device's.
+                // If no time is left, the device did not cause the failure.
                 Err(error) if session.invocation.remaining().is_zero() => {
                     return Err((day.first_record, error));
                 }
@@ -194,8 +194,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Leaves the days of failed devices to the queue, if any other part of the batch is done. Otherwise the table
-    /// fails, and not a device. An error comes with the first record of these days.
+    /// Leaves the days of failed devices to the queue, if another part of the batch is done. Otherwise the table has
+    /// failed, not a device. An error comes with the first record of these days.
     async fn leave_failures(
         &self,
         session: Session<'_, S>,
@@ -216,11 +216,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:
-    /// the registry has only one room of a device, even if readings of a quarter name two. If the rooms of a device
-    /// cannot be noted, only this device fails.
+    /// the registry has one room for a device, but a quarter's readings may name two. If noting fails for a device,
+    /// only this device fails.
     ///
-    /// Notes from before a device's deletion count here, so that no device is read for each batch. The sweep knows if
-    /// the device was registered again, and then notes the rooms with the rollup.
+    /// A note from before a device's deletion counts here, so that batches do not read each device. If the device was
+    /// registered again, the sweep knows that, and notes the rooms with the rollup.
     async fn note_rooms(
         &self,
         session: Session<'_, S>,
@@ -265,7 +265,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
-    /// Folds, and checks for a backlog meanwhile: one fold may take longer than a note is valid.
+    /// Runs `folding`, and checks for a backlog meanwhile: one fold may take longer than a note is valid.
     async fn while_noting_backlog<T>(
         &self,
         session: Session<'_, S>,
@@ -284,7 +284,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Notes a backlog if `oldest`, the time of the oldest unfolded change, is long ago. Answers then say that rollups
-    /// lack changes.
+    /// are incomplete.
     async fn note_backlog(
         &self,
         session: Session<'_, S>,
@@ -302,10 +302,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Whether the sweep folds the quarter of a reading, some time after the reading was written.
+    /// Whether the sweep will fold the quarter of a reading.
     ///
-    /// The sweep skips a quarter without readings. So a deletion is always folded at once: the new rollup then refuses
-    /// a late fold that still saw the reading. A sweep with a clock that was ahead may have passed the quarter already.
+    /// A deletion is never left to the sweep, which skips quarters without readings. Folded at once, it makes a new
+    /// rollup, which refuses a late fold that still saw the reading. A quarter that a sweep with a clock ahead has
+    /// already passed is not left either.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,
@@ -317,7 +318,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
-    /// Folds the quarters of a day, and then the day, as far as it is over. The quarters of a device without rules go
+    /// Folds the quarters of a day, and then the day as far as it is over. If the device has no rules, its quarters go
     /// to the queue.
     async fn fold_day(
         &self,
@@ -358,7 +359,7 @@ impl DayOfDevice {
     }
 }
 
-/// When the oldest change of past time was written. The sweep does not fold such a change.
+/// The time at which the oldest change of past time was written. The sweep does not fold such changes.
 fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<Timestamp> {
     let changes = changes
         .iter()
@@ -367,8 +368,8 @@ fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<T
     changes.filter_map(|change| change.touched).min()
 }
 
-/// The days that changes touch, in the order of their first records: so all records before the reported one are done
-/// when the time is over.
+/// The days that changes touch, by their first records. If the time runs out, all records before the reported one are
+/// done.
 fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Vec<DayOfDevice> {
     let mut days: BTreeMap<(&DeviceId, LocalDate), DayOfDevice> = BTreeMap::new();
     for Recorded { record, change } in changes {

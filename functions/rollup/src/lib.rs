@@ -1,10 +1,10 @@
-//! Keeps the rollups: from the table's stream, from a queue of its own and by a schedule. Stores no reading.
+//! Keeps the rollups up to date, by the table's stream, its own queue and a schedule. Stores no reading.
 //!
-//! A change of a reading whose quarter is over is folded in the invocation that sees it. A quarter that is not over is
-//! left to the sweep, which folds it once, some minutes after its end. So a rollup of 15 minutes costs one write and
+//! A change of a reading whose quarter is over is folded in the invocation that sees the change. An open quarter is
+//! left to the sweep, which folds it once, some minutes after its end. So a rollup of 15 minutes costs one write, and
 //! not one for each batch. A bucket that fails for a reason of its own goes to the queue, and blocks neither the stream
-//! nor the sweep. The folds are those of the package `rollups`, by compare-and-swap. So all work here may be done
-//! twice, in any order, and concurrently.
+//! nor the sweep. The package `rollups` folds by compare-and-swap, so all work here may be done twice, in any order,
+//! and concurrently.
 
 mod bucket_folding;
 mod event;

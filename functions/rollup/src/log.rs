@@ -1,4 +1,4 @@
-//! The counts of one invocation, for its log event. Does nothing itself.
+//! The counts and warnings of one invocation, for its log event. Does no work itself.
 
 use domain::DeviceId;
 use runtime::telemetry::{WideEvent, chain};
@@ -20,14 +20,14 @@ pub(crate) struct Done {
     pub(crate) rechecks_refused: Option<StoreError>,
     /// The number of buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,
-    /// Why the queue told no number of messages.
+    /// Why the queue did not say how many messages wait.
     pub(crate) queue_error: Option<NotSent>,
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
     failed: Vec<String>,
 }
 
-/// The largest number of buckets, and of failed devices, that a log event names. All buckets are counted.
+/// The most buckets, and the most failed devices, that a log event names. All buckets are counted.
 const MAX_NAMED: usize = 10;
 
 impl Done {

@@ -1,4 +1,5 @@
-//! The memory of an instance between its invocations: only facts that stay true, or that are read anew. Reads no table.
+//! The memory of an instance between its invocations: facts that stay true, and lists that are read again. Reads no
+//! table.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use domain::{Device, DeviceId, DeviceParts, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
 use table::{Indexing, QueueDepth, Remembered, UnreadableItem};
 
-/// The registry as the instance remembers it: only facts that stay true.
+/// The registry as the instance remembers it.
 #[derive(Debug, Default)]
 pub(crate) struct RegistryMemory {
     /// Devices that were seen in the registry. Deleted devices may stay here: their next reading registers them again,
@@ -17,7 +18,7 @@ pub(crate) struct RegistryMemory {
     pub(crate) listed: Remembered<ListedDevices>,
 }
 
-/// All devices, as they were at a point in time.
+/// All devices at a point in time.
 #[derive(Debug)]
 pub(crate) struct ListedDevices {
     pub(crate) devices: Vec<ListedDevice>,
@@ -26,20 +27,20 @@ pub(crate) struct ListedDevices {
     pub(crate) read_at: Timestamp,
 }
 
-/// The part of a device that the function needs. It takes 80 bytes and the id, because a fleet has hundreds of
+/// The part of a device that the function needs. It is small, 80 bytes and the id, because a fleet has hundreds of
 /// thousands of devices.
 #[derive(Debug)]
 pub(crate) struct ListedDevice {
     pub(crate) id: DeviceId,
     pub(crate) fold_settings: FoldSettings,
     pub(crate) first_seen: Timestamp,
-    /// Shared by devices with equal rules.
+    /// Devices with equal rules share them.
     rules: Arc<FoldRules>,
 }
 
 const _: () = assert!(size_of::<ListedDevice>() <= 80);
 
-/// The largest number of different rules that devices share.
+/// The most different rules that devices share.
 const MAX_KINDS: usize = 64;
 
 impl ListedDevice {
@@ -57,7 +58,7 @@ impl ListedDevice {
         Self { id, fold_settings, first_seen, rules }
     }
 
-    /// The rules by which the device is folded, and `indexing` for the index by conditions.
+    /// The rules for folding the device. `indexing` is for the index by conditions.
     pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
         DeviceRules {
             id: self.id.clone(),
@@ -85,12 +86,12 @@ impl RegistryMemory {
     }
 }
 
-/// The time since which every report about the queue counted messages.
+/// The time since when each report about the queue has counted waiting messages.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
 
 impl QueueBusy {
-    /// Since when messages wait, according to the counts. With the depth of a queue, SQS does not tell the age of
+    /// The time since when messages wait, by the counts. SQS gives the depth of a queue without the age of its
     /// messages.
     pub(crate) fn since(&self, counted: Option<QueueDepth>) -> Option<Timestamp> {
         let mut since = self.0.lock().expect("nothing panics while it is held");

@@ -1,4 +1,4 @@
-//! The pace of work that nobody waits for: a fifth of the units that the table may consume. Counts no units itself.
+//! The pace of background work: a fifth of the units that the table may consume. Counts no units itself.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use table::Invocation;
 
 use crate::Settings;
 
-/// Work that nobody waits for gets one part in this many of the table's ceilings.
+/// Background work gets one part in this many of the table's ceilings.
 const PARTS: u32 = 5;
 
-/// The turn of an invocation. After this time the next invocation by the schedule is due soon and continues the work.
+/// The longest work of an invocation. Soon after, the schedule invokes the function again, which continues.
 const TURN: Duration = Duration::from_secs(50);
 
-/// The least time for retries of a group's throttled requests. A group that was begun is finished, even after the turn.
+/// The least time for retries of a group's throttled requests. A begun group is finished, even after the turn.
 const LEAST_LEFT: Duration = Duration::from_secs(4);
 
 /// The pace of one invocation.
@@ -36,8 +36,7 @@ impl Pace {
         }
     }
 
-    /// Whether the remaining work should be left to the next invocation: two invocations at once would do the same
-    /// work.
+    /// Whether to leave the remaining work to the next invocation. Two invocations at once would do the same work.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.started.elapsed() >= TURN
     }
@@ -47,12 +46,12 @@ impl Pace {
         TURN.saturating_sub(self.started.elapsed()).max(LEAST_LEFT)
     }
 
-    /// The write units that work which nobody waits for may consume in a turn.
+    /// The write units that background work may consume in a turn.
     pub(crate) const fn write_units_of_turn(&self) -> u64 {
         self.units_of_turn
     }
 
-    /// Waits as long as the consumed units are worth at this pace, or until the invocation has no time left.
+    /// Waits as long as the consumed units take at this pace, or until the invocation has no time left.
     pub(crate) async fn keep(&self, invocation: &Invocation) {
         let seconds = (invocation.read_units() / self.read_units_per_second)
             .max(invocation.write_units() / self.write_units_per_second);

@@ -1,5 +1,5 @@
-//! Notes rechecks of devices whose sealed quarters break a rule of alerts. The rechecks find breaches that a batch of
-//! the stream should have judged and did not. Judges nothing.
+//! Notes rechecks of devices whose sealed quarters break a rule of alerts. They find breaches that the stream's batches
+//! should have judged and did not. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
-/// Quarters that ended longer ago are history. A sweep that is far behind notes no rechecks of them.
+/// Quarters that ended longer ago get no rechecks, also if a sweep is far behind.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 /// The number of devices that are read at once, and of rechecks that are noted at once.
 const PAGE: usize = 100;
@@ -23,9 +23,9 @@ const PAGE: usize = 100;
 /// The rechecks that could not be noted.
 #[derive(Default)]
 pub(crate) struct UnnotedRechecks {
-    /// The groups of their devices.
+    /// The groups of the rechecks' devices.
     pub(crate) groups: BTreeSet<usize>,
-    /// Why the first of them is not noted.
+    /// Why the first recheck could not be noted.
     pub(crate) cause: Option<StoreError>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct UnnotedRechecks {
 #[derive(Default)]
 pub(crate) struct Rechecks {
     breaches: Option<Breaches>,
-    /// The quarters that break a rule, if the rule may be about the device.
+    /// Quarters that break a rule, if the rule may be about the device.
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
-    /// The devices whose quarters are left to the queue, each with the first quarter. The queue notes no rechecks.
+    /// Devices whose quarters are left to the queue, each with the first quarter. The queue notes no rechecks.
     unfolded: BTreeMap<DeviceId, Timestamp>,
 }
 
@@ -79,8 +79,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
-    /// Notes rechecks of the devices that a rule is about, according to the registry at this moment. Returns the groups of
-    /// the devices whose rechecks could not be noted within a part of the patience: the watermarks of other groups move.
+    /// Notes rechecks of the devices that a rule is about, after reading them from the registry. Returns the groups of
+    /// devices whose rechecks could not be noted within a part of the patience. Only the watermarks of other groups may
+    /// move.
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
@@ -128,8 +129,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// Notes for the log that the table refused a request, and returns `None`. The table refuses requests without
-/// permission and damaged items. Rollups are folded all the same.
+/// If the table refused a request, notes that for the log and returns `None`, so that rollups are still folded. The
+/// table refuses requests without permission, and damaged items.
 fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

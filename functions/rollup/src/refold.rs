@@ -12,8 +12,8 @@ use crate::ports::Store;
 use crate::run::{MAX_HOME, Run};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Folds the rollups again that new settings of devices concern, up to where the group of each device is sealed.
-    /// Work beyond the turn is left to the next invocation. A device that fails does not hold up others.
+    /// After a change of devices' settings, folds the affected rollups again, up to the watermark of each device's
+    /// group. Work beyond the turn is left to the next invocation. A device that fails does not hold up others.
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -21,15 +21,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         now: Timestamp,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotDone> {
-        // Any list will do: a change that is missing in this list is found in the next. A home's list costs next to
-        // nothing, and a person waits for the effect of the new settings.
+        // Any list will do, because a change that is missing in this list is in the next. But a person waits for the
+        // effect of new settings, and a home's list costs next to nothing, so it is read again.
         let mut listed = self.listed_since(run.session, Timestamp::MIN).await?;
         if listed.devices.len() <= MAX_HOME {
             listed = self.listed_since(run.session, now).await?;
         }
 
-        // A list without the settings was read before this list, by a clock that may be ahead. The reader of that list
-        // may have sealed quarters up to this edge.
+        // A sweep may have read its list before the change, by a clock that may be ahead, and may have sealed quarters
+        // up to this edge without the new settings.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
 
         let changed = listed.devices.iter().filter(|device| {
@@ -37,7 +37,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             refolded < device.fold_settings.number
         });
         let mut changed: Vec<_> = changed.collect();
-        // In a fixed order some devices would wait for ever behind throttled devices.
+        // In a fixed order, some devices would always wait behind throttled devices.
         fastrand::shuffle(&mut changed);
 
         let mut refolded = Ok(());
@@ -53,8 +53,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         refolded
     }
 
-    /// Folds again, up to `sealed_until`, the rollups that the device's newest settings concern. Notes that the work is
-    /// done, unless quarters that are sealed later need the settings too.
+    /// Folds the rollups that the device's newest settings affect again, up to `sealed_until`. Notes that this is done,
+    /// unless quarters that are sealed later need it too.
     async fn refold_device(
         &self,
         device: &ListedDevice,
@@ -105,8 +105,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The first quarter that a change concerns, but not before the device's first reading. The first reading comes
-    /// from the table, because the registry may not have noted it yet.
+    /// The first quarter that a change affects, but not before the device's first reading. That reading is looked up in
+    /// the table, because the registry may not have noted it yet.
     async fn first_quarter(
         &self,
         session: Session<'_, S>,

@@ -1,4 +1,4 @@
-//! Reads the devices of the registry, as they are at this moment or since a stated time. Writes no device.
+//! Reads devices from the registry, as they are now or as a remembered list has them. Writes no device.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::bucket_folding::BucketFolding;
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 
-/// The number of devices on a page, when all devices are listed.
+/// The number of devices that are read at once for the list of all devices.
 const LIST_PAGE: usize = 5_000;
-/// The pauses before devices that are not registered yet are read again. Ingest registers a new device right after its
-/// readings, and the function registry does so from the same stream.
+/// The pauses before unregistered devices are read again. A new device is registered soon: by ingest right after its
+/// readings, or by the function registry from the same stream.
 const REGISTRATION_PAUSES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -29,16 +29,14 @@ const REGISTRATION_PAUSES: [Duration; 5] = [
     Duration::from_millis(1_600),
 ];
 
-/// The rules of some devices. An error has the reason why the item of a device cannot be read or is not there yet.
-/// Deleted devices are missing.
+/// The rules of some devices. An error is the reason why a device's item cannot be read or is not there yet. Deleted
+/// devices have no entry.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rules of devices, as they are at this moment. A deleted device has no rules: no rollup is made of readings
-    /// that are being deleted.
+    /// Reads the rules of devices now. A deleted device has no rules, so that its remaining readings make no rollup.
     ///
-    /// A device that is not registered yet is waited for. A rollup that was made without its rules would never be
-    /// folded again.
+    /// Waits for devices that are not registered yet. A rollup that was made without rules would never be folded again.
     pub(crate) async fn rules(
         &self,
         session: Session<'_, S>,
@@ -62,7 +60,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(rules)
     }
 
-    /// Adds to `rules` those of the registered devices. Returns the devices that may yet be registered.
+    /// Adds the rules of registered devices to `rules`. Returns the devices that may still be registered.
     async fn add_rules(
         &self,
         session: Session<'_, S>,
@@ -97,8 +95,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ids)
     }
 
-    /// The devices of a list that have readings. A device without readings was deleted, and the stream is late. For a
-    /// device whose readings the table throttles, the error is put into `rules`.
+    /// Returns the devices that have readings. A device without readings was deleted, and the stream is late. If the
+    /// table throttles the readings of a device, the error is put into `rules`.
     async fn with_readings(
         &self,
         session: Session<'_, S>,
@@ -118,7 +116,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(found)
     }
 
-    /// The rules of one registered device.
+    /// Reads the rules of one registered device.
     pub(crate) async fn rules_of(
         &self,
         session: Session<'_, S>,
@@ -132,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(DeviceRules::of(device).indexed(&session.indexing().await?))
     }
 
-    /// All devices, from a list that was read at `time` or later, also by an earlier invocation.
+    /// All devices, from a list that was read at `time` or later. An earlier invocation may have read it.
     pub(crate) async fn listed_since(
         &self,
         session: Session<'_, S>,

@@ -1,4 +1,4 @@
-//! The context of one invocation by the schedule, and the size of a home.
+//! The context that the work of one scheduled invocation shares, and the size of a home.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::bucket_folding::NotDone;
 use crate::log::Done;
 use crate::pace::Pace;
 
-/// The part of an invocation by the schedule that all of its work shares.
+/// The context that the work of one scheduled invocation shares.
 pub(crate) struct Run<'a, S> {
     /// The session for the work, which ends some seconds before the invocation.
     pub(crate) session: Session<'a, S>,
-    /// The session for noting what is done, which lasts as long as the invocation.
+    /// The session for noting results, which lasts as long as the invocation.
     pub(crate) noting: Session<'a, S>,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
@@ -21,12 +21,12 @@ pub(crate) struct Run<'a, S> {
     pub(crate) swept: BTreeSet<DeviceId>,
     /// The devices that the table has throttled.
     pub(crate) throttled: BTreeSet<DeviceId>,
-    /// The state with the progress of the sweeps, once it is read.
+    /// The state with the watermarks, once it is read.
     pub(crate) state: Option<RollupState>,
 }
 
 impl<S> Run<'_, S> {
-    /// Whether no device was swept, and no group is sealed up to a time. In this case the table throttles all devices.
+    /// Whether no device was swept, and no group is sealed up to `time`. Then the table throttles all devices.
     pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
         let mut sealed = self.state.iter().flat_map(|state| state.sealed);
         self.swept.is_empty() && !sealed.any(|sealed| sealed >= time)

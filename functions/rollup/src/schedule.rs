@@ -1,4 +1,4 @@
-//! One invocation by the schedule: chooses the groups of devices to sweep, and their order. Folds nothing.
+//! One scheduled invocation: chooses the groups of devices to sweep, and their order. Folds nothing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,17 +28,17 @@ struct WrongClock {
     back: Timestamp,
 }
 
-/// The lag beyond which a group is swept out of its turn, because it has missed a turn.
+/// A group that lags longer has missed its turn, and is swept out of turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
-/// After a sweep whose clock was ahead, this much time before now is swept again.
+/// After a sweep by a clock that was ahead, this much time before now is swept again.
 const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
-/// The time that is reserved for noting the progress of the sweeps.
+/// The time that is reserved for noting the watermarks.
 const NOTING: Duration = Duration::from_secs(10);
 /// The milliseconds of a minute.
 const MINUTE_MILLIS: i64 = 60_000;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Sweeps the group of this minute, then the late groups. Then folds again after changes of settings.
+    /// Sweeps the group of this minute, then late groups. Then folds rollups again whose devices have new settings.
     pub(crate) async fn handle_schedule(
         &self,
         deadline: Deadline,
@@ -56,7 +56,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).flatten();
         let result = match result {
-            // The progress of each group and each fold is stored, so the next invocation continues there.
+            // The progress is stored, so the next invocation continues there.
             Err(NotDone::Store(StoreError::TimedOut)) if working.remaining().is_zero() => {
                 log.set("rollup.out_of_time", true);
                 Ok(())
@@ -80,10 +80,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         result
     }
 
-    /// The age, in seconds, of the oldest work that is left after a sweep; 0 if no such work is known.
+    /// The age, in seconds, of the oldest work that is left after a sweep; 0 without such work.
     ///
-    /// Changes of the past that the stream may still bring count from the time at which they were marked. So up to two
-    /// minutes are usual.
+    /// Changes of the past that the stream may still bring count from the time of their mark. So up to two minutes are
+    /// usual.
     pub(crate) async fn oldest_unfinished(
         &self,
         session: Session<'_, S>,
@@ -117,7 +117,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             match self.sweep(&groups, from, target, state.zone, run).await {
                 Ok(until) => groups.iter().for_each(|group| sealed_until[*group] = until),
-                // The groups are tried again in a minute, and do not hold up others.
+                // Another attempt follows in a minute. Other groups go on.
                 Err(error) => swept = swept.and(Err(error)),
             }
             run.state = reached(sealed_until);
@@ -130,9 +130,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.and(refolded)
     }
 
-    /// Sets watermarks back that are ahead of the clock. Such a watermark is from a sweep whose clock was ahead and
-    /// which skipped quarters that were not over. These quarters, and the day before, are swept again when they are
-    /// over, because an older program may have left readings to a sweep that had passed.
+    /// Sets watermarks back that are ahead of the clock. A sweep whose clock was ahead has set such a watermark, and
+    /// skipped quarters that were not over. These quarters are swept again when they are over. So is the day before,
+    /// because an older program may have left readings to a sweep that had passed.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
@@ -158,12 +158,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// The groups to sweep in this invocation, each with the end of its sealed time. The group of this minute comes
-    /// first, then the group that lags most. So a group that fails or is slow delays others once in a quarter of an
-    /// hour.
+    /// first, then the group that lags most. So a failing or slow group delays others once in a quarter of an hour.
     ///
-    /// All groups of a home are swept together. So one write in a quarter of an hour notes the progress, instead of one
-    /// write each minute. In a fleet, the group of this minute is swept, and then late groups one by one: all groups
-    /// together do not fit into an invocation.
+    /// All groups of a home are swept together, so that one write in a quarter of an hour notes the progress, instead
+    /// of one each minute. A fleet's groups do not fit into an invocation together: the group of this minute is swept,
+    /// and then late groups one by one.
     async fn groups_to_sweep(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -200,7 +199,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The group that is due in the minute of `now`.
+/// The group whose turn is in the minute of `now`.
 fn due_group(now: Timestamp) -> usize {
     let minute =
         usize::try_from(now.as_millis() / MINUTE_MILLIS).expect("no timestamp is before 1970");

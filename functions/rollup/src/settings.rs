@@ -10,13 +10,13 @@ use runtime::config::Config;
 pub struct Settings {
     /// The time zone of local days, until the state in the table has a zone.
     pub zone: Zone,
-    /// The times for which readings and rollups are kept.
+    /// How long readings and rollups are kept.
     pub retention: Retention,
     /// The delay with which rollups follow changes.
     pub following: Following,
-    /// The table's largest number of read units a second.
+    /// The most read units of the table in a second.
     pub max_read_units: u32,
-    /// The table's largest number of write units a second.
+    /// The most write units of the table in a second.
     pub max_write_units: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The state of the rollups: created if it is absent, and read as it is at this moment. Sweeps nothing.
+//! Reads the state of the rollups, or creates it. Sweeps nothing.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ pub(crate) struct ZonedRollupState {
     pub(crate) zone: Zone,
 }
 
-/// The time zone in the settings differs from the zone of the stored days.
+/// The warning that the time zone in the settings differs from the zone of the stored days.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the setting is {setting}, the stored days are of {stored}, which stays; change it with `roomtide rollups rebuild --time-zone`"
@@ -29,14 +29,14 @@ struct OtherZone {
     stored: Zone,
 }
 
-/// Somebody damaged the state. Nobody knows its time zone, so no program may replace it by itself.
+/// The error for a damaged state. Its time zone is lost, so no program may replace the state by itself.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the state of the rollups is damaged; delete the item, and rollups begin anew within a minute; `roomtide rollups rebuild` then makes those of the time before"
 )]
 struct DamagedState(#[source] UnreadableItem);
 
-/// What to do about a state that is damaged; any other error as it is.
+/// For a damaged state, an error that says what to do. Other errors are returned unchanged.
 fn named_if_damaged(error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),
@@ -57,7 +57,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // Once in an instance, before its first rollup: an instance works either with or without the index by
+        // Only before the instance's first rollup, because an instance works either with or without the index by
         // conditions.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
@@ -65,7 +65,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         self.has_state.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
-            // A program with a newer time zone database stored this zone. This program must not guess the days.
+            // A program with a newer time zone database stored this zone. Without the zone, the days cannot be
+            // computed.
             let what = format!("the time zone of the stored days is unknown here: {error}");
             StoreError::Refused(what.into())
         })?;
@@ -78,7 +79,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ZonedRollupState { stored, zone })
     }
 
-    /// Begins with the newest quarter. Rollups of earlier time are complete only if there are no earlier readings.
+    /// Creates the state, which begins with the newest quarter. Rollups of earlier time are complete only if there are
+    /// no earlier readings.
     async fn begin(&self, session: Session<'_, S>) -> StoreResult<RollupState> {
         let edge = newest_sealable_edge(self.clock.now());
         let devices = session.device_page(None, 1).await?.listing;

@@ -20,7 +20,7 @@ use crate::run::Run;
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The number of quarters in the longest window, a day. The window must fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
-/// A time that is swept at once, with the data for its sweep.
+/// A time range to sweep at once, with the data for its sweep.
 struct Window<'a> {
     range: TimeRange,
     zone: Zone,
@@ -36,11 +36,11 @@ struct FailedDevice {
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the
-    /// turn is over. Returns the time up to which all these groups are sealed afterwards.
+    /// turn is over. Returns the time up to which all these groups are then sealed.
     ///
-    /// Watermarks move window by window, so that a sweep which is late by days can stop and continue. The first window
-    /// is a quarter, and each further window is twice as long. The amount of data in a quarter is known only after a
-    /// read, and a window that does not fit into an invocation would be begun again for ever.
+    /// Watermarks move after each window, so that a sweep which is late by days can stop and continue. The first window
+    /// is a quarter, and each further window is twice as long: the amount of data is known only after a read, and a
+    /// window that does not fit into an invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -74,8 +74,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(sealed_until)
     }
 
-    /// Folds a window for one group after the other until the turn is over, and moves the watermarks of the groups that
-    /// are done. Returns whether all groups are done. A group that fails does not hold up others.
+    /// Folds a window, one group after the other, until the turn is over, and moves the watermarks of groups that are
+    /// done. Returns whether all groups are done. A group that fails does not hold up others.
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
@@ -84,7 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<bool, NotDone> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let mut order: Vec<usize> = groups.iter().copied().collect();
-        // In a fixed order some groups would wait for ever behind throttled groups.
+        // In a fixed order, some groups would always wait behind throttled groups.
         fastrand::shuffle(&mut order);
         let mut tried = Vec::new();
 
@@ -107,7 +107,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
         }
 
-        // Before the watermarks move: after a crash the next sweep notes the rechecks again.
+        // Noted before the watermarks move, so that after a crash the next sweep notes the rechecks again.
         let UnnotedRechecks { groups: unnoted, cause } = self.note_rechecks(rechecks, run).await;
         done.retain(|group| !unnoted.contains(group));
         if let Some(error) = cause {
@@ -122,8 +122,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.map(|()| done == *groups)
     }
 
-    /// Sweeps the devices of a group, and returns the devices that failed. An error means that some devices were not
-    /// tried.
+    /// Sweeps the devices of a group, and returns the failed devices. An error means that some devices were not tried.
     async fn sweep_group(
         &self,
         group: usize,
@@ -134,7 +133,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
-        // In a fixed order some devices would wait for ever behind throttled devices.
+        // In a fixed order, some devices would always wait behind throttled devices.
         fastrand::shuffle(&mut devices);
 
         let mut failed = Vec::new();
@@ -149,7 +148,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 }
                 Err(error) => {
                     run.fail(&device.id, &error);
-                    // The table fails, and not this device.
+                    // The table has failed, not this device.
                     if run.nobody_reached(window.range.to()) && run.pace.is_turn_over() {
                         return Err(error);
                     }
@@ -169,7 +168,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Leaves throttled devices to the queue, if other devices were swept. Otherwise the table throttles all devices.
-    /// Any other failure is retried by the next sweep.
+    /// The next sweep retries after any other failure.
     async fn leave_throttled(
         &self,
         failed: Vec<FailedDevice>,
@@ -187,8 +186,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of waiting messages, at least the number that this invocation sent. `None` if the queue gives no number
-    /// and nothing was sent: the last number stays. SQS counts a new message within a minute:
+    /// The number of waiting messages, at least as many as this invocation sent. `None` keeps the last number: the
+    /// queue gave no number, and nothing was sent. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut Run<'_, S>) -> Option<QueueDepth> {
         let depth = self.queue.depth(run.noting.invocation).await;
@@ -197,7 +196,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Ok(counted) => Some(QueueDepth { messages: counted.max(queued), at }),
             Err(error) => {
                 run.done.queue_error = Some(error);
-                // What waited before may wait still.
+                // The messages of the last count may still wait.
                 let last = run.state.as_ref().and_then(|state| state.queue);
                 let last = last.map_or(0, |last| last.messages);
                 (queued > 0).then(|| QueueDepth { messages: last.max(queued), at })
@@ -205,8 +204,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
     }
 
-    /// The devices that may have left quarters up to `target` to the sweep. Devices that are registered after the list
-    /// was read have left no such quarter.
+    /// The devices that may have left quarters up to `target` to the sweep. Devices that were registered after the list
+    /// was read have left none.
     pub(crate) async fn listed_for(
         &self,
         session: Session<'_, S>,
@@ -236,7 +235,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue, where people find a device whose item is damaged.
+    /// Leaves the quarters of a device to the queue. There people find the device if its item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,
@@ -250,7 +249,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The most quarters of a window: a day at most, and for all devices together no more than a turn has write units for.
+/// The most quarters of a window: at most a day, and for all devices together at most as many rollups as a turn has
+/// write units.
 fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
     let rollups =
         usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);
