@@ -94,7 +94,7 @@ fn why(failure: &SeriesError) -> String {
 
 impl<S: Store, C: Clock> Alerting<S, C> {
     /// Judges what time has changed. Silence is judged only if it is noted that the system runs. Without the note, the
-    /// system may have stood still a moment ago, and silence counts from the end of a pause.
+    /// system may have stood still a moment ago, and silence counts only from the end of a pause.
     pub(crate) async fn judge_minute(
         &self,
         session: Session<'_, S>,

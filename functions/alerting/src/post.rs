@@ -18,7 +18,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) page_url: &'a str,
     /// The time zone of the times in messages.
     pub(crate) zone: Zone,
-    /// The rules with a storm, each with the number of devices. Their messages say this number.
+    /// The rules with a storm, each with the device count that its messages say.
     pub(crate) storms: &'a BTreeMap<RuleId, usize>,
 }
 

@@ -57,8 +57,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         log: &mut WideEvent,
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
-        // Noted before all judgements. Waiting messages are sent also if the note fails, so it has a small part of the
-        // time.
+        // The note that the system runs comes before all judgements. It has a small part of the time, because waiting
+        // messages are sent even if the note fails.
         let noting = session.invocation.part_of(MAX_NOTING_RUN);
         let noted =
             if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
@@ -139,7 +139,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let noting = session.invocation.part_of(time);
         let beginning = session.invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
         let (noting, beginning) = (session.within(&noting), session.within(&beginning));
-        // Read now, because they say whether a channel fails, and how long it is left alone.
+        // The channels are read anew: they say whether a channel fails, and how long it is left alone.
         let channels = match beginning.channels().await {
             Ok(channels) => channels.found,
             Err(error) => return AllSent::without_channels(error),
@@ -156,7 +156,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if self.heartbeat.get(now, |()| HEARTBEAT - EARLY).is_some() {
             return;
         }
-        // Without this limit the invocation could end first, and its log event would be lost.
+        // Without a time limit the invocation could end first, and its log event would be lost.
         let sending = self
             .carrier
             .send(Request::get("the heartbeat", "address", address.clone()), &self.clock);

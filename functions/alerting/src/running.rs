@@ -39,7 +39,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             (None, None) => Expected::Absent,
         };
 
-        // If the write is refused, another process has noted the same.
+        // If the table refuses the write, another process has noted the same.
         let note = next(known.as_ref(), session.now);
         session.put_running_note(&note, expected).await?;
         self.running.keep((), session.now);

@@ -85,7 +85,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
-            // No message is left that could fail, and none that could show that the channel works again.
+            // Without messages the channel can neither fail nor show that it works again.
             if count == Some(sent.dropped) {
                 self.end_failing(round.beginning, channel, sent).await?;
             }
@@ -99,7 +99,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let preparing = round.beginning.invocation.part_of(MAX_PREPARING);
         let session = round.beginning.within(&preparing);
-        // Read before the lease: a leased message that is not sent waits for the end of its lease.
+        // The secret is read before the lease: a leased message that is not sent waits for the end of its lease.
         let secret = self.secret(session, channel).await?;
         // The other half of the time is for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
@@ -138,7 +138,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        // Also for messages that are not due: messages that were given up never become due by themselves.
+        // Ended rules are looked up also for messages that are not due: a message that was given up never becomes due
+        // by itself.
         let ended = self.ended_rules(&waiting, sent, round).await;
         let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
@@ -212,7 +213,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
     /// Otherwise the receiver would hear the older message last.
     async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
-        // The other half of the time is for messages that are sent.
+        // The other half of the time is for sending.
         let beginning = round.beginning.invocation;
         let dropping = beginning.part_of(beginning.remaining() / 2);
         let session = round.beginning.within(&dropping);
@@ -235,8 +236,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         chosen.send.retain(|message| !staying.contains(&message.told.alert));
     }
 
-    /// Leases messages; the messages of one state in order. Fails only if none is leased. Leased messages are sent,
-    /// because another attempt would have to wait for the end of the lease.
+    /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even
+    /// if others fail, because another attempt would have to wait for the end of the lease.
     async fn lease(
         &self,
         session: Session<'_, S>,
@@ -392,7 +393,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
 
         let postponed = leased.iter().map(|message| {
-            // If this attempt was refused, an earlier one may still have arrived.
+            // If the receiver refused this attempt, an earlier one may still have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // Messages that may have arrived stay together.
             let next = if may_have_arrived { soonest } else { next_of(message) };
@@ -409,7 +410,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_only_tested = leased.iter().all(is_test);
         let is_noted_at_once =
             failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
-        // Also if a message could not be given back: its lease ends by itself.
+        // The channel is noted even if a message could not be given back: its lease ends by itself.
         if is_noted_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };

@@ -108,7 +108,7 @@ impl AllSent {
     /// Notes the result in the log event. Returns the table's error.
     pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
         if let Some(channels) = self.channels {
-            // Not logged if unknown: the alarm counts a missing value as undelivered.
+            // An unknown age is not logged: the alarm counts a missing value as undelivered.
             if self.undelivered_since.is_some() || !self.is_unread {
                 let seconds =
                     self.undelivered_since.map_or(0, |since| now.since(since).num_seconds());

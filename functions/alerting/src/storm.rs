@@ -1,8 +1,8 @@
-//! Storms: if a rule has messages about many devices within ten minutes, one message says their number, and later
-//! messages wait. Reads the messages of these minutes; sends nothing.
+//! Storms: if a rule has messages about many devices within ten minutes, they are sent with the count of these devices,
+//! and later messages wait. Reads the messages of these minutes; sends nothing.
 //!
-//! A judged message that no longer waits was sent. So only the number of an attempt is stored, and another process
-//! repeats the same number. If the table lets only a part of a storm be sent, the process remembers the number.
+//! A judged message that no longer waits was sent. So only the device count of an attempt is stored, and another
+//! process repeats the same count. If the table lets only a part of a storm be sent, the process remembers the count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +29,11 @@ const MAX_RECENT: usize = 2 * MAX_READ;
 /// The rules with a storm.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Storms {
-    /// The rules whose messages are sent with a number now, each with its number of devices.
+    /// The rules whose messages are sent with a device count now, each with this count.
     pub(crate) counted: BTreeMap<RuleId, usize>,
-    /// The rules whose number was sent in the last ten minutes. Their messages wait.
+    /// The rules whose device count was sent in the last ten minutes. Their further messages wait.
     pub(crate) held: BTreeSet<RuleId>,
-    /// For each rule, the number of its due messages.
+    /// For each rule, the number of due messages.
     due: BTreeMap<RuleId, usize>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct RecentMessages {
     pub(crate) is_whole: bool,
 }
 
-/// For a channel and a rule, the device number of a storm that was sent in part; `None` once all of it is sent.
+/// For a channel and a rule, the device count of a storm that was sent in part; `None` once all of it is sent.
 pub(crate) type BegunStorms = BoundedMemory<(ChannelId, RuleId), Option<usize>>;
 
 /// The most storms that are remembered. Beyond, all are forgotten.
@@ -108,8 +108,9 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are sent again, each with its number of the first attempt. A storm does not hold
-    /// these messages. During a dead sender's lease they were not due, so the sent number already counts their devices.
+    /// The storms of messages that are sent again, each with the device count of the first attempt. A storm does not
+    /// hold these messages. During a dead sender's lease they were not due, so the sent count already has their
+    /// devices.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();
@@ -118,7 +119,7 @@ impl Storms {
         Self { counted: counted.collect(), due: count_by_rule(repeated), ..Self::default() }
     }
 
-    /// The number of devices that a message says; `None` if it is sent on its own.
+    /// The device count of a storm's message; `None` for other messages.
     pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
         self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
     }

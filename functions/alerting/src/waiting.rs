@@ -99,9 +99,9 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
     });
 }
 
-/// Leaves messages that were tried for ten minutes to a later round, if others are due. So a message that a receiver
-/// never takes, such as one that is too long, holds up no new one. After two minutes all go together, so the wait is
-/// limited. Returns whether messages are left.
+/// Leaves messages that were tried for ten minutes to a later round, if others are due. So a message that its receiver
+/// never takes, for example because of its length, holds up no new messages. After two minutes all go together, so the
+/// wait is limited. Returns whether messages are left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
     let is_stubborn = |message: &&WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
@@ -220,7 +220,7 @@ pub(crate) fn choose(
     }
 
     for (key, mut messages) in of_subjects {
-        // Without the state, it is unknown whether they are still true.
+        // Without the state, nobody knows whether the messages are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;

@@ -29,7 +29,7 @@ pub(crate) struct Delivering<'a> {
     pub(crate) deadline: Deadline,
 }
 
-/// An event for ingest, in the form of ingest's own type.
+/// An event for ingest, which ingest reads as a type of its own.
 #[derive(Serialize)]
 struct FetchedEvent<'a> {
     source: &'static str,

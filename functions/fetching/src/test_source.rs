@@ -66,7 +66,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let errand = Errand {
             to: Delivering { id: &test.id, source: &source, run, at, is_dry: true, deadline },
             secrets: &secrets,
-            // No earlier answers, so that everything is shown. Only the maker's clock is kept.
+            // The status of a source without earlier answers, so that everything is shown. Only the maker's clock is
+            // kept.
             status: &status.of_question(String::new()),
             window: source.history().map_or(moment, |history| history.at(None, None, at)),
         };
@@ -165,9 +166,9 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
 /// Whether the requests of a test fit into the budget.
 enum TestCount {
-    /// They fit, or the source was deleted and has no budget.
+    /// The requests fit, or the source was deleted and has no budget.
     Within,
-    /// There are too many, with the reason in words.
+    /// The requests are too many, with the reason in words.
     TooMany(String),
 }
 

@@ -129,8 +129,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// If the table refused a request, notes that for the log and returns `None`, so that rollups are still folded. The
-/// table refuses requests without permission, and damaged items.
+/// Returns `None` for a request that the table refused, and notes the refusal for the log, so that rollups are still
+/// folded. The table refuses requests without permission, and damaged items.
 fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

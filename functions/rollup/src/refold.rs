@@ -53,8 +53,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         refolded
     }
 
-    /// Folds the rollups that the device's newest settings affect again, up to `sealed_until`. Notes that this is done,
-    /// unless quarters that are sealed later need it too.
+    /// Folds rollups again, up to `sealed_until`, if the device's newest settings affect them. Notes that this is done,
+    /// unless quarters that are sealed later need the same.
     async fn refold_device(
         &self,
         device: &ListedDevice,

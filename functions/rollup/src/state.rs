@@ -57,7 +57,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // Only before the instance's first rollup, because an instance works either with or without the index by
+        // This runs once, before the instance's first rollup: an instance works either with or without the index by
         // conditions.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;

@@ -107,7 +107,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
         }
 
-        // Noted before the watermarks move, so that after a crash the next sweep notes the rechecks again.
+        // Rechecks are noted before the watermarks move, so that after a crash the next sweep notes them again.
         let UnnotedRechecks { groups: unnoted, cause } = self.note_rechecks(rechecks, run).await;
         done.retain(|group| !unnoted.contains(group));
         if let Some(error) = cause {

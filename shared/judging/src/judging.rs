@@ -60,7 +60,7 @@ impl Default for Judging {
 }
 
 impl Judging {
-    /// Remembers nothing yet.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self {
             rules: Remembered::default(),

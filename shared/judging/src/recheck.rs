@@ -85,7 +85,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
-        // Read again: `rules` may have been read before this rule was saved, and then the recheck would be lost.
+        // The rule is read again: `rules` may be older than this rule, and then the recheck would be lost.
         let rule = match self.table.alert_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),

@@ -129,8 +129,8 @@ impl<S: Store> JudgingSession<'_, S> {
         self.means_between(mean, from, Timestamp::MAX).await
     }
 
-    /// The means of a range, as far as all devices of the room are sealed and none of their quarters waits in the queue
-    /// of rollups.
+    /// The means of a range, up to the first quarter that is not sealed for some device of the room, or that waits in
+    /// the queue of rollups.
     pub(crate) async fn means_between(
         &self,
         mean: &RoomMean<'_>,

@@ -97,9 +97,9 @@ impl<'a> Tasks<'a> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges tasks until they are done or the time is over. If the trigger keeps its place, the next call goes on
-    /// after the last task that was tried, so that no number of tasks and no failure keeps a task waiting for ever. If
-    /// the table throttles a device, its other tasks are left. Rules that need no silence limit come first, because the
-    /// limit alone may be throttled.
+    /// after the last tried task. So no number of tasks and no failure keeps a task waiting for ever. If the table
+    /// throttles a device, its other tasks are left. Rules that need no silence limit come first, because the limit
+    /// alone may be throttled.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);

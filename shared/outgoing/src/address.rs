@@ -57,8 +57,8 @@ const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
 }
 
-/// Addresses at which clouds give a machine its credentials, and which are inside blocks that a laptop may connect to.
-/// The best-known one, 169.254.169.254, is refused as link-local.
+/// Addresses at which clouds give a machine its credentials. Only addresses inside blocks that a laptop may connect to
+/// are listed: 169.254.169.254, the best-known one, is refused as link-local.
 const METADATA: &str = "the metadata service of a cloud";
 
 /// The blocks of special IPv4 addresses. The first block that contains an address decides.

@@ -71,7 +71,7 @@ pub(crate) struct Asking {
     /// The device of a row: its id, or the place of the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device: Option<TextTemplate>,
-    /// Rows are repeated at this pace until the next row.
+    /// The pace at which each row is repeated until the next row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fill: Option<RowFill>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -15,7 +15,7 @@ use crate::time_window::HistoryWindow;
 
 /// A maker whose API is polled.
 pub struct SourceKind {
-    /// The name of the kind in a source.
+    /// The name of the kind, as people write it in a source.
     pub name: &'static str,
     /// The name of the maker in messages.
     pub title: &'static str,
@@ -37,7 +37,7 @@ pub struct SourceKind {
     pub(crate) has_meter: bool,
     /// The limit for requests.
     pub(crate) budget: Option<Budget>,
-    /// If the maker says that fewer requests are left, they are kept for other programs of the account.
+    /// The number of requests that are kept for other programs of the account. A run waits if the maker reports fewer.
     pub(crate) reserve: Option<u32>,
     /// The requests, in the JSON that people write for the kind `json`.
     pub(crate) recipe: &'static str,
@@ -91,7 +91,7 @@ pub(crate) struct Signing {
 pub(crate) enum Own {
     /// The maker takes no more requests. The text follows the maker's name.
     Limited(String),
-    /// An error. The text follows the maker's name.
+    /// The answer is an error. The text follows the maker's name.
     Failing(String),
     /// There is no data yet, and that is no error.
     Nothing,

@@ -42,11 +42,12 @@ pub enum AnswerOutcome {
 /// How long a source is not polled after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePause {
-    /// An hour, because the maker refuses the secret: an account may be locked after several attempts.
+    /// A pause of an hour, because the maker refuses the secret: it may lock the account after several attempts.
     Refused,
-    /// A quarter of an hour, then an hour, because a person has to mend something.
+    /// A pause of a quarter of an hour, then of an hour, because a person has to mend something.
     Mend,
-    /// 1, 2, 4 minutes and so on, an hour at most: the next attempt may succeed. The first failure is not reported.
+    /// A pause that doubles from 1 minute to an hour, because the next attempt may succeed. The first failure is not
+    /// reported.
     Transient,
 }
 
@@ -128,8 +129,7 @@ impl AnswerOutcome {
         Self::Limited { until: now.saturating_add(pause), why }
     }
 
-    /// If fewer than `least` requests are left, the time of the next one, so that other programs of the account have
-    /// room.
+    /// The time of the next request, if fewer than `least` are left: other programs of the account get these.
     pub(crate) fn reserve(answer: &Fetched, least: u32, now: Timestamp) -> Option<Timestamp> {
         let left = answer
             .header("x-rate-limit-remaining")

@@ -1,5 +1,4 @@
-//! A part of an answer in the form that ingest takes, and its digest, which shows whether it has changed. Sends
-//! nothing.
+//! A part of an answer in the form that ingest takes, with a digest that changes with its content. Sends nothing.
 
 use std::collections::BTreeMap;
 

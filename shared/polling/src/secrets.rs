@@ -59,7 +59,7 @@ impl SecretTexts {
         Self(texts)
     }
 
-    /// The texts by name, to store where only the sender of requests reads them.
+    /// The texts by name, to be stored where only the function that makes requests reads them.
     pub const fn to_stored(&self) -> &BTreeMap<String, String> {
         &self.0
     }
@@ -69,7 +69,7 @@ impl SecretTexts {
         self.0.keys().map(String::as_str)
     }
 
-    /// The secret with a name.
+    /// Looks up a secret by its name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

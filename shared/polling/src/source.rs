@@ -41,9 +41,9 @@ const HISTORY: HistoryWindow = HistoryWindow { back: TimeDelta::days(1), ahead: 
 pub struct PolledSource {
     /// The maker.
     pub kind: &'static SourceKind,
-    /// The members of its kind, without secrets.
+    /// The members of the source's kind, without secrets.
     members: Values,
-    /// Its requests. If the kind has a directory, the second request is made for each device.
+    /// The requests. If the kind has a directory, the second request is made for each device.
     askings: Vec<Asking>,
     every: Option<TimeDelta>,
     /// Whether the source is polled.
@@ -314,8 +314,8 @@ impl PolledSource {
         AnswerOutcome::of(self.kind, answer, now)
     }
 
-    /// If the maker permits only few more requests, the time until which they are left to other programs of the
-    /// account.
+    /// The time until which other programs of the account get the remaining requests, if the maker permits only few
+    /// more.
     pub fn reserved_until(&self, answer: &Fetched, now: Timestamp) -> Option<Timestamp> {
         AnswerOutcome::reserve(answer, self.kind.reserve?, now)
     }

@@ -30,7 +30,7 @@ pub struct SourceStatus {
     /// The list of the source's devices, if its kind has a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed: Option<DirectoryListing>,
-    /// The devices in its latest answers.
+    /// The devices in the source's latest answers.
     pub devices: Vec<DeviceId>,
     /// The time of the last run whose answer was read and stored.
     #[serde(skip_serializing_if = "Option::is_none")]
