@@ -1,4 +1,5 @@
-//! Functions that invoke one another within one process, in the place of Lambda's own API. Contains no rule of theirs.
+//! Functions that invoke one another within one process, instead of through Lambda's API. Contains no rule of the
+//! functions.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl InvokeFunction for DirectFetching {
     }
 }
 
-/// The event of a function. An error repeats nothing of it.
+/// Parses the event of a function. An error repeats no part of the event.
 fn read<T: DeserializeOwned>(event: &str) -> Result<T, NotInvoked> {
     serde_json::from_str(event).map_err(|_| NotInvoked("the event cannot be read".to_owned()))
 }
