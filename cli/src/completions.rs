@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::output::print;
 
-/// Part of the help.
+/// The part of the help after the options.
 const AFTER_HELP: &str = "\
 For bash: roomtide completions bash > ~/.local/share/bash-completion/completions/roomtide
 For zsh:  roomtide completions zsh > \"${fpath[1]}/_roomtide\"

@@ -87,8 +87,7 @@ pub(crate) fn function_of(event: &ApiGatewayV2httpRequest) -> Function {
     route.map_or(Function::Query, |(route, _)| route.function)
 }
 
-/// Invokes the function of an HTTP event's route, or answers without one if `only` names the other function. An error
-/// is the function's own failure.
+/// Invokes the function `only`, or else the function of the event's route. An error is the function's own failure.
 pub(crate) async fn invoke(
     functions: &Functions,
     event: ApiGatewayV2httpRequest,

@@ -51,7 +51,7 @@ impl Fields<'_> {
         structure(self.out, write);
     }
 
-    /// A list of `count` structs, which `write` writes one after the other.
+    /// Writes a list of `count` structs; `write` writes them one after the other.
     pub(super) fn structures(&mut self, id: u8, count: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.list(id, STRUCT, count);
         write(self.out);
@@ -95,7 +95,7 @@ fn zigzag(out: &mut Vec<u8>, value: i64) {
     varint(out, (value << 1 ^ value >> 63).cast_unsigned());
 }
 
-/// Writes a number by 7 bits, the lowest first; the highest bit says that more follow.
+/// Writes a number as a varint: groups of 7 bits, the lowest first; the highest bit says that more follow.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let low = (value & 0x7f) as u8;
@@ -113,7 +113,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Reads a struct and shows it: `{1:5 2:"text" 3:[{} {}]}`. Returns also what is behind it.
+    /// Reads a struct and shows it as `{1:5 2:"text" 3:[{} {}]}`. Also returns the bytes after it.
     pub(in super::super) fn shown(bytes: &[u8]) -> (String, &[u8]) {
         let mut rest = bytes;
         let mut text = String::new();
