@@ -120,7 +120,7 @@ struct Room {
     id: RoomId,
 }
 
-/// The subject of an annotation, if the export may leave the annotation out.
+/// The subject of an annotation. An export of some devices or rooms leaves other annotations out.
 #[derive(Deserialize)]
 struct Annotation {
     device: Option<DeviceId>,

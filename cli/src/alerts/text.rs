@@ -147,7 +147,7 @@ fn status(rule: &Value) -> String {
     }
 }
 
-/// What a rule is about, in its own words.
+/// The subject of a rule, in the rule's own words.
 fn what(rule: &Value) -> String {
     let known = [
         "device",

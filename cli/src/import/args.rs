@@ -57,7 +57,7 @@ pub(crate) struct ImportArgs {
     /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
     #[arg(long, conflicts_with = "data_dir")]
     pub(super) url: Option<String>,
-    /// Where the import goes, which `run` finds out.
+    /// The target of the import. `run` sets it.
     #[arg(skip)]
     pub(super) target: Target,
     /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
@@ -165,7 +165,7 @@ impl ImportArgs {
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
     }
 
-    /// Returns the format in which a file is read: options for columns make any CSV of a meter's log.
+    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as any CSV.
     pub(super) fn read_as(&self, format: Format) -> Format {
         let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
         let has_columns = self.csv.is_any_given(false, false) || is_mapped;

@@ -15,7 +15,7 @@ pub(crate) struct Columns {
     pub(crate) timestamp: TimestampColumn,
     /// The devices, rooms and metrics.
     pub(crate) shape: Shape,
-    /// Whether the decimal mark is a comma; otherwise the separator decides.
+    /// Whether the decimal mark is a comma; if not, the separator decides.
     pub(crate) decimal_comma: bool,
 }
 
@@ -23,11 +23,11 @@ pub(crate) struct Columns {
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampColumn {
     pub(crate) name: String,
-    /// Their format; if absent, as the API reads them.
+    /// The format of the timestamps; if absent, the formats that the API accepts.
     pub(crate) format: Option<String>,
-    /// The time zone of local times; if absent, these are refused.
+    /// The time zone of local times; if absent, local times are refused.
     pub(crate) zone: Option<Zone>,
-    /// The length of the interval that begins there, if values are those of its end.
+    /// The length of the interval that begins at the timestamp, if values belong to the interval's end.
     pub(crate) interval: Interval,
 }
 
@@ -49,9 +49,9 @@ pub(crate) enum Shape {
     Long {
         /// The device of all rows, or the column that names it.
         device: Device,
-        /// The column of the rooms; if absent, `room` if the file has it.
+        /// The column of the rooms; if absent, the column `room` if the file has one.
         room: Option<String>,
-        /// The metrics; if empty, every other column.
+        /// The metrics; if empty, every other column is a metric.
         metrics: Vec<Metric>,
     },
     /// Several readings per row, one per device.
@@ -80,7 +80,7 @@ pub(crate) struct Metric {
     pub(super) source: Sum,
 }
 
-/// The source of a value: a sum of columns, times a factor; of this row, or of all rows until its time.
+/// The source of a value: a sum of columns, times a factor. The columns are those of one row, or of all rows so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sum {
     pub(super) columns: Vec<String>,
@@ -112,7 +112,7 @@ impl Shape {
         let metrics: Vec<Metric> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
-        // A total over the rows of several devices belongs to none of them.
+        // A total over rows of several devices would belong to no device.
         if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
         {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
@@ -120,7 +120,7 @@ impl Shape {
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
     }
 
-    /// Returns the totals, each with its device.
+    /// Returns the metrics that are totals, each with its device.
     pub(super) fn totals(&self) -> Vec<(&DeviceId, &MetricName)> {
         let devices: Vec<(&DeviceId, &[Metric])> = match self {
             Self::Long { device: Device::Fixed(id), metrics, .. } => vec![(id, metrics)],

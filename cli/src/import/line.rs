@@ -1,4 +1,4 @@
-//! A line of a file that is imported: a reading, or what is wrong with it. Reads none.
+//! A line of an imported file: a reading, or an error. Reads no file.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,5 +22,5 @@ pub(crate) enum Line {
     Refused(Refusal),
 }
 
-/// The lines of a file, in order. An error ends them.
+/// The lines of a file, in order. An error is the last element.
 pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;
