@@ -101,7 +101,7 @@ pub(crate) struct ExportArgs {
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
-    // A conflict of `url` itself would take its requirement away.
+    // A conflict declared on `url` itself would cancel this requirement.
     #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint", "rollups"])]
     token: Option<String>,
 }

@@ -374,7 +374,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     Ok(Meaning::Reading(Box::new(reading)))
 }
 
-/// Splits entries into requests of at most this number of `readings` and of [`MAX_BODY`] bytes.
+/// Splits entries into requests of at most `readings` readings and [`MAX_BODY`] bytes.
 pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     let mut batches = Vec::new();
     let mut rest = entries;

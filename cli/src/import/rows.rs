@@ -1,4 +1,4 @@
-//! Makes readings of the rows of a CSV. Opens no file, resolves no ambiguous time.
+//! Turns the rows of a CSV into readings. Opens no file, resolves no ambiguous time.
 
 use std::collections::HashMap;
 use std::str::FromStr as _;
@@ -15,10 +15,10 @@ use super::number::DecimalMark;
 use super::refusals::Refusal;
 use super::timestamp::{self, Interval, Moment, Zone};
 
-/// What stands in a row that has no amount.
+/// The value of a metric in a row without an amount.
 pub(super) const NO_AMOUNT: &str = "null";
 
-/// The columns of a file by their index.
+/// The columns of a file, by their indices.
 pub(super) struct Rows {
     header: Vec<String>,
     timestamp: usize,
@@ -29,8 +29,8 @@ pub(super) struct Rows {
     devices: Vec<BoundDevice>,
 }
 
-/// A reading of one row whose timestamp may still be ambiguous. One without metrics is not stored; it
-/// only shows the order of the timestamps.
+/// A reading of one row whose timestamp may still be ambiguous. A draft without metrics is not stored; it only shows
+/// the order of the timestamps.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// The line of the file.
@@ -39,20 +39,20 @@ pub(super) struct Draft {
     pub(super) column: String,
     /// The timestamp.
     pub(super) at: Moment,
-    /// The interval that begins there.
+    /// The interval that begins at the timestamp.
     pub(super) interval: Interval,
     /// The device's id.
     pub(super) device: String,
-    /// The room's id; empty without one.
+    /// The room's id; empty without a room.
     pub(super) room: String,
     /// Names and values.
     pub(super) metrics: Vec<(String, String)>,
-    /// Whether some are amounts: two may be the same, and are of two rows.
+    /// Whether some values are amounts. Two rows with equal amounts are different rows.
     pub(super) has_amounts: bool,
 }
 
 impl Draft {
-    /// Makes the reading, with the timestamp that was decided.
+    /// Makes the reading with the resolved timestamp.
     pub(super) fn record(&self, at: domain::Timestamp) -> Option<Line> {
         if self.metrics.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl Draft {
     }
 }
 
-/// Writes a reading; without a room if that is empty.
+/// Writes a reading as JSON; an empty room is left out.
 pub(super) fn json(
     at: domain::Timestamp,
     device: &str,
@@ -94,8 +94,8 @@ enum Cell {
 }
 
 impl Cell {
-    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a
-    /// formula with a leading `'`; no id begins with one.
+    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a formula with a
+    /// leading `'`; no id begins with that character.
     fn of<'a>(&'a self, row: &'a StringRecord) -> &'a str {
         match self {
             Self::Column(place) => row[*place].strip_prefix('\'').unwrap_or(&row[*place]),
@@ -256,8 +256,7 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if one of its cells says that nothing was measured. Of an amount such a cell
-    /// is nothing.
+    /// Returns the value of a row; `None` if a cell has no measurement. In a sum of amounts, such a cell is skipped.
     fn value(
         &self,
         row: &StringRecord,

@@ -1,4 +1,4 @@
-//! The readings of a counter that a server has: the first from a time on, the last before one. Decides nothing.
+//! Finds stored readings of a counter on a server: the first from a time on, the last before a time. Decides nothing.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use super::reading_pages;
 use crate::client::{Ask, Client};
 
-/// The span that is asked for.
+/// The start of the requested range.
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
 
