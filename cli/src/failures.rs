@@ -153,7 +153,7 @@ struct Counts {
     left: u64,
     /// Chosen messages that were sent after the command began.
     later: u64,
-    /// About how many messages other readers hide, so that it is unknown whether these are chosen.
+    /// The approximate number of messages that other readers hide. Whether a person has chosen them is unknown.
     hidden: u64,
 }
 
@@ -522,7 +522,8 @@ impl<'a> Pass<'a> {
 struct Replaying<'a> {
     queue: &'a Queue,
     lambda: Lambda,
-    /// The function that stores messages, instead of the one that a message names, which may not exist any more.
+    /// The function that stores messages, if the person named one. The function that a message names may not exist any
+    /// more.
     function: Option<String>,
     work_queue: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A command that is stopped by a signal: its error, its exit code, and the unfinished files that it removes.
+//! The stop of a command by a signal: the error, the exit code, and the removal of unfinished files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

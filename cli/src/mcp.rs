@@ -58,7 +58,7 @@ fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Re
     Ok(())
 }
 
-/// The server's answer to a message, or an error with the reason why there is none. A notification has no answer.
+/// The server's answer to a message, or an error with the reason why no answer came. A notification has no answer.
 fn answer(client: &Client, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
     let headers = headers(&message);

@@ -82,7 +82,7 @@ impl HeldProgress {
 
 impl Drop for HeldProgress {
     fn drop(&mut self) {
-        // A process that locks the file at this moment notices that its name is gone, and tries again.
+        // A process that locks the file at this moment notices that the name is gone, and tries again.
         if self.has_name() {
             drop(fs::remove_file(&self.lock_path));
         }

@@ -33,7 +33,7 @@ pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
     stored(directory).is_some_and(|marker| marker.exists())
 }
 
-/// Says which devices of a table belong to the sample home, and how to begin without them; `None` if there are none.
+/// Says which devices of a table belong to the sample home, and how to begin without them; `None` if no device does.
 /// `name_of` returns the name of a device.
 pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let is_stored = |(id, name): &(String, String)| name_of(id).as_ref() == Some(name);

@@ -7,11 +7,12 @@
 //! # What a crash may lose
 //!
 //! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`. The engine
-//! acknowledges a write after the commit. The transaction of a `BatchWriteItem` holds all its items, and those of the
-//! requests that waited with it (see `writer`). When the process is killed, no acknowledged write is lost: the
-//! operating system has the log by then. When the machine itself stops (power, kernel), the file stays sound, but the
-//! last writes may be missing if the operating system had not yet put them on the disk. `synchronous=FULL` would close
-//! that gap for one sync to the disk per transaction. The local system does without: a lost reading can be sent again.
+//! acknowledges a write after the commit. The transaction of a `BatchWriteItem` holds all items of the request, and of
+//! other requests that waited at the same time (see `writer`). When the process is killed, no acknowledged write is
+//! lost: the operating system has the log by then. When the machine itself stops (power, kernel), the file stays sound,
+//! but the last writes may be missing if the operating system had not yet put them on the disk. `synchronous=FULL`
+//! would close that gap for one sync to the disk per transaction. The local system does without: a lost reading can be
+//! sent again.
 
 mod directory_lock;
 mod endpoint;

@@ -12,8 +12,8 @@ use filter::Pattern;
 
 /// How the table's stream is delivered to one function.
 ///
-/// A minute of the batching window is a second here, and a shorter window is none, because nobody at a keyboard wants
-/// to wait. The record's maximum age is ignored: a laptop that slept for a night must not lose its records. The
+/// A minute of the batching window is a second here, and a shorter window is left out, because nobody at a keyboard
+/// wants to wait. The record's maximum age is ignored: a laptop that slept for a night must not lose its records. The
 /// on-failure destination is ignored too, because there is one dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct EventSourceMapping {

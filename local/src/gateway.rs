@@ -155,7 +155,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Makes a gateway: with an authorizer for functions that need tokens, without one for functions that need none.
+    /// Makes a gateway. Functions that need tokens have an authorizer; other functions do not.
     ///
     /// Without an authorizer, requests from web pages of other origins are refused: every page that a user of this
     /// machine opens can reach the gateway.

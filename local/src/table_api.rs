@@ -19,7 +19,7 @@ use crate::{Options, gateway};
 /// The time limit for reading the layout of the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The API of a table: a deployed one, a restored one, or one that another process of this machine runs.
+/// The API of a table that is deployed, restored from a backup, or run by another process of this machine.
 ///
 /// Whoever has the table's keys owns the data, so no request needs an access token.
 pub struct TableApi {

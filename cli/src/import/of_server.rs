@@ -175,8 +175,7 @@ fn stopped(error: anyhow::Error, stored: u64, reached: Option<&Progress>) -> any
     ))
 }
 
-/// Identifies an import by everything that decides which points it reads and where they go, so that it never continues
-/// the progress of another.
+/// Identifies an import by its source, target and options, so that an import never continues the progress of another.
 fn of(args: &ImportArgs, server: &Server, contexts: &[Context]) -> String {
     let names: Vec<String> = contexts.iter().map(Context::to_string).collect();
     let ImportArgs { from, to, only, except, csv, .. } = args;

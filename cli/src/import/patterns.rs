@@ -22,7 +22,7 @@ impl Patterns {
         self.0.iter().any(|pattern| is_match(pattern, text))
     }
 
-    /// Returns a reading without the metrics that match; `None` if its device or all its metrics match.
+    /// Returns a reading without the metrics that match; `None` if the device or all metrics match.
     pub(super) fn leave_out_of(&self, reading: Reading) -> Option<Reading> {
         if self.is_empty() {
             return Some(reading);

@@ -89,7 +89,7 @@ impl Load {
 }
 
 impl Unchanged {
-    /// The precondition for replacing an item: the stored one has this version; with `None`, none is stored.
+    /// The precondition for replacing an item: the stored item has this version; with `None`, no item is stored.
     pub(crate) fn of(item: &Item, version: Option<u64>) -> Self {
         Self { pk: text(item, PK), sk: text(item, SK), version }
     }

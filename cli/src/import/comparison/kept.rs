@@ -1,5 +1,5 @@
-//! What devices had before an import, kept in a file beside its progress, because an import that continues cannot find
-//! it any more. Asks no server.
+//! The state of devices before an import, kept in a file beside the import's progress. A later run of the import cannot
+//! find that state in the table any more. Asks no server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

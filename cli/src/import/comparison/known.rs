@@ -138,7 +138,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Returns the registry's entry of a device; `None` if there is none.
+    /// Returns the registry's entry of a device; `None` if the registry does not have the device.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
         let path = described::path(device.as_str());
         Described::read(self.client, &path, &self.get(&path)?)

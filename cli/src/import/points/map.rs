@@ -44,7 +44,7 @@ struct Wanted {
     room: Option<String>,
 }
 
-/// The rows of a file, by series. Clones share the note of which series the source has.
+/// The rows of a file, by series. Clones share the set of series that the source has.
 #[derive(Clone, Default)]
 pub(in crate::import) struct SeriesMap {
     rows: BTreeMap<String, Wanted>,

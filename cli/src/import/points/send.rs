@@ -238,7 +238,7 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }
 
-/// A line of which the server refuses all or some fields.
+/// A line that the server refuses, or some fields of such a line.
 #[derive(Debug)]
 struct RefusedLine {
     /// The index of the line in the batch.

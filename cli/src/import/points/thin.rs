@@ -174,8 +174,8 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         Ok(())
     }
 
-    /// Processes everything that is decided by a line at this instant, and hands out the lines before which no other
-    /// may come.
+    /// Completes the values that a line at this instant decides, and hands out the lines that no later input can
+    /// precede.
     fn settle(&mut self, nanos: i64) {
         let quarters = (quarter_of(nanos), quarter_of(nanos - 1));
         if std::mem::replace(&mut self.settled, quarters) == quarters {

@@ -79,7 +79,7 @@ impl Watcher<'_> {
     }
 
     /// Returns what is lost of a refused line. An error of the line itself loses nothing, because the line was never
-    /// noted. Any other error refuses one of its readings, and the answer does not say which one.
+    /// noted. Any other error refuses one of the line's readings, but the answer does not name the reading.
     fn lost(&self, RefusedPart { line, beside, number, messages }: &RefusedPart) -> Lost {
         let numbers = *number..=number + line.text.matches('\n').count();
         let together = self.read(beside, line.way);
@@ -106,7 +106,7 @@ impl Watcher<'_> {
     }
 }
 
-/// A line of which the server refused all or some fields.
+/// A line that the server refused as a whole or in part.
 #[derive(Debug)]
 pub(super) struct RefusedPart {
     line: SentLine,

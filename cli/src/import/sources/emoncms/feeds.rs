@@ -47,8 +47,7 @@ impl Described {
         }
     }
 
-    /// Returns whether the feed's engine is `PHPFina`; `None` if it is unknown which of the two supported engines it
-    /// is.
+    /// Returns whether the feed's engine is `PHPFina`; `None` if the engine is unknown.
     pub(super) fn is_of_fina(&self) -> Option<bool> {
         match self.engine.as_str() {
             "5" => Some(true),
