@@ -1,4 +1,4 @@
-//! Parts of an answer in JSON, as text for people. Knows no endpoint.
+//! Turns parts of a JSON answer into text for people. Knows no endpoint.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A request.
+/// A request to the API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     /// GET, POST or PATCH.
@@ -14,7 +14,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) path: &'a str,
     /// The body and its type; GET has none.
     pub(crate) body: Option<(&'a str, &'a str)>,
-    /// Further headers.
+    /// Headers in addition to the body's type.
     pub(crate) headers: &'a [(&'static str, String)],
 }
 
@@ -30,7 +30,7 @@ impl<'a> Ask<'a> {
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// The body.
+    /// The body of the answer.
     pub(crate) text: String,
     /// The consumed units of the table, and the table's limits.
     pub(crate) units: Units,
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 /// Capacity units of the table, from the headers of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Units {
-    /// The read units of the request.
+    /// The read units that the request consumed.
     pub(crate) read: f64,
     /// The table's limits of read and write units per second, if it has any.
     pub(crate) max_read: Option<u32>,
@@ -68,16 +68,16 @@ pub(crate) struct Problem {
     /// The URI of the problem's kind; the last segment is its name.
     #[serde(default, rename = "type")]
     kind: String,
-    /// What went wrong.
+    /// The description of the problem.
     #[serde(default)]
     pub(crate) detail: String,
     /// Errors of single readings or fields.
     #[serde(default)]
     pub(crate) errors: Vec<FieldError>,
-    /// The index of each further reading that is refused.
+    /// The indices of further refused readings.
     #[serde(default)]
     pub(crate) more_errors: Vec<usize>,
-    /// The index of each reading that is to be sent again.
+    /// The indices of readings to send again.
     #[serde(default)]
     pub(crate) not_stored: Vec<usize>,
 }
@@ -89,14 +89,14 @@ impl Problem {
     }
 }
 
-/// One error of a request.
+/// An error in one reading or field of a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FieldError {
     /// The index of the reading, from 0.
     pub(crate) index: Option<usize>,
-    /// The member.
+    /// The name of the wrong member.
     pub(crate) field: Option<String>,
-    /// The reason.
+    /// The reason of the error.
     pub(crate) message: String,
 }
 
@@ -134,7 +134,7 @@ impl Answer {
         matches!(self.status, 429 | 500 | 502 | 503 | 504) && self.problem().not_stored.is_empty()
     }
 
-    /// Returns the problem that the answer describes; an empty one if it describes none.
+    /// Returns the problem that the answer describes; an empty problem if the answer has another form.
     pub(crate) fn problem(&self) -> Problem {
         serde_json::from_str(&self.text).unwrap_or_default()
     }

@@ -189,7 +189,7 @@ impl Client {
         sleep(answer.retry_after.unwrap_or(pause), &[stop, &self.interrupted]);
     }
 
-    /// Returns whether answered readings may still be in memory only.
+    /// Returns whether answered readings may still be in memory only, as for data that this process has open.
     pub(crate) const fn holds_back(&self) -> bool {
         self.here.is_some()
     }
@@ -249,7 +249,7 @@ impl Client {
         Ok(Received { answer, redirection })
     }
 
-    /// Returns the server's address, without a name and a password.
+    /// Returns the server's address without user name and password.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -288,7 +288,7 @@ fn agent(time: Duration) -> ureq::Agent {
     config.into()
 }
 
-/// An answer of a server.
+/// The answer of a server, and whether it is a redirect.
 struct Received {
     answer: Answer,
     /// The text of [`redirection`], if the answer is a redirect.

@@ -161,7 +161,7 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
 /// The result of an export.
 struct Exported {
     readings: u64,
-    /// The number of devices that have readings.
+    /// The number of devices with exported readings.
     devices: u64,
     /// The devices that were deleted before all their readings were read.
     gone: BTreeSet<DeviceId>,
@@ -199,7 +199,7 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     Ok(file)
 }
 
-/// Writes the file.
+/// Writes all requested entries to the file.
 async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<Exported> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;

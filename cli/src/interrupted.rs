@@ -11,7 +11,7 @@ use crate::output::print_error;
 /// The exit code of a command that Ctrl-C stopped: 128 and the signal's number, as shells count.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-/// A person stopped the command.
+/// The error of a command that a person stopped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interrupted;
 
@@ -131,7 +131,7 @@ async fn stop_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// The exit code of a command that failed.
+/// The exit code of a command that failed with this error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     let interrupted = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>());
     if interrupted.is_some() { ExitCode::from(EXIT_CODE) } else { ExitCode::FAILURE }

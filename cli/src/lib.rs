@@ -1,4 +1,5 @@
-//! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
+//! The command `roomtide`: its subcommands, and the exit code of each. The work of each subcommand is in its own
+//! module.
 
 mod alerts;
 mod answer_text;

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     token: Option<String>,
 }
 
-/// Serves until the input ends.
+/// Passes messages to the server until standard input ends.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let token = args.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&args.url, token.as_deref())?.that_asks_once();

@@ -1,4 +1,4 @@
-//! Times on the command line, and their units. Knows no command.
+//! Parses times on the command line. Knows no command.
 
 use domain::{Timestamp, TimestampError};
 use runtime::clock::{Clock as _, SystemClock};

@@ -23,7 +23,7 @@ struct State {
     rate: Option<f64>,
     /// The share of the table's units, per second.
     bearable: Option<f64>,
-    /// Whether a person chose the rate.
+    /// Whether a person chose the rate, which answers then do not change.
     is_chosen: bool,
     is_told: bool,
     /// The time when the units taken so far are used up, in seconds since the start.

@@ -13,7 +13,7 @@ use table::{ReadShards as _, StoreError};
 
 use crate::patience::{keep_to, patiently};
 
-/// The table: the one on this machine, or a deployed one.
+/// The table that a command works on: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
     /// The directory of the local data, by default roomtide-data; the server may be running, but not for an import
@@ -34,7 +34,7 @@ pub(crate) struct Place {
 /// The default directory of the local data.
 pub(crate) const DATA_DIR: &str = "roomtide-data";
 
-/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
+/// The hint if the environment has no AWS credentials: the files of the AWS CLI are not read.
 pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\", or with version 1 of the AWS CLI, which lacks that command, \
     set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
@@ -121,7 +121,7 @@ impl Place {
 }
 
 impl OpenTable {
-    /// Reads from the table in how many partitions its devices are. No option says it.
+    /// Reads the number of partitions of the devices from the table, because no option gives this number.
     pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
         if self.data.is_none() {
             let (read, write) = patiently(async |it| self.store.max_units(it).await).await?;

@@ -149,7 +149,7 @@ fn new_beside(path: &Path) -> PathBuf {
     with_suffix(path, &format!("-new{}", std::process::id()))
 }
 
-/// Appends to the name of a file.
+/// Appends a suffix to the file name of a path.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

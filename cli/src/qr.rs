@@ -8,7 +8,7 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::output::{print, print_as_is};
 
-/// Draws standard input.
+/// Runs the subcommand: draws standard input.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text).context("standard input")?;

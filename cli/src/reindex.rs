@@ -45,7 +45,7 @@ struct Progress {
     table: String,
     /// The last completed device.
     after: Option<String>,
-    /// The number of values that were missing or wrong.
+    /// The number of index values that were missing or wrong.
     wrong: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Requests to the API of a system in this process. Opens no connection.
+//! Sends requests to the API of a system in this process. Opens no connection.
 
 use anyhow::bail;
 use http::header::CONTENT_TYPE;

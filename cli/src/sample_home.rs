@@ -50,7 +50,8 @@ pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String
     })
 }
 
-/// Returns the path of a file that exists while the sample home is incomplete. Storing it twice changes nothing.
+/// Returns the path of a file that exists while the sample home is incomplete. The next start then stores it again,
+/// which does no harm.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample-unfinished"))
 }

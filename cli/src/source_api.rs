@@ -26,7 +26,7 @@ const MAX_EMPTY_PAGES: u32 = 1_000;
 
 /// An API to read from.
 pub(crate) enum SourceApi {
-    /// A server.
+    /// The API of a server, over HTTP.
     Server(Arc<Client>, Arc<Pace>),
     /// A table; the functions that answer run in this process.
     Table(Box<TableApi>, Pace),

@@ -97,7 +97,7 @@ enum SourcesAction {
     },
 }
 
-/// A source as a command line has it.
+/// A source in the arguments of a command line.
 #[derive(Debug, clap::Args)]
 struct WantedSource {
     /// Its members, or those that differ

@@ -21,7 +21,7 @@ impl DeadLetters {
         letters.push(letter);
     }
 
-    /// Returns all, oldest first.
+    /// Returns all dead letters, oldest first.
     pub(crate) fn all(&self) -> Vec<DeadLetter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

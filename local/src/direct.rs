@@ -10,15 +10,15 @@ use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The functions on the engine's table.
+/// The types of the functions on the engine's table.
 type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
 type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 
-/// The ingest function, as others invoke it.
+/// The ingest function, for calls by other functions.
 #[derive(Debug)]
 pub(crate) struct DirectIngest(pub(crate) Arc<Ingest>);
 
-/// The fetching function, as others invoke it.
+/// The fetching function, for calls by other functions.
 #[derive(Debug)]
 pub(crate) struct DirectFetching(pub(crate) Arc<Fetching>);
 

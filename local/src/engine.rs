@@ -166,7 +166,7 @@ impl Engine {
         Ok(indexes.iter().any(|it| it.index_name == index.name))
     }
 
-    /// Where the engine answers.
+    /// The address at which the engine answers.
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }

@@ -23,11 +23,11 @@ pub(crate) struct EventSourceMapping {
     pub(crate) function: String,
     /// The time-out of the function.
     pub(crate) timeout: Duration,
-    /// The most records of one invocation.
+    /// The maximum number of records in an invocation.
     pub(crate) batch_size: usize,
-    /// How long records are gathered before an invocation with less than a batch of them.
+    /// How long records are gathered before an incomplete batch is delivered.
     pub(crate) window: Duration,
-    /// How often a batch that fails is tried again.
+    /// How often a failed batch is retried.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is tried again in halves.
     pub(crate) bisect: bool,
@@ -63,7 +63,7 @@ impl EventSourceMapping {
         );
         let number = |name: &str, default: u64| match &properties[name] {
             Value::Null => Ok(default),
-            // A parameter's value is text.
+            // The value of a parameter is text.
             Value::String(text) => text.parse().with_context(|| format!("{name} is {text:?}")),
             value => value.as_u64().with_context(|| format!("{name} is not a number")),
         };

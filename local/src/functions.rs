@@ -58,7 +58,7 @@ pub(crate) fn mappings(
 /// The units per second that the rollup function assumes. The engine itself has no limit.
 const MAX_UNITS: u32 = 100_000;
 
-/// The units a second that the template provisions for the table, or for its index by room where that has fewer.
+/// The template's provisioned units per second: the smaller numbers of the table and its index by room.
 pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 
 /// How long a mark of late changes holds. The time is short because a write costs nothing here, and because a longer
@@ -179,11 +179,11 @@ impl Functions {
 /// One instance of each function that consumes the table's stream.
 #[derive(Clone)]
 pub(crate) struct Consumers {
-    /// Keeps the registry.
+    /// Keeps the registry up to date.
     pub(crate) registry: Arc<Registry>,
-    /// Keeps the rollups.
+    /// Keeps the rollups up to date.
     pub(crate) rollup: Arc<Rollup>,
-    /// Sends what alerts tell.
+    /// Sends the messages of alerts.
     pub(crate) alerting: Arc<Alerting>,
     /// Wakes the alerting function.
     pub(crate) hint: LocalHint,

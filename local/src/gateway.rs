@@ -37,7 +37,7 @@ pub(crate) use connections::Limits;
 /// The time limit of a function over HTTP: its `Timeout` in the template, less the time to answer with a time-out
 /// error.
 const TIMEOUT: Duration = Duration::from_millis(24_500);
-/// The largest body of a request that needs no token, in bytes.
+/// The maximum body size of a request without a token, in bytes.
 const MAX_PUBLIC_BODY: usize = 4_096;
 
 /// Listens on `port` of `host`; with port 0, on any free port. An error names the option that chooses the port.

@@ -289,7 +289,7 @@ impl System {
         })
     }
 
-    /// Returns the API's address on this machine, without a slash at its end; empty if it does not listen.
+    /// Returns the API's address on this machine, without a slash at the end; empty if the system listens on no port.
     pub fn url(&self) -> &str {
         &self.url
     }

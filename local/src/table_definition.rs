@@ -35,7 +35,7 @@ pub struct TableDefinition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttributeDefinition {
-    /// Its name.
+    /// The name of the attribute.
     pub attribute_name: String,
     /// `S`, `N` or `B`.
     pub attribute_type: String,
@@ -45,7 +45,7 @@ pub struct AttributeDefinition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct KeyElement {
-    /// The attribute.
+    /// The name of the key attribute.
     pub attribute_name: String,
     /// `HASH` or `RANGE`.
     pub key_type: String,
@@ -55,9 +55,9 @@ pub struct KeyElement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Index {
-    /// Its name.
+    /// The name of the index.
     pub index_name: String,
-    /// Its key.
+    /// The key of the index.
     pub key_schema: Vec<KeyElement>,
     /// The attributes that the index holds.
     pub projection: Projection,
@@ -78,11 +78,11 @@ pub struct Projection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StreamSpecification {
-    /// Which images a record holds.
+    /// The images of an item that a stream record holds.
     pub stream_view_type: String,
 }
 
-/// The table's expiry.
+/// The expiry of items in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TimeToLive {

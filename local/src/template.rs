@@ -40,7 +40,7 @@ impl Template {
         &self.0
     }
 
-    /// Returns the value of a parameter: that of `parameters`, or its default.
+    /// Returns the value of a parameter: from `parameters`, or else its default.
     pub fn parameter(&self, name: &str, parameters: &[(&str, &str)]) -> anyhow::Result<String> {
         if let Some((_, value)) = parameters.iter().find(|(given, _)| *given == name) {
             return Ok((*value).to_owned());

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::typed_members::{self, TypedMember};
 
-/// The members that are true or false.
+/// The names of the members that are true or false.
 const FLAGS: [&str; 3] = ["on", "recovery", "ignores_quiet_hours"];
-/// The member that is a list.
+/// The name of the member that is a list.
 const LIST: &str = "counter";
 /// The limits, each with the member of an answer that holds its `clear`. Without a `clear`, an answer repeats the limit
 /// there.

@@ -26,7 +26,7 @@ pub(super) fn rules(answer: &Value) -> String {
     lines
 }
 
-/// A rule and its states.
+/// The text of a rule with its states.
 pub(super) fn rule(rule: &Value) -> String {
     let (id, name) = (text(rule, "id"), text(rule, "name"));
     let mut lines = format!("{id}  {}\n  {name}: {}\n", status(rule), what(rule));

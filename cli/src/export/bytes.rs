@@ -120,12 +120,12 @@ impl Files {
         self.unfinished.path()
     }
 
-    /// Returns a file of this name.
+    /// Returns an appendable file with this name in the directory.
     pub(super) fn named(&self, name: &str) -> Appended {
         Appended(self.unfinished.path().join(name))
     }
 
-    /// Moves the complete files to their places.
+    /// Moves the complete files into the target directory.
     pub(super) fn finish(self, files: &[Appended]) -> anyhow::Result<()> {
         let place = |path: &Path| self.directory.join(path.file_name().expect("it has a name"));
         files.iter().try_for_each(|Appended(path)| ensure_file(&place(path)))?;

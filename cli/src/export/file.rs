@@ -1,4 +1,4 @@
-//! The file of an export in its format: complete or absent. Reads no API.
+//! An export file in its format, which is complete or absent. Reads no API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::lines;
 use super::long_form::{Inexact, LongForm};
 use super::row::Row;
 
-/// The columns of CSV before the metrics.
+/// The columns of a CSV before those of the metrics.
 const COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 /// A file that is being written. The file is removed if it is dropped before [`finish`](Self::finish).

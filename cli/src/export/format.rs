@@ -4,7 +4,7 @@ use std::path::{Path, is_separator};
 
 use anyhow::bail;
 
-/// The kind of a file.
+/// The kind of an export file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
     /// One reading a line, then the settings of devices and rooms: the backup
@@ -37,7 +37,7 @@ pub(super) enum Output {
     Directory,
 }
 
-/// The format of an export.
+/// The format of an export, with compression and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
     pub(super) kind: Kind,

@@ -22,7 +22,7 @@ const TITLE: &str = " roomtide export";
 const CONTEXT: [&str; 2] = [" DML", " CONTEXT-DATABASE: roomtide"];
 /// The measurement of all lines.
 pub(crate) const MEASUREMENT: &str = "readings";
-/// The tags.
+/// The names of the tags.
 pub(crate) const DEVICE: &str = "device_id";
 pub(crate) const ROOM: &str = "room";
 /// The metric `time` and the name of its field: line protocol permits no field `time`, and no metric has an upper-case
@@ -39,7 +39,7 @@ pub(crate) fn is_export(bytes: &[u8]) -> bool {
         .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }
 
-/// Writes the beginning of a file.
+/// Writes the comments at the beginning of a file.
 pub(super) fn begin(out: &mut impl Write) -> io::Result<()> {
     [TITLE].iter().chain(&CONTEXT).try_for_each(|text| writeln!(out, "{COMMENT}{text}"))
 }

@@ -40,13 +40,13 @@ pub(super) struct Inexact {
 }
 
 impl LongForm {
-    /// Begins one file.
+    /// Begins a single file.
     pub(super) fn one(bytes: Bytes, path: &Path) -> anyhow::Result<Self> {
         let file = ParquetFile::begin(bytes).with_context(|| cannot_write(path))?;
         Ok(Self { rows: Rows::default(), out: Out::One(file), inexact: Inexact::default() })
     }
 
-    /// Begins a file a month.
+    /// Begins a directory with one file a month.
     pub(super) fn months(directory: &Path) -> anyhow::Result<Self> {
         let files = Files::in_directory(directory)?;
         let out = Out::Months { files, months: BTreeMap::new(), current: String::new() };

@@ -13,7 +13,7 @@ use thrift::{Fields, structure};
 
 /// The maximum number of rows in a row group: some MB in memory.
 const MAX_ROWS: usize = 128 << 10;
-/// The beginning and the end of each file.
+/// The magic bytes at the beginning and the end of each file.
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The version of the format that all readers support.
 const VERSION: i32 = 1;
@@ -25,7 +25,7 @@ const OPTIONAL: i32 = 1;
 const UTF8: i32 = 0;
 const TIMESTAMP_MILLIS: i32 = 9;
 
-/// The columns: name, type, whether a value may be missing, and the meaning.
+/// The columns: name, physical type, repetition type, and converted type.
 const COLUMNS: [(&str, Type, i32, Option<i32>); 5] = [
     ("device", Type::ByteArray, REQUIRED, Some(UTF8)),
     ("time", Type::Int64, REQUIRED, Some(TIMESTAMP_MILLIS)),
@@ -34,7 +34,7 @@ const COLUMNS: [(&str, Type, i32, Option<i32>); 5] = [
     ("value", Type::Double, REQUIRED, None),
 ];
 
-/// The rows of a row group, sorted by device and time.
+/// The rows of a row group. They are sorted by device and time.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     device: Column<String>,
@@ -46,7 +46,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds a value, of a time in milliseconds since 1970.
+    /// Adds a row: a value at a time in milliseconds since 1970.
     pub(super) fn push(
         &mut self,
         device: &str,
@@ -80,11 +80,11 @@ impl Rows {
     }
 }
 
-/// A file that is being written.
+/// A Parquet file that is being written.
 #[derive(Debug)]
 pub(super) struct ParquetFile<W> {
     out: W,
-    /// The bytes so far.
+    /// The number of bytes written so far.
     length: u64,
     /// The metadata, the number and the rows of the row groups so far.
     described: Vec<u8>,
@@ -93,7 +93,7 @@ pub(super) struct ParquetFile<W> {
 }
 
 impl<W: Write> ParquetFile<W> {
-    /// Begins a file.
+    /// Writes the beginning of a file.
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let length = MAGIC.len() as u64;
@@ -143,7 +143,7 @@ impl<W: Write> ParquetFile<W> {
         Ok(())
     }
 
-    /// The writer.
+    /// Returns the writer of the file's bytes.
     pub(super) const fn out(&self) -> &W {
         &self.out
     }

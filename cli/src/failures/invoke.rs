@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The header that an answer has only if the function failed.
 const FUNCTION_ERROR: &str = "x-amz-function-error";
 
-/// Lambda, where functions are invoked.
+/// A client of Lambda, which invokes functions.
 pub(super) struct Lambda(Service);
 
 impl Lambda {

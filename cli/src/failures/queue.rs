@@ -8,20 +8,20 @@ use domain::Timestamp;
 
 /// The seconds for which a received message is hidden. A killed command hides messages for at most this long.
 const HIDDEN_SECONDS: i32 = 300;
-/// The seconds for which SQS looks for messages on all of its servers.
+/// The seconds for which a receive waits for messages on all servers of SQS (long polling).
 ///
 /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html>
 const WAIT_SECONDS: i32 = 2;
 
-/// A queue that can be received from.
+/// A client of one queue.
 pub(super) struct Queue {
     client: Client,
     url: String,
 }
 
-/// A message that is hidden from others.
+/// A received message, which is hidden from other readers for a while.
 pub(super) struct Received {
-    /// The id that SQS gave it.
+    /// The message's id from SQS.
     pub(super) id: String,
     pub(super) body: String,
     /// The time when the message was sent, in milliseconds since 1970.
@@ -58,7 +58,7 @@ impl Queue {
     /// Makes a client of the queue. Sends no request yet.
     pub(super) fn connect(config: &QueueConfig) -> Self {
         let (endpoint, ca_bundle) = (config.endpoint.as_deref(), config.ca_bundle.as_ref());
-        // A request that waits for messages takes longer than others.
+        // A receive waits for messages, so it takes longer than other requests.
         let patience = aws::ATTEMPT_TIMEOUT * 5;
         let settings =
             aws::settings(&config.region, endpoint, &config.credentials, ca_bundle, patience);

@@ -159,7 +159,7 @@ pub(crate) struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Returns the address of a server, if that is the source.
+    /// Returns the address of the source, if the source is a running server.
     pub(super) fn address(&self) -> Option<&str> {
         let text = self.file.to_str()?;
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
@@ -302,12 +302,13 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
-    /// Returns whether an option differs from its default.
+    /// Returns whether an option for columns differs from its default.
     pub(super) fn is_given(&self) -> bool {
         self.is_any_given(true, true)
     }
 
-    /// Returns whether an option differs from its default; with or without --map and --device-id.
+    /// Returns whether an option for columns differs from its default. The flags say whether --map and --device-id
+    /// count.
     fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
         let Self {
             timestamp,

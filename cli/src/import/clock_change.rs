@@ -17,7 +17,7 @@ use super::refusals::Refusal;
 use super::rows::Draft;
 use super::timestamp::Moment;
 
-/// The most lines that wait for the end of their device's repeated hour.
+/// The maximum number of lines that wait for the end of their device's repeated hour.
 const MAX_WAITING: usize = 100_000;
 
 /// The lines of each device, in the order of the file.
@@ -30,7 +30,8 @@ pub(super) struct Passes {
 #[derive(Debug, Default)]
 struct Device {
     last: Option<Timestamp>,
-    /// Whether the lines have stepped back in time before; then their order resolves nothing.
+    /// Whether the device's lines have gone back in time before the repeated hour. Then their order cannot resolve that
+    /// hour.
     is_unsorted: bool,
     waiting: Vec<Repeated>,
 }

@@ -1,4 +1,4 @@
-//! The meaning of a CSV's columns, as the command line defines it. Reads no row.
+//! The meaning of a CSV's columns, from the command line. Reads no row.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -9,17 +9,17 @@ use rust_decimal::Decimal;
 
 use super::timestamp::{Interval, Zone};
 
-/// The meaning of the columns.
+/// The meaning of the columns of a CSV.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Columns {
     pub(crate) timestamp: TimestampColumn,
-    /// The devices, rooms and metrics.
+    /// The columns of devices, rooms and metrics.
     pub(crate) shape: Shape,
     /// Whether the decimal mark is a comma; if not, the separator decides.
     pub(crate) decimal_comma: bool,
 }
 
-/// The column of the timestamps.
+/// The column of the timestamps, and how to read it.
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampColumn {
     pub(crate) name: String,
@@ -58,14 +58,14 @@ pub(crate) enum Shape {
     Wide(Vec<WideDevice>),
 }
 
-/// The device of the rows of a long file.
+/// The device of the rows in a long file.
 #[derive(Debug, Clone)]
 pub(crate) enum Device {
     Column(String),
     Fixed(DeviceId),
 }
 
-/// One device of a wide file.
+/// A device of a wide file, with its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct WideDevice {
     pub(super) device: DeviceId,
@@ -73,7 +73,7 @@ pub(crate) struct WideDevice {
     pub(super) metrics: Vec<Metric>,
 }
 
-/// A metric and its source.
+/// A metric and the columns of its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
     pub(super) name: MetricName,
@@ -137,7 +137,7 @@ impl Shape {
     pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
         let devices: Vec<WideDevice> =
             maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
-        // The metrics of a device in one row are one reading, in one room.
+        // All metrics of a device in one row become one reading, so they need one room.
         let mut seen = BTreeSet::new();
         for WideDevice { device, .. } in &devices {
             let text = "is mapped twice; put all its metrics into one --map";

@@ -1,4 +1,4 @@
-//! Several requests under way at once, until one fails. Knows no request.
+//! Runs several requests at once, until one fails. Knows no request.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;

@@ -39,7 +39,7 @@ impl Described {
         Self::read(client, &path, &answer)
     }
 
-    /// Reads the answer of a server.
+    /// Parses the answer of a server.
     pub(super) fn read(
         client: &Client,
         path: &str,
@@ -76,12 +76,12 @@ impl Described {
         self.metrics.get(metric.as_str()).is_none_or(|it| !it.is_counter() || it.net)
     }
 
-    /// Whether neither a person nor a sender has said what a metric is.
+    /// Whether the kind of a metric is unknown: neither a person nor a sender has given it.
     pub(super) fn is_unknown(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
     }
 
-    /// Adds the device of this id to the meters, if it is one.
+    /// Adds the device to `meters`, if it is a meter.
     pub(super) fn add_to(&self, meters: &mut Meters, id: &str) {
         let info = |(name, it): (&String, &Metric)| {
             let name: MetricName = name.parse().ok()?;

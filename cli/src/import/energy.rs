@@ -339,7 +339,7 @@ fn long(time: TimeDelta) -> String {
     }
 }
 
-/// Whether two amounts differ by more than a hundredth, and by more than 1 %.
+/// Whether two amounts differ by more than 0.01, and by more than 1 %.
 fn differs(ours: &Exact, theirs: &Exact) -> bool {
     let number = |it: &Exact| it.to_string().parse().unwrap_or(f64::NAN);
     let (ours, theirs): (f64, f64) = (number(ours), number(theirs));

@@ -32,7 +32,7 @@ pub(super) fn note(
     }
 }
 
-/// Returns how many metrics were noted.
+/// Sets the notes through the API. Returns the number of noted metrics.
 fn noted(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,

@@ -75,7 +75,7 @@ impl Format {
             || (self, found) == (Self::HomeAssistant, Self::HomeAssistantBackup)
     }
 
-    /// Returns its name in a sentence.
+    /// Returns the name of the kind for a sentence.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Csv => "CSV",

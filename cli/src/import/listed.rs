@@ -13,7 +13,7 @@ pub(super) const MAX_SHOWN: usize = 40;
 /// The maximum number of rooms shown for a device.
 const MAX_ROOMS: usize = 3;
 
-/// The devices.
+/// The devices of a dry run, by id.
 #[derive(Debug, Default)]
 pub(super) struct Listed(BTreeMap<DeviceId, Device>);
 

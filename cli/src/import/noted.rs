@@ -26,12 +26,12 @@ struct Seen {
 }
 
 impl<'a> Noted<'a> {
-    /// Notes for a comparison.
+    /// Makes the notes for a comparison.
     pub(super) fn of(comparison: &'a Comparison<'a>) -> Self {
         Self { comparison: Some(comparison), seen: HashMap::new() }
     }
 
-    /// Notes the readings of a round.
+    /// Passes the readings of a round to the comparison.
     pub(super) fn note(&mut self, round: &Round) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
         if round.is_rest {

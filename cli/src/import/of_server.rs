@@ -200,7 +200,7 @@ fn kept(path: &Path, of: &str, is_again: bool) -> anyhow::Result<Option<Progress
     Ok(kept)
 }
 
-/// The points of all windows.
+/// Returns the points of all windows of all databases.
 fn all_points(
     server: Arc<Server>,
     contexts: Vec<Context>,

@@ -245,7 +245,7 @@ fn print_notes(notes: &Notes) {
     }
 }
 
-/// Prints what was united.
+/// Prints the counts of united points.
 pub(super) fn print_counts(counts: Counts) {
     for (count, noun, text) in [
         (

@@ -10,10 +10,10 @@ use crate::source_api::cursor_after;
 /// The maximum number of readings in a page.
 const MAX_PAGE: usize = 10_000;
 
-/// The members of a reading, as the server wrote them.
+/// The members of a reading, each with its JSON from the server.
 pub(super) type Row = BTreeMap<String, Box<RawValue>>;
 
-/// A page of the list.
+/// A page of a list of readings.
 #[derive(Deserialize)]
 pub(super) struct Page {
     data: Vec<Row>,

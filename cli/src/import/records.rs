@@ -8,7 +8,7 @@ use super::text_lines::TextLines;
 /// Returns the JSON of a line, or the reason to refuse it; `None` for a line without content.
 pub(super) type Json = fn(&[u8]) -> Option<Result<String, String>>;
 
-/// The lines of a text.
+/// Reads the lines of a text as readings or settings.
 pub(super) struct Records<R> {
     lines: TextLines<R>,
     json: Json,

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 const MAX_SHOWN: usize = 20;
 const MAX_LINES: usize = 3;
 
-/// A line, or a cell of a line, that is not stored.
+/// The refusal of a line, or of a cell of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Refusal {
     /// The line number in the file, from 1; 0 if the reason names the place.
     pub(crate) line: u64,
-    /// The column or the field, and the reason.
+    /// The column or field, and the reason of the refusal.
     pub(crate) reason: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Refusals for the same reason.
+/// Refusals with the same reason.
 #[derive(Debug)]
 struct Alike {
     reason: String,

@@ -67,7 +67,7 @@ struct AnnotationForm {
     text: String,
 }
 
-/// A device as `GET /devices` shows it.
+/// A device in the form of `GET /devices`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeviceForm {
@@ -94,7 +94,7 @@ struct DeviceForm {
 struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<MetricKind>,
-    /// Null removes the unit of a well-known metric.
+    /// The unit; null removes the default unit of a well-known metric.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     unit: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ struct MetricsForm {
     metrics: BTreeMap<MetricName, Settings>,
 }
 
-/// A room as `GET /rooms` shows it.
+/// A room in the form of `GET /rooms`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RoomForm {
@@ -169,7 +169,7 @@ struct Patch<'a> {
 }
 
 impl RegistryLine {
-    /// Parses a line.
+    /// Parses a line of a backup.
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
         let line = record.line;
@@ -311,7 +311,7 @@ impl Settings {
         steps
     }
 
-    /// Returns the settings other than the kind and the unit.
+    /// Returns all settings except the kind and the unit.
     const fn further(&self) -> [&Option<Box<RawValue>>; 9] {
         let Self { modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle, .. } =
             self;
@@ -338,7 +338,7 @@ fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error>
 }
 
 impl Patch<'_> {
-    /// Returns the body; `None` if there is nothing to set.
+    /// Returns the JSON of the body; `None` if there is nothing to set.
     fn body(&self) -> Option<String> {
         let body = serde_json::to_string(self).expect("ids and texts have a JSON form");
         (body != "{}").then_some(body)

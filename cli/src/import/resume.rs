@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// The same import before its first line.
+    /// Returns the progress of the same import before its first line.
     fn emptied(&self) -> Self {
         let Self { of, began, fingerprint, .. } = self.clone();
         Self { of, began, ..Self::new(fingerprint) }
@@ -78,13 +78,13 @@ impl State {
 pub(super) struct Passed(Sha256);
 
 impl Passed {
-    /// Adds the next line.
+    /// Adds the next processed line to the hash.
     pub(super) fn add(&mut self, line: &str) {
         self.0.update(line.len().to_be_bytes());
         self.0.update(line);
     }
 
-    /// Returns the digest of the lines until now.
+    /// Returns the digest of the lines so far.
     pub(super) fn digest(&self) -> String {
         hex(&self.0.clone().finalize())
     }

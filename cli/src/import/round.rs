@@ -355,7 +355,7 @@ pub(super) fn is_of_registry(line: &Line) -> bool {
 }
 
 fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
-    // Reading it as a reading reports a line that is no object.
+    // A line that is not an object is parsed as a reading later, which reports the error.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if members.is_of_registry() {
             return RegistryLine::read(record).map(Meaning::Registry);
@@ -392,7 +392,7 @@ pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     batches
 }
 
-/// Writes a reading as `POST /readings` takes it.
+/// Writes a reading as JSON for `POST /readings`.
 pub(super) fn json(reading: &Reading) -> String {
     let Reading { device, at, room, .. } = reading;
     let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);

@@ -33,11 +33,11 @@ pub(super) struct Rows {
 /// the order of the timestamps.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The line of the file.
+    /// The line number in the file.
     pub(super) line: u64,
-    /// The column of the timestamp.
+    /// The name of the timestamp's column.
     pub(super) column: String,
-    /// The timestamp.
+    /// The timestamp, which may be ambiguous.
     pub(super) at: Moment,
     /// The interval that begins at the timestamp.
     pub(super) interval: Interval,
@@ -45,7 +45,7 @@ pub(super) struct Draft {
     pub(super) device: String,
     /// The room's id; empty without a room.
     pub(super) room: String,
-    /// Names and values.
+    /// The names and values of the metrics.
     pub(super) metrics: Vec<(String, String)>,
     /// Whether some values are amounts. Two rows with equal amounts are different rows.
     pub(super) has_amounts: bool,
@@ -113,7 +113,7 @@ struct Bound {
 }
 
 impl Rows {
-    /// Finds the columns in a header row with this separator.
+    /// Finds the columns of a header row; `separator` is the file's.
     pub(super) fn new(
         columns: &Columns,
         header: &StringRecord,
@@ -238,7 +238,7 @@ impl Rows {
     }
 }
 
-/// Makes a metric of every other column, with the column's name.
+/// Makes a metric of every remaining column, with the column's name.
 fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Result<Vec<Bound>> {
     let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
     others

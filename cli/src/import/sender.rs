@@ -140,7 +140,7 @@ impl<'a> Sender<'a> {
         self.client.wait_after(&sent.answer, in_vain, stop);
     }
 
-    /// Sends one request.
+    /// Sends one request, and reads its answer.
     fn ask<'b>(
         &self,
         path: &str,

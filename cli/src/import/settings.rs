@@ -12,7 +12,7 @@ use super::sources::{Known, Units};
 use crate::client::Client;
 use crate::output::{counted, print};
 
-/// Settings by device and metric.
+/// The settings of metrics, by device and metric.
 type Settings = BTreeMap<String, BTreeMap<String, Known>>;
 
 /// The kinds and units that a source knows of its metrics, for readings before they are sent.

@@ -129,7 +129,7 @@ fn said_before(bytes: u64, read: &ProgressBar) -> String {
     format!("sorting      about {} on disk, in {directory}: this takes a while", megabytes(bytes))
 }
 
-/// The items of all runs, merged.
+/// An iterator of all items in order, merged from the runs.
 pub(crate) struct Merged<T> {
     runs: Vec<Run<T>>,
     /// The next item of each run, already read.

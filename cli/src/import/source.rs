@@ -23,14 +23,14 @@ use super::text_lines::TextLines;
 use super::totals::Totals;
 use crate::progress;
 
-/// An open file.
+/// An open file of readings.
 pub(super) struct InputFile {
     reader: Box<dyn BufRead + Send>,
     format: Format,
     bar: ProgressBar,
     /// Whether the bytes are the file's own, neither decompressed nor from a stream.
     is_plain: bool,
-    /// Whether there is nothing in it.
+    /// Whether the file has no content.
     is_empty: bool,
 }
 
@@ -102,7 +102,7 @@ impl InputFile {
         self.is_empty
     }
 
-    /// Reads the lines.
+    /// Reads the lines of the file, whatever its format.
     pub(super) fn lines(self, columns: &Columns, growing: Growing) -> anyhow::Result<Lines> {
         let format = self.format;
         let lines = self.into_lines(growing);
@@ -143,7 +143,7 @@ fn ndjson(text: &[u8]) -> Option<Result<String, String>> {
 /// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
     lines: TextLines<R>,
-    /// Parses the last line read.
+    /// The CSV parser for the line that was read last.
     parser: csv::Reader<Cursor<Vec<u8>>>,
 }
 

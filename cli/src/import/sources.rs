@@ -16,10 +16,10 @@ pub(super) use point::{
 };
 pub(super) use units::{Known, Units};
 
-/// The points of a source.
+/// An iterator of a source's points.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
 
-/// An open source.
+/// A source that is open for reading.
 pub(super) struct Source {
     /// The points, which are sorted before they are sent.
     pub(super) points: Points,

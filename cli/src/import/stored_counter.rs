@@ -13,7 +13,7 @@ use crate::client::{Ask, Client};
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
 
-/// Returns whether the token may read.
+/// Returns whether the token may read the table.
 pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
     let answer = client.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
     Ok(answer.status == 200)

@@ -31,7 +31,7 @@ pub(super) struct Storing<'a> {
 }
 
 impl<'a> Storing<'a> {
-    /// Begins with no round, after what an earlier import has stored.
+    /// Makes the state at the start of a run, when no round is stored yet. `resume` has the progress of earlier runs.
     pub(super) const fn after(resume: &'a mut Resume) -> Self {
         Self { resume, under_way: None, stored: 0 }
     }

@@ -62,7 +62,7 @@ const fn free(_: &Path) -> Option<u64> {
     None
 }
 
-/// Megabytes, rounded up.
+/// Writes a size in megabytes, rounded up.
 pub(super) fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }

@@ -1,4 +1,4 @@
-//! Reads a text line by line, in bounded memory. A last line that may be cut is refused. Parses no line.
+//! Reads a text line by line, in bounded memory. Refuses a last line that may be incomplete. Parses no line.
 
 use std::io::{self, BufRead, Read as _};
 

@@ -1,4 +1,4 @@
-//! Estimates how many readings thinning to 15 minutes leaves. Thins nothing.
+//! Estimates how many readings remain after thinning to 15 minutes. Thins nothing.
 
 use std::collections::HashMap;
 

@@ -92,11 +92,11 @@ pub(super) enum Moment {
     At(Timestamp),
     /// A local time that the clock shows twice.
     Repeated {
-        /// The time on the clock.
+        /// The local time on the clock.
         local: NaiveDateTime,
-        /// The first pass.
+        /// The timestamp if the local time is in the first pass of the repeated hour.
         earlier: Timestamp,
-        /// The second pass.
+        /// The timestamp if the local time is in the second pass.
         later: Timestamp,
     },
 }

@@ -66,7 +66,7 @@ struct Base {
     is_stored: bool,
 }
 
-/// The totals of a device.
+/// The totals of a device, and its waiting rows.
 #[derive(Debug, Clone, Default)]
 struct Device {
     id: String,

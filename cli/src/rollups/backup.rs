@@ -37,7 +37,7 @@ const CONCURRENCY: usize = 16;
 /// The maximum version of a rollup: no rollup is folded more often.
 const MAX_VERSION: u64 = 1 << 53;
 
-/// An item of the file.
+/// An item of the backup file.
 enum Saved {
     Rollup(Box<StoredRollup>),
     Stay(DeviceStay),
@@ -237,7 +237,7 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
     Ok((reader, bar))
 }
 
-/// A line of the file.
+/// A line of the backup file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {

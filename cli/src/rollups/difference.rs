@@ -10,7 +10,7 @@ use domain::{Bucket, DeviceId, MetricName, MetricRollup, OfKind, Rollup, RoomId}
 pub(super) struct Difference {
     pub(super) device: DeviceId,
     pub(super) bucket: Bucket,
-    /// The metric, or the rooms of the readings.
+    /// The name of the metric, or a text for the rooms of the readings.
     pub(super) what: String,
     pub(super) stored: String,
     pub(super) computed: String,

@@ -46,7 +46,7 @@ pub(super) struct Rebuild {
 pub(super) struct Rebuilt {
     pub(super) quarters: u64,
     pub(super) days: u64,
-    /// Rollups whose readings have begun to expire.
+    /// The number of rollups that were left unchanged, because their readings have begun to expire.
     pub(super) kept: u64,
 }
 
@@ -159,7 +159,7 @@ struct RebuildDays<'a, S, C> {
     zone: Zone,
     seen: SeenRooms,
     retention: Retention,
-    /// Days that begin earlier are not folded.
+    /// The start of the first day to fold; days that begin earlier are left out.
     whole_from: Timestamp,
     indexing: Indexing,
     clock: C,

@@ -1,4 +1,4 @@
-//! The rollups that a command is about, and how an interrupted one continues.
+//! The options that choose a command's rollups, and those for continuing an interrupted command.
 
 use std::path::PathBuf;
 

@@ -76,7 +76,7 @@ struct Visited {
     unnoted: Vec<Unnoted>,
 }
 
-/// A bucket of a device.
+/// A bucket of a device that is to be compared again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Suspect {
     device: String,

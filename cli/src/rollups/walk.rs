@@ -64,7 +64,7 @@ pub(super) struct Day {
 /// A walk over all days of some devices, up to the newest complete quarter of an hour.
 pub(super) struct Walk<'a, S> {
     pub(super) store: &'a S,
-    /// The zone of the days.
+    /// The time zone of the days.
     pub(super) zone: Zone,
     /// The devices, in the order of their ids.
     pub(super) devices: Vec<Device>,
@@ -227,7 +227,7 @@ impl<'a, S: Table> Walk<'a, S> {
     }
 }
 
-/// Reads the state of the rollups.
+/// Reads the state of the rollups, and the time zone of the days.
 pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zone)> {
     let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
     let state = state.context(

@@ -59,7 +59,7 @@ fn news(source: &Value) -> String {
     }
 }
 
-/// A source with its settings.
+/// The text of a source with its settings.
 pub(super) fn source(source: &Value) -> String {
     let mut lines = columns(&[row(source)]);
     let state = &source["state"];
@@ -84,7 +84,7 @@ pub(super) fn source(source: &Value) -> String {
     lines
 }
 
-/// The kinds of sources with their members.
+/// The text of all kinds of sources with their members.
 pub(super) fn kinds(answer: &Value) -> String {
     let mut lines = String::new();
     for kind in elements(answer, "kinds") {
@@ -145,13 +145,13 @@ pub(super) fn test(answer: &Value) -> String {
     lines + "nothing is stored\n"
 }
 
-/// A device with its room, and its name if the maker knows one.
+/// The line of a device: its id, its room, and its name if the maker has one.
 fn device(device: &Value) -> [String; 3] {
     let room = device["room"].as_str().map_or("no room".to_owned(), |room| format!("room {room}"));
     [format!("device {}", text(device, "id")), room, text(device, "name").to_owned()]
 }
 
-/// A reading with its values.
+/// The line of a reading with its values.
 fn reading(reading: &Value) -> [String; 3] {
     let metrics = reading["metrics"].as_object().into_iter().flatten();
     let values: Vec<String> = metrics

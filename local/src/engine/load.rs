@@ -45,7 +45,7 @@ pub(crate) struct Load {
 impl Load {
     /// Puts all items if each of `unchanged` still holds; else returns `false` and stores nothing. Blocks.
     pub(crate) fn put(&self, items: Vec<NewItem>, unchanged: &[Unchanged]) -> anyhow::Result<bool> {
-        // Nobody else writes while this turn lasts.
+        // The turn keeps all other writers out.
         let turn = self.turns.blocking_lock();
         for known in unchanged {
             let stored = self.stored(&turn, &known.pk, &known.sk)?;

@@ -35,7 +35,7 @@ pub(super) enum Request {
     Statements(BatchExecuteStatementRequest),
 }
 
-/// The answer to a request, of the same operation.
+/// The answer to a request for a batch operation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Response {
@@ -43,7 +43,7 @@ pub(super) enum Response {
     Statements(BatchExecuteStatementResponse),
 }
 
-/// A request that waits, and the channel for its answer.
+/// A waiting request, and the channel for its answer.
 struct Job {
     request: Request,
     answer: oneshot::Sender<dynoxide::Result<Response>>,

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::warning::warn;
 
-/// Limits on clients.
+/// Limits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// The most connections at once; further clients wait until one ends.

@@ -59,7 +59,7 @@ impl Holding {
         Self { table: self.table.clone(), held: Arc::new(Mutex::new(self.take())) }
     }
 
-    /// The readings that are held back, in any order.
+    /// Returns the held readings, in any order.
     pub(super) fn readings(&self) -> Vec<Reading> {
         self.held().values().flat_map(BTreeMap::values).map(|it| it.reading.clone()).collect()
     }

@@ -12,11 +12,11 @@ use flate2::write::GzEncoder;
 
 use super::thrift::{Fields, structure, varint};
 
-/// Encodings of values.
+/// The numbers of value encodings.
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 const RLE_DICTIONARY: i32 = 8;
-/// Types of pages.
+/// The numbers of page types.
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 /// The compression codec; every reader supports gzip.
@@ -58,7 +58,7 @@ impl Plain for String {
     }
 }
 
-/// The bits of a number.
+/// Numbers, INT64 or DOUBLE, are written as their 64 bits.
 impl Plain for u64 {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.to_le_bytes());

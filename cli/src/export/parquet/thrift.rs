@@ -1,8 +1,8 @@
-//! The compact protocol of Thrift, as far as Parquet's headers need it: written, never read.
+//! The compact protocol of Thrift, as far as Parquet's headers need it. Only writes.
 //!
 //! Source: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
-/// The types of fields.
+/// The type codes of fields.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I32: u8 = 5;
@@ -11,16 +11,16 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// The end of a struct.
+/// The byte that ends a struct.
 const STOP: u8 = 0;
 
-/// The fields of a struct that is being written, in the order of their ids.
+/// Writes the fields of a struct, in the order of their ids.
 pub(super) struct Fields<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
 }
 
-/// Writes a struct.
+/// Writes a struct; `write` writes the fields.
 pub(super) fn structure(out: &mut Vec<u8>, write: impl FnOnce(&mut Fields<'_>)) {
     write(&mut Fields { out, last: 0 });
     out.push(STOP);

@@ -63,7 +63,7 @@ struct State {
     is_past_unknown: bool,
     /// The devices whose values are not compared: counting them would need all their readings in memory.
     uncounted: BTreeSet<DeviceId>,
-    /// The readings that the server refused.
+    /// The number of readings that the server refused.
     refused: u64,
 }
 

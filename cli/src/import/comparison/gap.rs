@@ -26,7 +26,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Whether there is nothing to say.
+    /// Returns whether no device has a gap.
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0 && self.open == 0
     }

@@ -85,7 +85,7 @@ struct KeptMonth {
 pub(super) struct Earlier {
     /// What each device had before the import; `None` if the server could not tell.
     pub(super) devices: BTreeMap<DeviceId, Option<Before>>,
-    /// Whether each room was new.
+    /// For each room of the import, whether it is new.
     pub(super) rooms: BTreeMap<RoomId, bool>,
     /// The reports of earlier runs that stopped.
     pub(super) reports: Vec<PathBuf>,
@@ -99,7 +99,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Returns whether nothing was noted.
+    /// Returns whether the file has no content beside the import's identity.
     pub(super) fn is_nothing(&self) -> bool {
         let Self { devices, rooms, reports, refused, stored, since: _ } = self;
         devices.is_empty()
@@ -197,7 +197,7 @@ impl Kept {
     }
 }
 
-/// The text of a line.
+/// A line of the file as text.
 fn line(line: &Line) -> serde_json::Result<String> {
     Ok(serde_json::to_string(line)? + "\n")
 }

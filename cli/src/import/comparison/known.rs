@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The read units that a request is assumed to need before its answer tells them.
 const UNITS: f64 = 8.0;
 
-/// Counts and sums by metric.
+/// The count and the sum of each metric's values.
 pub(super) type ByMetric = BTreeMap<MetricName, Totals>;
 
 /// A server that is read at half of its table's capacity.
@@ -35,7 +35,7 @@ pub(super) struct Known<'a> {
     zone: Zone,
 }
 
-/// What a device had before an import.
+/// The readings of a device before an import, by month.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Before {
     /// Whether the registry did not have the device.
@@ -43,7 +43,7 @@ pub(super) struct Before {
     pub(super) months: BTreeMap<Month, OfMonth>,
 }
 
-/// What a device had in a month.
+/// The values and days of a device in a month before an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OfMonth {
     pub(super) metrics: ByMetric,
@@ -74,7 +74,7 @@ struct Reading {
 /// The smallest and the largest value of each metric in an hour.
 pub(super) type Extremes = BTreeMap<MetricName, (Exact, Exact)>;
 
-/// The rows of a series that have values.
+/// The answer to a request for rows of a series.
 enum Rows {
     /// For each row its start, its local date, and the values.
     Found(Vec<(Timestamp, String, ByMetric)>),

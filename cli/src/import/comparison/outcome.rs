@@ -15,7 +15,7 @@ pub(super) enum Outcome {
     More,
     /// The table has as many values as the source, but different ones.
     OtherValues,
-    /// The table lacks values.
+    /// The table lacks some of the source's values.
     Missing,
 }
 

@@ -24,7 +24,7 @@ const COMMENT: char = 0x23 as char;
 const MAX_REPORTS: usize = 10_000;
 const TOO_MANY: &str = "--report: too many reports are there";
 
-/// A month of a metric.
+/// The comparison of a month of a metric, as a line of the report.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) device: DeviceId,
@@ -51,7 +51,7 @@ impl fmt::Display for Row {
 /// The beginning of a report.
 #[derive(Debug, Clone)]
 pub(in crate::import) struct Head {
-    /// What was imported.
+    /// The source of the import.
     pub(in crate::import) source: String,
     /// The target: a server or a directory.
     pub(in crate::import) target: String,

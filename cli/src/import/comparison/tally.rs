@@ -35,7 +35,7 @@ impl Totals {
     }
 }
 
-/// The values of a metric in a month.
+/// The values of a metric in a month, counted and summed.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     positive: Totals,
@@ -221,7 +221,7 @@ impl OfDevice {
         Some((first, self.months.last_key_value()?.1.last))
     }
 
-    /// Returns the metrics.
+    /// Returns the names of all metrics.
     pub(super) fn metrics(&self) -> BTreeSet<&MetricName> {
         self.months.values().flat_map(|it| it.metrics.keys()).collect()
     }
@@ -244,7 +244,7 @@ impl OfDevice {
         self.newest = Some(at);
     }
 
-    /// The month of an instant and the number of its day, from 1.
+    /// Returns the month of a time, and the day of the month.
     fn day_of(&mut self, at: Timestamp, zone: Zone) -> (Month, u8) {
         if let Some((range, month, day)) = &self.day
             && range.from() <= at
@@ -259,7 +259,7 @@ impl OfDevice {
     }
 }
 
-/// The month of a date, and the number of its day.
+/// Returns the month of a date, and the day of the month.
 pub(super) fn month_and_day(date: &str) -> (Month, u8) {
     let month = date[..7].parse().expect("a date begins with year and month");
     (month, date[8..10].parse().expect("a date ends with its day"))

@@ -21,7 +21,7 @@ use crate::import::upload::UploadOptions;
 /// The number of lines that are parsed at once.
 const CHUNK: usize = 2_000;
 
-/// The report.
+/// The report of a dry run.
 #[derive(Debug, Default)]
 pub(in crate::import) struct Report {
     /// The series by measurement and tags.
@@ -29,7 +29,7 @@ pub(in crate::import) struct Report {
     estimate: Estimate,
 }
 
-/// One series.
+/// A series of the source, and its counts.
 #[derive(Debug)]
 struct Series {
     span: Span,
@@ -128,7 +128,7 @@ impl Report {
         self.estimate.refusals.append(refusals);
     }
 
-    /// Returns all refusals.
+    /// Returns the refusals of the source and of its lines.
     pub(in crate::import) const fn refusals(&self) -> &Refusals {
         &self.estimate.refusals
     }

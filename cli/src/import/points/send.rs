@@ -233,7 +233,7 @@ fn path(batch: &Batch<'_>) -> String {
     path
 }
 
-/// The body of a request.
+/// The body of a batch's request.
 pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }

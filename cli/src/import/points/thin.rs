@@ -512,7 +512,7 @@ impl Field {
         }
     }
 
-    /// Begins another quarter.
+    /// Resets the state of the quarter.
     fn begin(&mut self) {
         (self.area, self.held) = (Exact::zero(), 0);
         (self.is_switch, self.is_in_quarter) = (true, false);
@@ -551,7 +551,7 @@ fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {
     Ok(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
 }
 
-/// The values of one field, each at its time.
+/// Makes a new line for each value of one field.
 fn fields_at(place: usize, key: &str, values: Vec<(i64, String)>) -> impl Iterator<Item = Made> {
     values.into_iter().map(move |(at, text)| (at, vec![(place, format!("{key}={text}"))]))
 }

@@ -32,11 +32,11 @@ pub(in crate::import) type Group = Vec<SentLine>;
 /// Counts of what was united.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct Counts {
-    /// The points that were read.
+    /// The number of points that were read.
     pub(in crate::import) points: u64,
-    /// Points that differ from another of their series by less than a millisecond.
+    /// The number of points that differ from another of their series by less than a millisecond.
     pub(in crate::import) within_a_millisecond: u64,
-    /// Values that a later line replaced.
+    /// The number of values that a later line replaced.
     pub(in crate::import) replaced: u64,
     /// Points that have only texts, which are not stored.
     pub(in crate::import) texts: u64,
@@ -63,7 +63,7 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
         Self { points: points.peekable(), counts: Counts::default() }
     }
 
-    /// Returns what was united so far.
+    /// Returns the counts so far.
     pub(in crate::import) const fn counts(&self) -> Counts {
         self.counts
     }

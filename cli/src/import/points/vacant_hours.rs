@@ -14,7 +14,7 @@ use crate::import::comparison::{Comparison, StoredHour};
 use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
 
-/// The reason, as the report counts it.
+/// The reason for leaving such statistics out, as the report names it.
 const FINER: &str = "hours of statistics for which the table has finer readings";
 const UNTOLD: &str =
     "hours of statistics of days for which the table has readings, and tells no hours any more";
@@ -24,12 +24,12 @@ struct VacantHours<'a> {
     comparison: &'a Comparison<'a>,
     notes: Notes,
     now: Timestamp,
-    /// The newest statistics of each series.
+    /// For each series, its newest statistics.
     newest: BTreeMap<String, Newest>,
     has_begun: bool,
 }
 
-/// The newest statistics of a series.
+/// The newest hourly statistics of a series, and the decision about that hour.
 struct Newest {
     hour: i64,
     is_left_out: bool,

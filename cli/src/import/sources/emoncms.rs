@@ -29,12 +29,12 @@ const DAY: i64 = 86_400;
 /// A second in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Reads a directory.
+/// Opens the feeds in a directory.
 pub(in crate::import) fn open_directory(path: &Path) -> anyhow::Result<Source> {
     source(Files::in_directory(path)?, path)
 }
 
-/// Reads a backup, or any other archive of feeds.
+/// Opens the feeds in a backup, or in any other archive of feeds.
 pub(in crate::import) fn open_archive(
     reader: impl std::io::Read,
     path: &Path,

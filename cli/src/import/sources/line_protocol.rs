@@ -47,7 +47,7 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// The points of a file.
+/// An iterator of the points in a file of line protocol.
 pub(in crate::import) struct LineFile<R> {
     lines: TextLines<R>,
     precision: Precision,

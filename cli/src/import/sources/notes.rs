@@ -38,7 +38,7 @@ impl Notes {
         self.noted().says.push(text);
     }
 
-    /// Counts something that is left out.
+    /// Counts something that is left out; `what` names it in the report.
     pub(in crate::import) fn leave_out(&self, what: &str) {
         self.leave_out_many(what, 1);
     }

@@ -51,7 +51,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Reads `(1,'a',NULL),(2,'b',3.5);`.
+/// Parses the rows of an `INSERT`, such as `(1,'a',NULL),(2,'b',3.5);`.
 fn rows(text: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), None, String::new());
     let mut is_text = false;

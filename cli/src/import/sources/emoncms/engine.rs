@@ -25,7 +25,7 @@ pub(super) enum Value {
     Cut(String),
 }
 
-/// An open feed.
+/// An open feed: an iterator of its values.
 pub(super) enum Engine {
     /// One value per interval.
     Fina { values: BufReader<File>, next: i64, interval: i64 },

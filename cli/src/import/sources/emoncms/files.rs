@@ -242,22 +242,22 @@ impl Files {
         self.by_role.keys().filter_map(id).collect()
     }
 
-    /// Returns the meta file and the values of a feed of `PHPFina`.
+    /// Returns the meta file and the file of values of a `PHPFina` feed.
     pub(super) fn fina(&self, id: u64) -> (Option<&Path>, Option<&Path>) {
         (self.get(Role::Meta(id)), self.get(Role::Values(id)))
     }
 
-    /// Returns the rows of a feed of `PHPTimeSeries`.
+    /// Returns the file of rows of a `PHPTimeSeries` feed.
     pub(super) fn series(&self, id: u64) -> Option<&Path> {
         self.get(Role::Rows(id))
     }
 
-    /// Returns the answer to `feed/list.json`.
+    /// Returns the file with the answer to `feed/list.json`.
     pub(super) fn list(&self) -> Option<&Path> {
         self.get(Role::List)
     }
 
-    /// Returns the dump of the database.
+    /// Returns the file with the dump of the database.
     pub(super) fn dump(&self) -> Option<&Path> {
         self.get(Role::Dump)
     }

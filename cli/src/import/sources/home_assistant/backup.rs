@@ -23,7 +23,7 @@ const LOG: &str = "home-assistant_v2.db-wal";
 /// The maximum size of a backup's description, and of a registry of `.storage`.
 const MAX_JSON: u64 = 256 << 20;
 
-/// Whether these bytes begin an archive.
+/// Whether a file with these first bytes is an archive.
 pub(in crate::import) fn is_archive(bytes: &[u8]) -> bool {
     let (place, magic) = MAGIC;
     bytes.get(place..).is_some_and(|bytes| bytes.starts_with(magic))
@@ -57,7 +57,7 @@ enum Level {
     HomeAssistant,
 }
 
-/// What was found in a backup.
+/// The parts that were found in a backup.
 struct Found {
     directory: TempDir,
     has_database: bool,

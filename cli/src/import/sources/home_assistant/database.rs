@@ -13,7 +13,7 @@ use super::mounts::network_drive;
 use crate::import::temporary::{ensure_room, with_room};
 use crate::progress_file;
 
-/// The first bytes of a database.
+/// The first bytes of a SQLite database.
 pub(in crate::import) const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Copies all pages in one step. With several steps the copy would start over at each write of Home Assistant, which
 /// writes every five seconds: <https://sqlite.org/c3ref/backup_finish.html>.

@@ -1,4 +1,4 @@
-//! Whether a file is on a network drive, where SQLite's locks do not hold. Opens no database.
+//! Detects whether a file is on a network drive, where SQLite's locks do not work. Opens no database.
 //!
 //! Source: <https://sqlite.org/useovernet.html>
 

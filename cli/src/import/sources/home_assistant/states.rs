@@ -1,4 +1,4 @@
-//! The states of a database. Reads no statistics.
+//! Reads the states of Home Assistant's database. Reads no statistics.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Entity {
     pub(super) last_resets: HashMap<i64, f64>,
 }
 
-/// The entities of a database by their ids.
+/// The entities of a database by id.
 pub(super) type Entities = HashMap<String, Entity>;
 
 /// Reads the states and sends their points.

@@ -24,7 +24,7 @@ use crate::import::totals::BASE;
 /// The units of power, from which energy is computed.
 pub(in crate::import) const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
-/// A series of statistics.
+/// A series of long-term statistics.
 struct Series {
     id: String,
     /// Whether the series comes from an integration and has no entity.

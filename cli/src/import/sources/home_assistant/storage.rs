@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-/// The files that are read, in this order.
+/// The files of `.storage` that are read, in this order.
 pub(in crate::import) const REGISTRIES: [&str; 3] =
     ["core.entity_registry", "core.device_registry", "core.area_registry"];
 

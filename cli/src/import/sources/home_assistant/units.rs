@@ -1,4 +1,4 @@
-//! Exact conversions between units of one quantity. A conversion that would round is refused.
+//! Exact conversions between units of one quantity, such as energy. A conversion that would round is refused.
 
 use std::str::FromStr as _;
 

@@ -143,7 +143,7 @@ impl Http {
     }
 }
 
-/// The body of an answer.
+/// A reader of an answer's body. If the answer stalls, the error is `stall`.
 struct Body {
     reader: ureq::BodyReader<'static>,
     /// The error if the answer stalls.

@@ -20,9 +20,9 @@ pub(in crate::import) struct Server {
 }
 
 impl Server {
-    /// Connects to an address such as `http://name:password@pi:8086`, with the token that InfluxDB 2 takes.
+    /// Connects to an address such as `http://name:password@pi:8086`. The token is for InfluxDB 2.
     ///
-    /// InfluxDB Cloud does not tell a version: <https://docs.influxdata.com/influxdb/v2/api/ping/>.
+    /// InfluxDB Cloud answers without a version: <https://docs.influxdata.com/influxdb/v2/api/ping/>.
     pub(in crate::import) fn connect(address: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let http = Http::of(address)?;
         let url = http.url.clone();

@@ -12,7 +12,7 @@ const LATER: [(&str, &str, Kind); 4] = [
     ("avg_voltage", "voltage", Kind::Mean("V")),
     ("avg_current", "current", Kind::Mean("A")),
 ];
-/// The phases, and the neutral conductor.
+/// The letters of the phases, and of the neutral conductor.
 const PHASES: [char; 4] = ['a', 'b', 'c', 'n'];
 
 /// The meaning of a column.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Metric {
     pub(super) name: String,
-    /// The part of the device, such as `emeter:1`.
+    /// The part of the device that has the metric, such as `emeter:1`.
     pub(super) part: Option<String>,
     pub(super) kind: Kind,
     /// Indices in [`Columns::places`].

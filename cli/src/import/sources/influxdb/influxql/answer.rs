@@ -25,7 +25,7 @@ struct Results {
     partial: bool,
 }
 
-/// Rows of a series.
+/// The rows of one series in a chunk.
 #[derive(Deserialize)]
 pub(super) struct Series {
     #[serde(default)]
