@@ -282,7 +282,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
 }
 
-/// Writes rows sorted by device and time.
+/// Sorts rows by device and time, and writes them to the file.
 fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
     rows.rewind()?;
     let lines = BufReader::new(rows).lines().zip(1..);

@@ -96,8 +96,8 @@ impl SourceApi {
         }
     }
 
-    /// Calls `each` with every entry of a list, page by page. If the list's subject does not exist, or is deleted
-    /// meanwhile, returns the answer that says so; entries may have been read before.
+    /// Calls `each` with every entry of a list, page by page. Returns the server's answer if the device or room of the
+    /// list does not exist or is deleted meanwhile; some entries may have been read by then.
     pub(crate) async fn pages_while_there(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Members as a person types them: `NAME=VALUE`. Knows no member.
+//! Parses members as a person types them: `NAME=VALUE`. Does not know which members exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;

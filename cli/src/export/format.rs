@@ -31,7 +31,7 @@ const ENDS: [(&str, Kind); 5] = [
 pub(super) enum Output {
     /// Standard output.
     Stdout,
-    /// One file.
+    /// A single file.
     File,
     /// A directory with one file a month.
     Directory,

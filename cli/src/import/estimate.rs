@@ -74,7 +74,7 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
     let batch = options.batch;
     for round in rounds {
         let round = round?;
-        // In a file ordered by time, only the merged readings may precede others of the same device.
+        // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
         for entries in [&round.merges, &round.puts] {
             estimate.requests += batches(entries, batch).len() as u64;
             for Entry { line, reading } in entries {

@@ -38,7 +38,7 @@ impl<'a> Noted<'a> {
             return self.note_rest(comparison, round);
         }
         let mut spans: HashMap<&DeviceId, (Timestamp, Timestamp, &Reading)> = HashMap::new();
-        // The merges come first, because an earlier round may hold their readings.
+        // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
         for reading in round.merges.iter().chain(&round.puts).map(|entry| &entry.reading) {
             let Reading { device, at, .. } = reading;
             match self.seen.get(device) {

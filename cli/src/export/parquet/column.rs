@@ -1,6 +1,6 @@
 //! A column of a row group: its values, and its pages. Knows no file.
 //!
-//! The numbers here have the names of the Thrift definition. Sources:
+//! The constants are named as in the Thrift definition. Sources:
 //! <https://parquet.apache.org/docs/file-format/data-pages/encodings/> and
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
 

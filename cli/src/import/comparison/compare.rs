@@ -197,7 +197,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Returns the metric of an entity's field `value`, if the device had nothing before this instant until the import.
+    /// Returns the metric of an entity's field `value`. Returns `None` if the table had readings of the device up to
+    /// this day before the import.
     pub(in crate::import) fn value_without_past(
         &self,
         device: &DeviceId,

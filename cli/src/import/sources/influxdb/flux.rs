@@ -1,4 +1,4 @@
-//! Queries to a running InfluxDB 2, by Flux. Knows no window.
+//! Queries to a running InfluxDB 2, in Flux. Chooses no window of time.
 //!
 //! The form of the answers is taken from the documentation and the sources; no running InfluxDB 2 was tried.
 //!

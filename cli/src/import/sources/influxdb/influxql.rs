@@ -1,4 +1,4 @@
-//! Queries to a running InfluxDB 1. Knows no window.
+//! Queries to a running InfluxDB 1, in InfluxQL. Chooses no window of time.
 //!
 //! Source: <https://docs.influxdata.com/influxdb/v1/tools/api/#query-http-endpoint>
 
