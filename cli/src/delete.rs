@@ -419,8 +419,8 @@ fn on_to_the_end(
     }
 }
 
-/// Sends a deletion request and returns the progress; `None` if somebody else has ended the deletion that `path` names,
-/// and the device was created again.
+/// Sends a deletion request and returns the progress. Returns `None` if somebody else has ended the deletion that
+/// `path` names, even if the device was created again.
 fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
     let request = Ask { method: "DELETE", path, body: None, headers: &[] };
     let answer = client.send(request, &AtomicBool::new(false))?;

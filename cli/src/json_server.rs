@@ -138,7 +138,7 @@ pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// A test that all commands of such servers share.
+/// A test for all commands that use this client.
 #[cfg(test)]
 pub(crate) mod given {
     use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! `roomtide mcp`: passes messages of the Model Context Protocol between standard input and output and a server. Answers
-//! none itself.
+//! `roomtide mcp`: passes messages of the Model Context Protocol between standard input and output and a server.
+//! Answers no message itself.
 //!
 //! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 

@@ -42,7 +42,7 @@ pub(crate) fn say_to(said: &Said) {
     SAID.set(Some(said.clone()));
 }
 
-/// Whether a line was redirected.
+/// Redirects a line, if the lines of this thread are redirected. Returns whether they are.
 fn is_said(line: &dyn Display, is_error: bool) -> bool {
     SAID.with_borrow(|said| said.as_ref().map(|said| said.add(line, is_error)).is_some())
 }

@@ -12,7 +12,7 @@ use runtime::clock::Stopwatch;
 
 /// The interval between two lines.
 const EVERY: Duration = Duration::from_secs(10);
-/// The graphic part of a bar's template, which lines leave out.
+/// The drawing in a bar's template. The lines for a log leave the drawing out.
 const PICTURE: &str = "{bar:40} ";
 /// The width of a line, larger than any line.
 const WIDTH: u16 = 1_000;

@@ -74,7 +74,7 @@ pub(super) fn describe(out: &mut impl Write, what: &str, json: &RawValue) -> io:
     writeln!(out, "{COMMENT} {{\"{what}\":{json}}}")
 }
 
-/// Returns the lines of a reading.
+/// Returns the lines of line protocol for a reading.
 #[cfg(test)]
 pub(crate) fn written(json: &str) -> anyhow::Result<String> {
     let json = RawValue::from_string(json.to_owned())?;

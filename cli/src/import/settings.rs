@@ -15,7 +15,7 @@ use crate::output::{counted, print};
 /// The settings of metrics, by device and metric.
 type Settings = BTreeMap<String, BTreeMap<String, Known>>;
 
-/// The kinds and units that a source knows of its metrics, for readings before they are sent.
+/// The kinds and units of metrics that a source knows. They complete readings before these are sent.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Taught(Settings);
 

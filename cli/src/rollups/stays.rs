@@ -63,8 +63,8 @@ pub(super) async fn restore(
     bail!("the device {id} keeps changing; run the command again")
 }
 
-/// The stays that began before `first`, the start of the table's first stay, cut off at that time. A stay without an
-/// end is restored only if the device is in that room.
+/// Returns the stays that are missing in the table. `first` is the start of the table's first stay; missing stays begin
+/// earlier, and are cut off there. A stay without an end is missing only if the device is in that room now.
 fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Stay> {
     let cut = |stay: &Stay| match first {
         Some(first) if stay.until.is_none_or(|until| until > first) => stay.ended(first),

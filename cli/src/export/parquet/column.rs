@@ -253,7 +253,7 @@ impl Written {
     }
 }
 
-/// The bits of an index into so many values.
+/// The number of bits of an index into a dictionary with this number of values.
 fn width(values: usize) -> u8 {
     let bits = usize::BITS - values.saturating_sub(1).leading_zeros();
     u8::try_from(bits.max(1)).expect("at most 64")

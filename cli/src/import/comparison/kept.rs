@@ -129,8 +129,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Opens the file of an import that continues, and returns its content; otherwise begins a new file. The content is
-    /// `None` if an import continues whose file is lost.
+    /// Opens the file of an import that continues, or begins a new file. Returns the file with its content; the content
+    /// is `None` if an import continues but its file is lost.
     pub(super) fn open(
         path: PathBuf,
         goes_on: GoesOn<'_>,
