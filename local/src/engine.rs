@@ -406,7 +406,8 @@ fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
 }
 
 /// Refuses an empty database file where there was a table. A power loss may leave such a file, and `SQLite` would begin
-/// a new database in it. After a first start that ended early, neither the lock's mark nor the address exists.
+/// a new database in it. An empty file of a first start that ended early is accepted: then neither the lock's mark nor
+/// the address exists.
 fn ensure_not_emptied(directory: &Path, lock: &DirectoryLock) -> anyhow::Result<()> {
     let file = database_file(directory);
     let is_empty = fs::metadata(&file).is_ok_and(|it| it.len() == 0);

@@ -114,8 +114,8 @@ impl StreamPoller {
                 Ok(records) => {
                     gathered = false;
                     let Some(last) = self.deliver(records, &mut stop).await else { break };
-                    // If this position is not saved, the next page's is; after a kill in between, the records are
-                    // delivered again.
+                    // A position that cannot be saved now is saved with the next page. After a kill in between, the
+                    // records are delivered again.
                     if let Err(error) = self.advance(last).await {
                         warnings
                             .warn(format_args!("the stream's position cannot be kept: {error:#}"));

@@ -171,7 +171,8 @@ fn take(
 }
 
 impl Rules {
-    /// Returns the start value of a total: the table's value at that time, so that no energy is lost between two files.
+    /// Returns the start value of a total. If the table has the counter at `begin` or before, its value is taken, so
+    /// that no energy is lost between two files.
     fn base(&self, device: &str, metric: &str, begin: Timestamp) -> anyhow::Result<Base> {
         let new = Base { value: BASE, is_stored: false };
         let Some(table) = &self.table else { return Ok(new) };

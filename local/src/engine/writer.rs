@@ -22,7 +22,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use serde::Serialize;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// The most requests of a transaction, so that the first does not wait long for the last.
+/// The maximum number of requests in a transaction, so that the first does not wait long for the last.
 const MAX_GROUP: usize = 32;
 
 /// Error codes of statements that are refused before they write anything.

@@ -357,7 +357,7 @@ impl<'a> Comparison<'a> {
             kept.finish();
         }
         for report in &earlier.reports {
-            // The new report includes the lines of these.
+            // The new report includes all lines of the earlier reports.
             drop(std::fs::remove_file(report));
         }
         Ok(said)

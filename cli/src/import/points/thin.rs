@@ -540,7 +540,7 @@ const fn end_after(nanos: i64) -> i64 {
     behind(quarter_of(nanos))
 }
 
-/// The end of a quarter. At the end of the range of `i64`, the quarter is shorter.
+/// The end of a quarter, limited to the range of `i64`.
 const fn behind(quarter: i64) -> i64 {
     quarter.saturating_add(QUARTER)
 }
