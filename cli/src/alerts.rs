@@ -1,4 +1,4 @@
-//! `roomtide alerts`: rules of alerts and channels of a server, one request for each. Judges and sends nothing.
+//! `roomtide alerts`: manages a server's alert rules and channels, with one request for each. Judges and sends nothing.
 
 mod file;
 mod members;
@@ -15,7 +15,7 @@ use crate::json_server::{self, FilePart, JsonServer, encoded};
 use crate::output::{counted, print};
 use crate::settings_file;
 
-/// Part of the help.
+/// The part of the help after the options.
 const AFTER_HELP: &str = "\
 roomtide alerts set-channel phone kind=ntfy name=Phone topic=a-long-random-word
 roomtide alerts test phone
@@ -151,7 +151,7 @@ enum Action {
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // Files and the client block the thread.
+    // Reading files and waiting for the server block the thread.
     tokio::task::spawn_blocking(move || act(&args)).await?
 }
 

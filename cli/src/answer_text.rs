@@ -1,28 +1,28 @@
-//! Parts of an answer in JSON, as text for people. Knows no endpoint.
+//! Turns parts of a JSON answer into text for people. Knows no endpoint.
 
 use serde_json::Value;
 
-/// The rows of a list.
+/// The rows of an answer with a list.
 pub(crate) fn list(answer: &Value) -> &[Value] {
     answer["data"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The elements of a member that is an array; none without it.
+/// The elements of an array member; empty if the member is missing.
 pub(crate) fn elements<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     answer[name].as_array().into_iter().flatten()
 }
 
-/// The texts of a member that is an array.
+/// The strings of an array member.
 pub(crate) fn texts<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
     elements(answer, name).filter_map(Value::as_str)
 }
 
-/// A member that is a text; empty without it.
+/// A string member; empty if the member is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// A value as a person writes it.
+/// A value as text, without JSON's quotes.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -31,7 +31,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Rows whose cells stand below one another.
+/// Aligns the cells of rows in columns.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..N).map(width).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A request.
+/// A request to the API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     /// GET, POST or PATCH.
@@ -14,7 +14,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) path: &'a str,
     /// The body and its type; GET has none.
     pub(crate) body: Option<(&'a str, &'a str)>,
-    /// Further headers.
+    /// Headers in addition to the body's type.
     pub(crate) headers: &'a [(&'static str, String)],
 }
 
@@ -25,31 +25,31 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// An answer that a retry would not change.
+/// A final answer: the same request would get no better one.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// The body.
+    /// The body of the answer.
     pub(crate) text: String,
-    /// What the table consumed for it, and what it may consume.
+    /// The consumed units of the table, and the table's limits.
     pub(crate) units: Units,
-    /// The time after which the server wants to be asked again, if it says so.
+    /// The pause that the server asks for before the next request, if any.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Capacity units of the table, as an answer tells them.
+/// Capacity units of the table, from the headers of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Units {
-    /// The read units of the request.
+    /// The read units that the request consumed.
     pub(crate) read: f64,
-    /// The table's largest numbers of read and of write units a second, if it has any.
+    /// The table's limits of read and write units per second, if it has any.
     pub(crate) max_read: Option<u32>,
     pub(crate) max_write: Option<u32>,
 }
 
 impl Units {
-    /// Those of an answer's headers.
+    /// Reads the units from the headers of an answer.
     pub(crate) fn of(headers: &http::HeaderMap) -> Self {
         fn number<T: std::str::FromStr>(headers: &http::HeaderMap, name: &str) -> Option<T> {
             headers.get(name)?.to_str().ok()?.parse().ok()
@@ -62,47 +62,47 @@ impl Units {
     }
 }
 
-/// A problem as the API describes it, as far as this client reads it.
+/// A problem of the API, with the members that this client reads.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
-    /// The kind. Its end is the name.
+    /// The URI of the problem's kind; the last segment is its name.
     #[serde(default, rename = "type")]
     kind: String,
-    /// What went wrong.
+    /// The description of the problem.
     #[serde(default)]
     pub(crate) detail: String,
-    /// The readings or fields that are wrong.
+    /// Errors of single readings or fields.
     #[serde(default)]
     pub(crate) errors: Vec<FieldError>,
-    /// The index of each further reading that is refused.
+    /// The indices of further refused readings.
     #[serde(default)]
     pub(crate) more_errors: Vec<usize>,
-    /// The index of each reading that is to be sent again.
+    /// The indices of readings to send again.
     #[serde(default)]
     pub(crate) not_stored: Vec<usize>,
 }
 
 impl Problem {
-    /// Whether another address of the system answers this.
+    /// Whether this request belongs to another address of the system.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.kind.ends_with(":elsewhere")
     }
 }
 
-/// One error of a request.
+/// An error in one reading or field of a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FieldError {
     /// The index of the reading, from 0.
     pub(crate) index: Option<usize>,
-    /// The member.
+    /// The name of the wrong member.
     pub(crate) field: Option<String>,
-    /// The reason.
+    /// The reason of the error.
     pub(crate) message: String,
 }
 
 impl Answer {
-    /// Why the server answered so, for a person: the problem that the answer describes, else its beginning. A proxy's
-    /// page is recognized by it.
+    /// The reason for the answer, for a person: the detail of its problem, or else the beginning of the body, by which
+    /// a proxy's page can be recognized.
     pub(crate) fn reason(&self) -> String {
         let Problem { detail, .. } = self.problem();
         if !detail.is_empty() {
@@ -116,24 +116,25 @@ impl Answer {
         format!("\"{}\"", domain::excerpt(&words.join(" ")))
     }
 
-    /// Returns the answer as JSON, if it is an object with this member: Roomtide's always has it, whatever else answers.
+    /// Returns the answer as JSON if it is an object with this member. Every answer of Roomtide has the member, so any
+    /// other answer comes from something else.
     pub(crate) fn json_with(&self, member: &str) -> Option<Value> {
         let value: Value = serde_json::from_str(&self.text).ok()?;
         value.get(member).is_some().then_some(value)
     }
 
-    /// The end of an error, behind the address, about an answer that has not Roomtide's form.
+    /// The end of an error message about an answer that is not in Roomtide's form. The address stands before it.
     pub(crate) fn strange(&self) -> String {
         format!("answers {}, but not as Roomtide does: {}", self.status, self.reason())
     }
 
-    /// Returns whether the same request may get another answer later. An answer that names readings to be sent again asks
-    /// for another request.
+    /// Returns whether the same request may get another answer later. If the answer names readings to send again,
+    /// another request is needed instead.
     pub(crate) fn is_worth_repeating(&self) -> bool {
         matches!(self.status, 429 | 500 | 502 | 503 | 504) && self.problem().not_stored.is_empty()
     }
 
-    /// Returns the problem that the answer describes; an empty one if it describes none.
+    /// Returns the problem that the answer describes; an empty problem if the answer has another form.
     pub(crate) fn problem(&self) -> Problem {
         serde_json::from_str(&self.text).unwrap_or_default()
     }

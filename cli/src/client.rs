@@ -1,4 +1,4 @@
-//! A client of the API over HTTP, with retries, or of data that this process has open. Knows no endpoint.
+//! A client of the API: over HTTP with retries, or directly on data that this process has open. Knows no endpoint.
 
 use std::error::Error;
 use std::fmt;
@@ -18,21 +18,21 @@ pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 
-/// The most attempts of a request, and the longest pause between them.
+/// The maximum number of attempts of a request, and the maximum pause between two attempts.
 pub(crate) const ATTEMPTS: u32 = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// The longest pause that a server may ask for.
+/// The maximum pause accepted from a server's `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
-/// The time after which a request is over whose answer was lost: longer than a function may take.
+/// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
 
-/// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
+/// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
 pub(crate) const READY: &str = "/ready";
 
-/// The bytes of a file that is too large to be one with a token.
+/// The size limit of a token file, in bytes; a larger file is not one.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
 
-/// What a token looks like, for who gave something else.
+/// The end of an error message about an invalid token.
 const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
     --quiet` prints it so";
 
@@ -40,14 +40,14 @@ const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as r
 #[derive(Debug)]
 pub(crate) struct Client {
     agent: ureq::Agent,
-    /// The data, if this process has them open.
+    /// The data, if this process has them open. Then nothing goes over HTTP.
     here: Option<Arc<Here>>,
-    /// The address that requests go to. A name and a password in it are for a server in front of Roomtide.
+    /// The address of requests. A user name and password in it belong to a proxy in front of Roomtide.
     address: String,
-    /// The address without a name and a password, for people.
+    /// The address without user name and password, for messages.
     url: String,
     authorization: Option<String>,
-    /// Whether the server has answered before: without that, a failed connection is not retried.
+    /// Whether the server has answered before. Until then, a failed connection is not retried.
     reached: AtomicBool,
     /// Whether the server is known to be Roomtide. No other server gets a token or a change.
     recognized: AtomicBool,
@@ -78,7 +78,7 @@ impl Client {
         })
     }
 
-    /// The client for one who waits for each answer: it asks once, and for half a minute at most.
+    /// Makes a client for a person who waits for each answer: a single attempt of at most half a minute.
     pub(crate) fn that_asks_once(self) -> Self {
         Self { agent: agent(MAX_REQUEST), attempts: 1, ..self }
     }
@@ -89,7 +89,7 @@ impl Client {
         Ok(Self { here: Some(Arc::clone(here)), url: here.name().to_owned(), ..client })
     }
 
-    /// Makes a client of a server that is taken for Roomtide, which waits at most for `pause` after a lost answer.
+    /// Makes a client for tests that takes the server for Roomtide, and waits at most `pause` after a lost answer.
     #[cfg(test)]
     pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
         let client = Self::new(url, None).expect("an address");
@@ -97,13 +97,13 @@ impl Client {
         Self { first_pause, recognized, max_request: pause, ..client }
     }
 
-    /// The flag that makes the client stop sending.
+    /// The flag that stops the client.
     pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupted)
     }
 
-    /// Sends a request until its answer is final, or until `stop` is set. A token and a change are sent only to a server
-    /// that is Roomtide: at the default address anything may listen.
+    /// Sends a request until its answer is final, or until `stop` is set. Before a token or a change is sent, the
+    /// server has to prove to be Roomtide: at the default address any program may listen.
     pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
         if self.authorization.is_some() || ask.method != "GET" {
             self.ensure_roomtide(stop)?;
@@ -111,7 +111,7 @@ impl Client {
         self.send_until_final(ask, self.authorization.as_deref(), stop)
     }
 
-    /// Fails with [`NotRoomtide`] if something else answers, which is asked once and gets no token.
+    /// Fails with [`NotRoomtide`] if another program answers. That program gets one request and no token.
     pub(crate) fn ensure_roomtide(&self, stop: &AtomicBool) -> anyhow::Result<()> {
         if self.here.is_some() || self.recognized.load(Ordering::Relaxed) {
             return Ok(());
@@ -124,8 +124,8 @@ impl Client {
         Ok(())
     }
 
-    /// A write whose answer is lost may still be under way. It is retried only when it is over, so that it
-    /// never overwrites a later write.
+    /// Sends a request until its answer is final. A write whose answer is lost may still be running. Its retry waits
+    /// until the write has surely ended, so that it never overwrites a later write.
     fn send_until_final(
         &self,
         ask: Ask<'_>,
@@ -182,14 +182,14 @@ impl Client {
         Err(last)
     }
 
-    /// Waits before the readings are sent again that an answer names: as long as the server asks for, else longer with each
-    /// attempt in vain.
+    /// Waits before the readings that an answer names are sent again. The server's `Retry-After` decides; else the
+    /// pause grows with each futile attempt.
     pub(crate) fn wait_after(&self, answer: &Answer, in_vain: u32, stop: &AtomicBool) {
         let pause = (self.first_pause * 2_u32.pow(in_vain)).min(MAX_PAUSE);
         sleep(answer.retry_after.unwrap_or(pause), &[stop, &self.interrupted]);
     }
 
-    /// Returns whether what was answered may be not stored yet.
+    /// Returns whether answered readings may still be in memory only, as for data that this process has open.
     pub(crate) const fn holds_back(&self) -> bool {
         self.here.is_some()
     }
@@ -199,20 +199,20 @@ impl Client {
         self.here.as_ref().map(|here| here.stored())
     }
 
-    /// Returns whether what this process has open is new and has no reading.
+    /// Returns whether this process has created the data and they have no reading.
     pub(crate) fn is_unused(&self) -> bool {
         self.here.as_ref().is_some_and(|here| here.is_unused())
     }
 
-    /// Removes a file after what this process has open and made is closed and removed.
+    /// Removes a file when the data are closed, if this process created them and removes them again.
     pub(crate) fn remove_at_close(&self, file: PathBuf) {
         if let Some(here) = &self.here {
             here.remove_at_close(file);
         }
     }
 
-    /// Begins to store what was answered, in a thread of its own. Returns `None` if it is stored: a server stores before
-    /// it answers.
+    /// Starts a thread that stores the answered readings. Returns `None` if nothing is held back: a server stores
+    /// before it answers.
     pub(crate) fn store(&self) -> Option<thread::JoinHandle<anyhow::Result<()>>> {
         let here = Arc::clone(self.here.as_ref()?);
         Some(thread::spawn(move || here.store()))
@@ -249,19 +249,20 @@ impl Client {
         Ok(Received { answer, redirection })
     }
 
-    /// Returns the server's address, without a name and a password.
+    /// Returns the server's address without user name and password.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Makes an error of an answer that was not expected.
+    /// Makes the error for an unexpected answer.
     pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
         let Answer { status, .. } = answer;
         let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
         anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
 
-    /// Reads an answer, which has to be 200 and an object with a member that Roomtide's always has.
+    /// Parses an answer. Fails unless the status is 200 and the body is an object with `member`, which every answer of
+    /// Roomtide has.
     pub(crate) fn read(&self, path: &str, answer: &Answer, member: &str) -> anyhow::Result<Value> {
         if answer.status != 200 {
             return Err(self.error(path, answer));
@@ -270,14 +271,14 @@ impl Client {
         value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
     }
 
-    /// The address of a request, without its query.
+    /// The address of a request without its query, for messages.
     pub(crate) fn asked(&self, path: &str) -> String {
         let path = path.split('?').next().unwrap_or_default();
         format!("{}{path}", self.url)
     }
 }
 
-/// Sends requests that take so long at most. An answer of any status is an answer, and no redirect is followed.
+/// Makes an HTTP agent with this time limit. Any status is an answer, and redirects are not followed.
 fn agent(time: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(time))
@@ -287,15 +288,15 @@ fn agent(time: Duration) -> ureq::Agent {
     config.into()
 }
 
-/// An answer of a server.
+/// The answer of a server, and whether it is a redirect.
 struct Received {
     answer: Answer,
-    /// Where the answer points, as [`redirection`] says it.
+    /// The text of [`redirection`], if the answer is a redirect.
     redirection: Option<String>,
 }
 
 /// The predicate of a sentence about a server that redirects; `None` for any other answer. No redirect is followed: the
-/// next request would be a GET, also where the first one was to change something, and at an address that nobody named.
+/// next request would be a GET even if the first was a change, and would go to an address that the user did not name.
 pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
     let status = response.status();
     if !status.is_redirection() {
@@ -310,7 +311,7 @@ pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
     ))
 }
 
-/// A server that gives no answer: none that listens, or none that answers in time.
+/// A server without an answer: nothing listens, or no answer comes in time.
 #[derive(Debug)]
 pub(crate) struct Unreached {
     url: String,
@@ -318,7 +319,7 @@ pub(crate) struct Unreached {
 }
 
 impl Unreached {
-    /// Whether nothing listens at the address. A time-out does not tell.
+    /// Whether nothing listens at the address. A time-out does not prove that.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(&self.why, ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused)
     }
@@ -353,12 +354,12 @@ impl fmt::Display for NotRoomtide {
 
 impl Error for NotRoomtide {}
 
-/// An address without the name and the password that it may have: what is printed stays in logs.
+/// An address without its user name and password: what is printed stays in logs.
 pub(crate) fn without_login(url: &str) -> String {
     split_login(url).1
 }
 
-/// The name and the password that stand before the host of an address, and the address without them.
+/// The user name and password of an address, and the address without them.
 pub(crate) fn split_login(url: &str) -> (Option<&str>, String) {
     let parts = url.split_once("://").and_then(|(scheme, rest)| {
         rest.rsplit_once('@').map(|(login, host)| (login, format!("{scheme}://{host}")))
@@ -369,8 +370,8 @@ pub(crate) fn split_login(url: &str) -> (Option<&str>, String) {
     }
 }
 
-/// Returns the token itself, or the one in the file that `@FILE` names. What can be no token is refused here: no request
-/// can be made with it.
+/// Returns the token itself, or the token in the file that `@FILE` names. Fails for a text that cannot be a token,
+/// because no request can carry it.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     let Some(file) = text.strip_prefix('@') else {
         ensure!(is_word(text), "that is no token: {TOKEN_FORM}");
@@ -379,7 +380,7 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
 
     let mut text = String::new();
     let read = File::open(file).and_then(|opened| {
-        // A device may never end.
+        // Reading a device file such as `/dev/zero` may never end.
         opened.take(MAX_TOKEN_FILE).read_to_string(&mut text)
     });
     let read = read.with_context(|| format!("cannot read the token in {file}"))?;
@@ -390,20 +391,20 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
-/// Whether a text can stand in the header of a token.
+/// Whether a text can be a token in a header.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
-/// not run between requests, so its uptime is always 0.
+/// Whether an answer to `GET /ready` comes from Roomtide. InfluxDB answers with its uptime. Roomtide's uptime is always
+/// 0, because its functions do not run between requests.
 pub(crate) fn says_roomtide(status: u16, text: &str) -> bool {
     let told: Value = serde_json::from_str(text).unwrap_or_default();
     status == 200 && told["status"] == "ready" && told["up"] == "0s"
 }
 
-/// Returns whether it is the request that is wrong, such as its address or a header, or asks for more than is read: another
-/// attempt fails alike.
+/// Returns whether the request itself is wrong, such as its address or a header, or the answer exceeds the size limit.
+/// Another attempt would fail the same way.
 const fn is_about_request(error: &ureq::Error) -> bool {
     use ureq::Error::{BadUri, BodyExceedsLimit, Http, InvalidProxyUrl, RequireHttpsOnly};
     matches!(

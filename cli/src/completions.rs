@@ -1,11 +1,11 @@
-//! `roomtide completions`: the completions of a shell, on standard output. Installs nothing.
+//! `roomtide completions`: prints a completion script for a shell to standard output. Installs nothing.
 
 use clap::Command;
 use clap_complete::Shell;
 
 use crate::output::print;
 
-/// Part of the help.
+/// The part of the help after the options.
 const AFTER_HELP: &str = "\
 For bash: roomtide completions bash > ~/.local/share/bash-completion/completions/roomtide
 For zsh:  roomtide completions zsh > \"${fpath[1]}/_roomtide\"
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args, command: &mut Command) {
     print(text(args.shell, command).trim_end());
 }
 
-/// The completions of a shell.
+/// The completion script for a shell.
 pub(crate) fn text(shell: Shell, command: &mut Command) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, command, "roomtide", &mut text);

@@ -1,5 +1,4 @@
-//! `roomtide delete`: deletes devices, readings, a room or a home through the API, request by request. Accesses no
-//! table.
+//! `roomtide delete`: deletes devices, readings, a room or a home, with requests to the API. Accesses no table.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
@@ -18,9 +17,10 @@ use crate::moment::from_now;
 use crate::output::{counted, print};
 use crate::progress;
 
-/// The most answers that delete nothing and say that more is left. Roomtide deletes something with each.
+/// The maximum number of successive answers that delete nothing although more is left. Roomtide deletes something with
+/// each answer.
 const MAX_IN_VAIN: u32 = 100;
-/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does.
+/// The maximum wait that an answer may ask for, in seconds: ten times as long as Roomtide's.
 const MAX_WAIT: u64 = 3_600;
 
 /// The command line of `roomtide delete`.
@@ -90,7 +90,7 @@ enum What {
 }
 
 impl What {
-    /// What a person types to confirm.
+    /// The id that a person types to confirm the deletion.
     fn id(&self) -> String {
         match self {
             Self::Device { id, also, .. } => {
@@ -103,7 +103,7 @@ impl What {
         }
     }
 
-    /// Where the server shows what has to be there.
+    /// The API paths that must exist before the deletion.
     fn paths(&self) -> Vec<String> {
         let device = |id: &DeviceId| format!("/devices/{id}");
         match self {
@@ -132,7 +132,7 @@ impl What {
     }
 }
 
-/// How far the server is.
+/// The progress of a deletion, as the server answers it.
 #[derive(Debug, Deserialize)]
 struct Progress {
     deleted: u64,
@@ -140,13 +140,13 @@ struct Progress {
     left: Option<u64>,
     left_at_least: Option<u64>,
     wait_seconds: Option<u64>,
-    /// Which deletion it is.
+    /// Identifies the deletion, so that a later one of the same device is not confused with it.
     begun: Option<String>,
 }
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    // The client and the terminal block the thread.
+    // Waiting for the server and the terminal blocks the thread.
     tokio::task::spawn_blocking(move || delete(&args)).await?
 }
 
@@ -183,7 +183,7 @@ fn delete(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes devices. The waits for the ends of their deletions are one.
+/// Deletes devices. Their final waits overlap.
 fn devices(
     ids: &[&DeviceId],
     (if_empty, no_wait): (bool, bool),
@@ -201,7 +201,7 @@ fn devices(
     ends
 }
 
-/// Deletes devices as far as nothing has to be waited for.
+/// Deletes devices until only their final waits are left, and collects these deletions in `begun`.
 fn begin<'a>(
     ids: &[&'a DeviceId],
     if_empty: bool,
@@ -236,7 +236,7 @@ fn begin<'a>(
     Ok(())
 }
 
-/// Ends deletions, and takes each one away that has ended.
+/// Ends deletions, and removes each ended one from `begun`.
 fn end(
     begun: &mut VecDeque<Begun<'_>>,
     client: &Client,
@@ -249,10 +249,10 @@ fn end(
     Ok(())
 }
 
-/// A deletion of a device that finds nothing left, and ends after a wait.
+/// A deletion of a device with nothing left to delete. A wait and one more request end it.
 struct Begun<'a> {
     id: &'a DeviceId,
-    /// The request that ends it.
+    /// The path of the request that ends the deletion.
     path: String,
     deleted: u64,
 }
@@ -265,11 +265,11 @@ fn tell_begun(begun: &Begun<'_>) {
     ));
 }
 
-/// An error if something is not there: of several devices, none is deleted for ever before a wrong one is found.
+/// Fails if the path does not exist. Of several devices, none is deleted before all have been checked.
 fn ensure_there(path: &str, client: &Client) -> anyhow::Result<()> {
     let answer = client.send(Ask::get(path), &AtomicBool::new(false))?;
     match answer.status {
-        // 410: its deletion is to go on.
+        // 410: the device is being deleted, and the deletion is to go on.
         200 | 410 => Ok(()),
         _ => Err(client.error(path, &answer).context("nothing is deleted")),
     }
@@ -279,7 +279,7 @@ fn deleted_is(id: &DeviceId, deleted: u64) {
     print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
 }
 
-/// Deletes a room in which no device is. The server alone knows whether one is in it this moment.
+/// Deletes a room if no device is in it. Only the server knows whether a device is in the room at this moment.
 fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
     let path = format!("/rooms/{id}");
     let request = Ask { method: "DELETE", path: &path, body: None, headers: &[] };
@@ -293,7 +293,7 @@ fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a device has no reading, as one that is being deleted; `None` if it is not there.
+/// Whether a device has no readings, which is also true during its deletion; `None` if the device does not exist.
 fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
     let path =
         format!("/devices/{id}/readings?from={}&to={}&limit=1", Timestamp::MIN, Timestamp::MAX);
@@ -304,7 +304,7 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
         _ => {
             let page = client.read(&path, &answer, "data")?;
             let has_none = page["data"].as_array().is_some_and(Vec::is_empty);
-            // A page may be empty though others follow.
+            // A page may be empty although more pages follow.
             Ok(Some(has_none && page["next_cursor"].is_null()))
         }
     }
@@ -312,19 +312,20 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
 
 /// A deletion that has nothing left to delete.
 struct Waits {
-    /// The request that ends it, after a wait of these seconds; `None` if it is over.
+    /// The path of the request that ends the deletion, and the seconds to wait before; `None` if the deletion has
+    /// ended.
     again: Option<(String, u64)>,
     deleted: u64,
 }
 
-/// Makes the bar of a deletion. The first answer may take some seconds.
+/// Makes the progress bar of a deletion. The first answer may take some seconds.
 fn bar() -> anyhow::Result<ProgressBar> {
     let bar = progress::bar(0, "  {bar:40} {pos} of {len} deleted  {msg}")?;
     bar.set_message("finding what is to be deleted");
     Ok(bar)
 }
 
-/// Repeats the request until nothing is left to delete, and waits for nothing.
+/// Repeats the request until nothing is left to delete. Does not wait for the deletion's end.
 fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result<Waits> {
     let (mut path, mut deleted) = (path.to_owned(), 0_u64);
     let mut in_vain = 0;
@@ -332,7 +333,8 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
         let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
             return Ok(Waits { again: None, deleted });
         };
-        // Somebody else may end this deletion, and the device may come again: the new device stays.
+        // Names this deletion from now on. If somebody else ends it and the device is created again, the new device
+        // stays.
         if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
             path = format!("{path}?begun={begun}");
         }
@@ -342,7 +344,7 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
         }
         let left = progress.left.or(progress.left_at_least).unwrap_or_default();
         let position = bar.position().saturating_add(progress.deleted);
-        // First the length, for a log has each of its lines.
+        // The length is set first, because a log prints each change of the bar.
         bar.set_length(position.saturating_add(left));
         bar.set_position(position);
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
@@ -361,7 +363,8 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
     }
 }
 
-/// Asks for the id, which no habit types, unless there is nothing to delete, or the token is wrong.
+/// Asks the person to type the id, which prevents a confirmation by habit. Fails before that if nothing exists or the
+/// token is wrong.
 fn confirm(what: &What, client: &Client, input: &mut impl BufRead) -> anyhow::Result<()> {
     what.paths().iter().try_for_each(|path| ensure_there(path, client))?;
     print(format_args!("{} Type {} to go on:", what.question(), what.id()));
@@ -374,12 +377,12 @@ fn confirm(what: &What, client: &Client, input: &mut impl BufRead) -> anyhow::Re
     Ok(())
 }
 
-/// Repeats the request until nothing is left. Returns how many items are deleted.
+/// Repeats the request until the deletion has ended. Returns the number of deleted items.
 fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
     on_to_the_end(path, 0, client, sleep)
 }
 
-/// Goes on with a deletion that has deleted so many items. Returns how many these are in the end.
+/// Continues a deletion that has already deleted `deleted` items. Returns the final number.
 fn on_to_the_end(
     path: &str,
     deleted: u64,
@@ -416,8 +419,8 @@ fn on_to_the_end(
     }
 }
 
-/// How far the server is; `None` where the deletion that `path` names was ended by somebody else and the device
-/// has come again.
+/// Sends a deletion request and returns the progress. Returns `None` if somebody else has ended the deletion that
+/// `path` names, even if the device was created again.
 fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
     let request = Ask { method: "DELETE", path, body: None, headers: &[] };
     let answer = client.send(request, &AtomicBool::new(false))?;

@@ -54,7 +54,7 @@ struct Set {
 
 /// The number of requests that are under way at once.
 const CONCURRENCY: usize = 8;
-/// The most lines that are shown with what is wrong.
+/// The maximum number of lines that an error report shows.
 const MAX_SHOWN: usize = 20;
 /// The exit code if the server refused some lines.
 const SOME_REFUSED: u8 = 3;
@@ -62,7 +62,7 @@ const SOME_REFUSED: u8 = 3;
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Action::Set(set) = args.action;
-    // Files and the client block the thread.
+    // Reading files and waiting for the server block the thread.
     tokio::task::spawn_blocking(move || set_all(&set)).await?
 }
 
@@ -102,15 +102,15 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// What became of an edit.
+/// The result of an edit.
 enum Sent {
     Edited,
     Refused(Refusal),
-    /// The token may not edit, so no edit with it was made.
+    /// The token has no permission to edit, so no edit with it succeeded.
     Forbidden(anyhow::Error),
 }
 
-/// Sends the edits, several at once. Returns those that the server refuses, by line.
+/// Sends the edits, several at once. Returns the refusals by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
@@ -156,7 +156,7 @@ fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     Ok(refused)
 }
 
-/// Says how many edits were made before a failure. Of those under way nobody has the answer.
+/// Says how many edits were made before a failure. The edits in flight have no known result.
 fn how_far(edited: usize) -> String {
     let edited = counted(number(edited), "device");
     format!(
@@ -183,7 +183,7 @@ fn send_one(edit: &DeviceEdit, client: &Client, stop: &AtomicBool) -> anyhow::Re
     }
 }
 
-/// The column of the member that a problem names, and what is wrong with it.
+/// The column of the member that a problem names, and the reason.
 fn column(detail: &str) -> Option<(&str, &str)> {
     let (field, why) = detail.split_once(": ")?;
     Some((field.strip_prefix("attributes.").unwrap_or(field), why))

@@ -1,4 +1,4 @@
-//! `roomtide export`: writes readings and the registry to a file, through the API. Knows no item of a table.
+//! `roomtide export`: writes readings and the registry to a file, through the API. Knows no item of the table.
 
 mod bytes;
 mod file;
@@ -35,7 +35,7 @@ use crate::progress;
 use crate::rollups;
 use crate::source_api::SourceApi;
 
-/// Part of the help: what is in the file, and what is not.
+/// The part of the help after the options: the content of the file.
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
@@ -101,7 +101,7 @@ pub(crate) struct ExportArgs {
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
-    // A conflict of `url` itself would take its requirement away.
+    // A conflict declared on `url` itself would cancel this requirement.
     #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint", "rollups"])]
     token: Option<String>,
 }
@@ -120,14 +120,14 @@ struct Room {
     id: RoomId,
 }
 
-/// What an annotation is about, if that may be left out.
+/// The subject of an annotation. An export of some devices or rooms leaves other annotations out.
 #[derive(Deserialize)]
 struct Annotation {
     device: Option<DeviceId>,
     room: Option<RoomId>,
 }
 
-/// An entry of the registry, and its JSON.
+/// A parsed entry of the registry, and its JSON.
 type Described<T> = (T, Box<RawValue>);
 
 /// Exports to a file.
@@ -158,14 +158,14 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was exported.
+/// The result of an export.
 struct Exported {
     readings: u64,
-    /// The number of devices that have readings.
+    /// The number of devices with exported readings.
     devices: u64,
-    /// The devices that were deleted before all of them was read.
+    /// The devices that were deleted before all their readings were read.
     gone: BTreeSet<DeviceId>,
-    /// What the format does not give back.
+    /// Says which values the format cannot represent exactly.
     inexact: String,
 }
 
@@ -190,7 +190,7 @@ async fn export_rollups(args: ExportArgs, range: TimeRange, format: Format) -> a
     Ok(())
 }
 
-/// Creates the file. If a signal ends the export, it is removed.
+/// Creates the file. A signal that ends the export removes the file.
 fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     let file = ExportFile::create(path, format)?;
     if let Some(unfinished) = file.unfinished() {
@@ -199,7 +199,7 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     Ok(file)
 }
 
-/// Writes the file.
+/// Writes all requested entries to the file.
 async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<Exported> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
@@ -208,7 +208,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     all_known(&args.device, &device_ids, "device")?;
     all_known(&args.room, &room_ids, "room")?;
 
-    // Each once, in order, however often it is asked for.
+    // A set: each device once and in order, even if the command line repeats one.
     let asked: BTreeSet<&DeviceId> = args.device.iter().collect();
     let of_devices = if asked.is_empty() { &device_ids } else { &asked };
     let of_rooms: BTreeSet<&RoomId> = args.room.iter().collect();
@@ -218,7 +218,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
         of_rooms.iter().map(|id| (None, format!("/rooms/{id}/readings"))).collect()
     };
     let mut file = create(&args.file, format)?;
-    // The readings of a room come by time, those of a file of Parquet by device.
+    // The readings of a room come sorted by time, but Parquet needs them sorted by device.
     let is_sorted = format.kind == Kind::Parquet && !of_rooms.is_empty();
     let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
     let mut unsorted = unsorted.context(TEMPORARY)?;
@@ -241,7 +241,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
                 None => file.reading(row),
             }
         };
-        // A device that is deleted while others are read takes no export down.
+        // An export goes on if a device is deleted meanwhile.
         match (api.pages_while_there(&path, each).await?, of) {
             (None, _) => {}
             (Some(_), Some(device)) => drop(gone.insert(device.clone())),
@@ -269,7 +269,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             file.describe("room", json)?;
         }
     }
-    // A server of an earlier version has none.
+    // A server of an earlier version has no annotations.
     api.pages_while_there("/annotations?limit=1000", |json| {
         let Annotation { device, room } = serde_json::from_str(json.get())?;
         let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
@@ -282,7 +282,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
 }
 
-/// Writes rows by device and time.
+/// Sorts rows by device and time, and writes them to the file.
 fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
     rows.rewind()?;
     let lines = BufReader::new(rows).lines().zip(1..);

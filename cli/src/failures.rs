@@ -28,20 +28,21 @@ use crate::interrupted::{Interrupted, stop_on_ctrl_c};
 use crate::output::{counted, print, print_error};
 use crate::place::NO_CREDENTIALS;
 
-/// Part of the help.
+/// The part of the help after the options.
 const AFTER_HELP: &str = "\
 The queue is the stack's output FailuresUrl; its messages expire after 14 days. Credentials are those of the \
 environment. Messages are hidden from others while they are looked at, for five minutes at most. The exit code is 3 \
 where messages are left or hidden.";
-/// The messages that are received at once where each is done with in a moment; the most that SQS hands out.
+/// The number of messages received at once if each is processed quickly; SQS returns no more.
 ///
 /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
 const RECEIVED_AT_ONCE: i32 = 10;
-/// The characters of an id that the list shows. A beginning of so many names one message.
+/// The number of characters of an id that the list shows. A prefix of this length identifies a message.
 const SHOWN_OF_ID: usize = 8;
-/// How often what is received may be nothing new, before nothing new is expected: SQS hands out in any order.
+/// The number of successive receives without a new message after which no more is expected: SQS returns messages in any
+/// order.
 const MAX_IN_VAIN: usize = 100;
-/// The exit code when some messages could not be replayed, or could not be seen.
+/// The exit code if some messages could not be replayed or could not be seen.
 const SOME_LEFT: u8 = 3;
 
 /// The command line of `roomtide failures`.
@@ -84,7 +85,7 @@ enum Action {
     },
 }
 
-/// The queue.
+/// The location of the queue.
 #[derive(Debug, ClapArgs)]
 struct Place {
     /// The dead-letter queue: the stack's output `FailuresUrl`
@@ -98,7 +99,7 @@ struct Place {
     endpoint: Option<String>,
 }
 
-/// Some of the messages.
+/// The messages that a person chooses.
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
@@ -114,7 +115,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Whether a message is named by its id.
+    /// Whether an id or prefix on the command line names this message.
     fn names(&self, id: &str) -> bool {
         self.id.iter().any(|beginning| id.starts_with(beginning))
     }
@@ -123,20 +124,19 @@ impl Choice {
         self.all || self.kind == Some(kind) || self.names(id)
     }
 
-    /// The beginnings with which no id of some begins.
+    /// The given prefixes that match no id in `ids`.
     fn unknown(&self, ids: &BTreeSet<String>) -> Vec<&str> {
         let is_unknown = |beginning: &&str| !ids.iter().any(|id| id.starts_with(*beginning));
         self.id.iter().map(String::as_str).filter(is_unknown).collect()
     }
 
-    /// Whether no further message can be meant, after those with these ids: each beginning names one message, and it
-    /// is among them.
+    /// Whether all named messages are in `ids`, because each prefix names one message.
     fn is_met_by(&self, ids: &BTreeSet<String>) -> bool {
         !self.id.is_empty() && self.unknown(ids).is_empty()
     }
 }
 
-/// So much of an id that it names one message.
+/// Parses a prefix of an id that is long enough to name one message.
 fn beginning_of_id(text: &str) -> Result<String, String> {
     if text.chars().count() < SHOWN_OF_ID {
         return Err(format!(
@@ -146,14 +146,14 @@ fn beginning_of_id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What became of the messages.
+/// The results of a command, counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     done: u64,
     left: u64,
-    /// Chosen, and sent since the command began.
+    /// Chosen messages that were sent after the command began.
     later: u64,
-    /// Hidden by others, so that nobody knows whether they are chosen; about so many.
+    /// The approximate number of messages that other readers hide. Whether a person has chosen them is unknown.
     hidden: u64,
 }
 
@@ -184,7 +184,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Says that about so many messages could not be seen.
+/// Says that about `hidden` messages could not be seen.
 fn hidden_text(hidden: u64) -> String {
     format!(
         "about {} hidden, because somebody else looks at them or a command was stopped: try again in five minutes",
@@ -213,7 +213,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             let (queue, lambda) = place.open()?;
             let replaying = Replaying { queue: &queue, lambda, function, work_queue };
             let replay = async |message: &Message| replaying.replay(message).await;
-            // Those of a whole batch would be visible again before the last is done.
+            // One message at a time: messages of a batch would become visible again before the last is processed.
             let counts = Pass::of(&queue, &choice, 1, &stopped).run(replay).await?;
             print(counts);
             counts
@@ -275,21 +275,21 @@ impl Row {
     }
 }
 
-/// A text that others have sent, without the line breaks that would make it look like several messages.
+/// Text from other programs, without the line breaks that would make it look like several messages.
 fn in_one_line(text: &str) -> String {
     text.replace('\n', "\\n")
 }
 
-/// Messages that are hidden, by their ids. Only the newest handle of a message that came again gives it back.
+/// Hidden messages by id. If a message was received twice, only its newest handle makes it visible again.
 type Hidden = BTreeMap<String, Received>;
 
-/// The messages of the queue, oldest first, and about how many others are hidden.
+/// The messages of the queue, oldest first, and the approximate number of messages that others hide.
 struct Listed {
     rows: Vec<Row>,
     hidden: u64,
 }
 
-/// Reads the whole queue, and gives every message back.
+/// Reads the whole queue, and makes every message visible again.
 async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
     let depth = depth_of(queue).await;
     let mut hidden = Hidden::new();
@@ -303,8 +303,8 @@ async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
     Ok(Listed { rows, hidden })
 }
 
-/// The queue's own count of its messages, before some of them are hidden here. Credentials that may not ask for it
-/// replay and drop all the same.
+/// The queue's own count of its messages, taken before this command hides any. Without the permission to read it,
+/// replay and drop still work.
 async fn depth_of(queue: &Queue) -> Depth {
     queue.depth().await.unwrap_or_else(|why| {
         print_error(format_args!("nobody knows whether others are hidden: {why:#}"));
@@ -312,8 +312,8 @@ async fn depth_of(queue: &Queue) -> Depth {
     })
 }
 
-/// Receives until nothing comes, or only what was there before or was sent since: reading a long queue takes longer than
-/// messages stay hidden.
+/// Receives until the queue returns nothing, or nothing new for a while. Messages become visible again while a long
+/// queue is read, and new ones are sent meanwhile.
 async fn receive_all(
     queue: &Queue,
     begun: Timestamp,
@@ -334,7 +334,7 @@ async fn receive_all(
     Ok(())
 }
 
-/// An error once a person has stopped the command.
+/// Fails if a person has stopped the command.
 fn ensure_goes_on(stopped: &AtomicBool) -> anyhow::Result<()> {
     if stopped.load(Ordering::Acquire) {
         bail!(Interrupted);
@@ -342,12 +342,12 @@ fn ensure_goes_on(stopped: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The number of messages that were sent until then.
+/// The number of hidden messages that were sent before the command began.
 fn sent_until(begun: Timestamp, hidden: &Hidden) -> usize {
     hidden.values().filter(|message| message.is_sent_until(begun)).count()
 }
 
-/// Makes messages visible again, each of them whatever becomes of the others.
+/// Makes messages visible again. A failure of one does not stop the others.
 async fn give_back(queue: &Queue, hidden: &Hidden) {
     let mut failed = Vec::new();
     for message in hidden.values() {
@@ -367,7 +367,7 @@ fn row(received: Received) -> Row {
     Row { id: received.id, sent, message }
 }
 
-/// What became of the messages so far, and those that are to be given back.
+/// The results of a pass so far, and the messages to make visible again.
 #[derive(Default)]
 struct Tried {
     hidden: Hidden,
@@ -376,16 +376,17 @@ struct Tried {
     counts: Counts,
 }
 
-/// One pass over the queue, which does something with each message that is chosen, once. Deletes those with which it
-/// succeeds, and gives the others back.
+/// One pass over the queue. Runs an action once on each chosen message; deletes the message on success, else makes it
+/// visible again.
 struct Pass<'a> {
     queue: &'a Queue,
     choice: &'a Choice,
-    /// What was sent later is left: a fold that fails again would come back, and be done again, for ever.
+    /// The start of the pass. Later messages are left: a fold that fails again returns to the queue, and would be
+    /// replayed for ever.
     begun: Timestamp,
-    /// The messages that are received at once.
+    /// The number of messages received at once.
     at_once: i32,
-    /// Whether a person has stopped the command: then the message at hand is the last.
+    /// Whether a person has stopped the command. The current message is then the last.
     stopped: &'a AtomicBool,
 }
 
@@ -395,7 +396,7 @@ impl<'a> Pass<'a> {
         Self { queue, choice, begun: SystemClock.now(), at_once, stopped }
     }
 
-    /// Makes the pass. An error says too what was done before it.
+    /// Runs the pass. An error also says how many messages were done before.
     async fn run(
         &self,
         action: impl AsyncFn(&Message) -> anyhow::Result<()>,
@@ -424,7 +425,7 @@ impl<'a> Pass<'a> {
         Ok(counts)
     }
 
-    /// What became of all messages that the queue had.
+    /// The results for all messages of the queue.
     fn counts(&self, tried: &Tried, depth: Depth) -> Counts {
         let later = tried.hidden.values().filter(|message| self.is_chosen_later(message)).count();
         // A pass that has found all named messages ends before it has seen the others.
@@ -436,20 +437,20 @@ impl<'a> Pass<'a> {
         Counts { later: later as u64, hidden, ..tried.counts }
     }
 
-    /// Whether a message is chosen and left to the next command, because it was sent since this one began.
+    /// Whether a chosen message is left to the next command, because it was sent after this one began.
     fn is_chosen_later(&self, message: &Received) -> bool {
         let Received { id, body, sent, .. } = message;
         let is_later = !message.is_sent_until(self.begun) && !self.choice.names(id);
         is_later && self.choice.has(id, Message::of(body, *sent).kind)
     }
 
-    /// Receives until every message that was named is found, or nothing new comes any more.
+    /// Receives until every named message is found, or no new message comes any more.
     async fn receive(
         &self,
         action: impl AsyncFn(&Message) -> anyhow::Result<()>,
         tried: &mut Tried,
     ) -> anyhow::Result<()> {
-        // The answers one after the other that had nothing new.
+        // The number of successive answers without a new message.
         let mut in_vain = 0;
         while !self.choice.is_met_by(&tried.chosen)
             && in_vain <= sent_until(self.begun, &tried.hidden) + MAX_IN_VAIN
@@ -470,8 +471,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Notes received messages as hidden. Returns the ids of the new ones that were there when the pass began; the
-    /// queue's clock may be ahead of this machine's, so a message that a person names is among them in any case.
+    /// Notes received messages as hidden. Returns the ids of new messages that were sent before the pass began. The
+    /// queue's clock may be ahead of this machine's, so messages that a person names are always among them.
     fn hide(&self, received: Vec<Received>, hidden: &mut Hidden) -> Vec<String> {
         let mut new = Vec::new();
         for message in received {
@@ -484,7 +485,7 @@ impl<'a> Pass<'a> {
         new
     }
 
-    /// Does something with a hidden message if it is chosen, and deletes it if that succeeds.
+    /// Runs the action on a hidden message if it is chosen, and deletes the message on success.
     async fn try_one(
         &self,
         id: &str,
@@ -517,17 +518,18 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Where messages are done again.
+/// The targets for replayed messages.
 struct Replaying<'a> {
     queue: &'a Queue,
     lambda: Lambda,
-    /// The function that stores messages, whichever they name: theirs may be gone.
+    /// The function that stores messages, if the person named one. The function that a message names may not exist any
+    /// more.
     function: Option<String>,
     work_queue: Option<String>,
 }
 
 impl Replaying<'_> {
-    /// Does the work of a message again. An error unless the answer says that all of it is done.
+    /// Replays a message. Fails unless the answer says that everything is done.
     async fn replay(&self, message: &Message) -> anyhow::Result<()> {
         match &message.replay {
             Replay::Impossible(todo) => bail!("{todo}"),

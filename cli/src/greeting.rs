@@ -1,4 +1,4 @@
-//! The requests that a server shows at its start, to be tried. Changes nothing.
+//! The example requests that a server shows at its start. Changes nothing.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::request::request;
 
-/// Writes requests that work as they are pasted, with a device and a room of the table.
+/// Writes example requests that work when they are pasted, with a device and a room of the table.
 ///
-/// If the server needs tokens, they begin with the command that creates one in `guarded`, the data directory.
+/// If the server needs tokens, the text begins with the command that creates one in `guarded`, the data directory.
 pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyhow::Result<String> {
     let url = system.url();
     let ingest = system.ingest_url().unwrap_or(url);
@@ -28,7 +28,7 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
         "curl"
     };
     write!(text, "  {curl} {url}/devices\n  {curl} {url}/rooms\n")?;
-    // Without an example the other requests are shown all the same.
+    // Without an example device the other requests are still shown.
     if let Some((device, room, newest)) = example(system).await.unwrap_or_default() {
         let day = newest.get(..10).unwrap_or_default();
         let range = format!("from={day}T00:00:00Z&to={day}T23:59:59Z");
@@ -49,7 +49,7 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     Ok(text)
 }
 
-/// The command as a shell takes it.
+/// The command's name, quoted for a shell.
 fn own_name(called_as: Option<&str>) -> String {
     let name = called_as.filter(|name| !name.is_empty()).unwrap_or("roomtide");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);

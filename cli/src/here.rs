@@ -1,5 +1,5 @@
-//! The data of a directory, opened by this process for an import: days that are over are stored with their rollups at
-//! once. Reads no file of readings.
+//! The data of a directory, opened by this process for an import. Past days are stored together with their rollups.
+//! Reads no file of readings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use tokio::runtime::Handle;
 use crate::ask::{Answer, Ask, Units};
 use crate::output::print;
 
-/// The data, which no other process can open meanwhile.
+/// The open data. No other process can open them meanwhile.
 #[derive(Debug)]
 pub(crate) struct Here {
     system: System,
     loader: Loader,
     runtime: Handle,
     name: String,
-    /// The directory, if it had no data before.
+    /// The directory, if this process created the data.
     made: Option<NewDirectory>,
-    /// Files elsewhere that are of use until the directory is removed.
+    /// Files elsewhere that are useful only until the directory is removed.
     kept_beside: Mutex<Vec<PathBuf>>,
 }
 
 impl Here {
-    /// Opens the data in a directory, and makes them where they are missing. What cannot be made leaves nothing behind.
+    /// Opens the data in a directory, and creates them if they are missing. A failed creation leaves nothing behind.
     pub(crate) async fn open(directory: &Path) -> anyhow::Result<Arc<Self>> {
         let made = NewDirectory::of(directory);
         let name = directory.display().to_string();
@@ -68,7 +68,7 @@ impl Here {
         &self.name
     }
 
-    /// Sends a request. Blocks, so not for a thread of the runtime.
+    /// Sends a request to the API. Blocks, so it must not run on a thread of the runtime.
     pub(crate) fn send(&self, ask: Ask<'_>) -> anyhow::Result<Answer> {
         let mut request = Request::builder().method(ask.method).uri(ask.path);
         for (name, value) in ask.headers {
@@ -85,19 +85,19 @@ impl Here {
         Ok(Answer { status, text, units, retry_after: None })
     }
 
-    /// Stores what was sent. Blocks.
+    /// Stores the held readings. Blocks.
     pub(crate) fn store(&self) -> anyhow::Result<()> {
         self.runtime.block_on(self.loader.store())
     }
 
-    /// Returns the number of readings that are stored.
+    /// Returns the number of stored readings.
     pub(crate) fn stored(&self) -> u64 {
         self.loader.stored()
     }
 
-    /// Returns whether the directory had no data before, and has no reading now.
+    /// Returns whether this process created the data and they have no reading.
     pub(crate) fn is_unused(&self) -> bool {
-        // What cannot be read may be there.
+        // If the readings cannot be counted, there may be some.
         self.made.is_some() && !self.system.has_readings().unwrap_or(true)
     }
 
@@ -106,8 +106,8 @@ impl Here {
         self.kept_beside.lock().unwrap_or_else(PoisonError::into_inner).push(file);
     }
 
-    /// Closes the data, if nobody else uses them. Data that are new and have no reading are removed: devices and rooms
-    /// without readings are not stored either.
+    /// Closes the data, if nobody else uses them. New data without readings are removed: devices and rooms are not
+    /// worth keeping without readings.
     pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
         let Some(here) = Arc::into_inner(here) else { return Ok(()) };
         let is_useless = here.is_unused();
@@ -118,14 +118,14 @@ impl Here {
             remove(made, &name);
         }
         for file in kept_beside.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // If it cannot be removed, the next import begins it anew.
+            // If the file cannot be removed, the next import overwrites it.
             drop(fs::remove_file(file));
         }
         closed
     }
 }
 
-/// Removes what this process has made, and says so.
+/// Removes the new data and directories, and says so.
 fn remove(made: Option<NewDirectory>, name: &str) {
     match made.map_or(Ok(false), NewDirectory::remove) {
         Ok(true) => print(format_args!(
@@ -138,7 +138,7 @@ fn remove(made: Option<NewDirectory>, name: &str) {
     }
 }
 
-/// The time zone that this machine is set to; UTC where it says none that is known.
+/// The time zone of this machine; UTC if the machine has no known one.
 pub(crate) fn machine_zone() -> Zone {
     let name = iana_time_zone::get_timezone().ok();
     name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)

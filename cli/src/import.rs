@@ -89,9 +89,9 @@ use totals::Totals;
 
 pub(crate) use timestamp::Zone;
 
-/// The requests of a round, at least: enough to keep several under way.
+/// The minimum number of requests in a round: enough to keep several under way.
 const REQUESTS: usize = 4;
-/// What is said where nothing tells the totals of a meter.
+/// The advice when nothing tells the earlier totals of a meter.
 const BEFORE_THE_METER: &str = "\
 counters     begin at 1, because the meter itself has not sent yet; import again when it has, and they end where its
              own begin";
@@ -114,7 +114,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         args.target = Target::of(args.url.as_deref(), &args.place, has_token).await?;
     }
     let target = args.target.clone();
-    // Files and the client block the thread.
+    // Reading files and waiting for the server block the thread.
     let imported = tokio::task::spawn_blocking(move || {
         if !args.dry_run {
             beforehand::check(&args)?;
@@ -224,10 +224,10 @@ fn import_readings(
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
     let columns = args.csv.columns()?;
-    // The other formats tell by themselves whether a line is whole.
+    // The other formats show by themselves whether a line is complete.
     let is_csv = args.read_as(input.format()) == Format::Csv;
     let totals = Totals::of(&columns);
-    // Standard input cannot be opened again.
+    // Standard input cannot be opened a second time.
     let first = RefCell::new(Some(input));
     let describes = Arc::new(AtomicBool::new(false));
     let open = || {
@@ -252,7 +252,7 @@ fn import_readings(
         let is_described = describes.load(Ordering::Relaxed);
         ensure_may_restore(args, is_described, !is_csv && !args.file.is_file())?;
     }
-    // Behind the first line: of a source that cannot be read no directory is made.
+    // After the first line was read, so that an unreadable source creates no directory.
     let is_continued = !args.dry_run && totals.have_beginnings();
     let totals =
         if is_continued { totals.clone().continuing(client(args)?)? } else { totals.clone() };
@@ -282,7 +282,7 @@ fn import_readings(
         say_of_end();
         return Ok(exit_code(&estimate.refusals, 0));
     }
-    // The lines that are processed are counted in the order in which they are sent.
+    // The progress counts lines in the order of sending, so that order is part of the import's identity.
     let ImportArgs { format, merge, csv, except, .. } = args;
     let target = without_login(args.target.name());
     let asked = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
@@ -300,8 +300,8 @@ fn import_readings(
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 
-/// Fails if the file describes devices, and the token may not restore them. The file was read in whole for its order. A
-/// stream describes devices at its end, so the missing permission is only said.
+/// Fails if the file describes devices and the token may not restore them. A stream describes devices only at its end,
+/// so there the missing permission is only reported.
 fn ensure_may_restore(
     args: &ImportArgs,
     is_described: bool,
@@ -317,13 +317,13 @@ fn ensure_may_restore(
     Ok(())
 }
 
-/// Returns the lines, if there are any.
+/// Returns the lines; `None` if there are none.
 fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
     let mut lines = lines.peekable();
     lines.peek().is_some().then(|| Box::new(lines) as line::Lines)
 }
 
-/// Says that there is nothing to import, as of an export of an empty table.
+/// Says that there is nothing to import, for example in an export of an empty table.
 fn is_empty(args: &ImportArgs) -> ExitCode {
     print(format_args!("{} has nothing in it", args.file.display()));
     ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! A command that a signal stops: its error, its exit code, and the file that it must not leave behind.
+//! The stop of a command by a signal: the error, the exit code, and the removal of unfinished files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::output::print_error;
 /// The exit code of a command that Ctrl-C stopped: 128 and the signal's number, as shells count.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-/// A person stopped the command.
+/// The error of a command that a person stopped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interrupted;
 
@@ -23,15 +23,16 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Whether the command ends by itself on Ctrl-C and the signal of a supervisor: nothing else ends it then.
+/// Whether the command itself handles Ctrl-C and SIGTERM. Then the handlers of `remove_if_stopped` ignore these
+/// signals.
 static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
-/// What a second signal removes, which ends the command at once.
+/// The files that a second signal removes before it ends the process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes an unfinished file or directory if a signal ends this process, and then ends it.
+/// Removes an unfinished file or directory when a signal ends this process.
 ///
-/// In tasks of their own: the command may be busy, and is not asked to end.
+/// The handlers run in tasks of their own, because the command may be busy and cannot be asked to end.
 #[cfg(unix)]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -54,7 +55,7 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes an unfinished file or directory if Ctrl-C ends this process, and then ends it.
+/// Removes an unfinished file or directory when Ctrl-C ends this process.
 #[cfg(not(unix))]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
@@ -76,7 +77,8 @@ fn end(file: &Path, code: i32) -> ! {
 }
 
 fn remove(file: &Path) {
-    // What is finished has another name by now. While a directory is removed, the command may add a file to it.
+    // A finished file has another name already. A directory is tried again, because the command may add a file
+    // meanwhile.
     for _ in 0..10 {
         if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
             break;
@@ -84,8 +86,8 @@ fn remove(file: &Path) {
     }
 }
 
-/// Returns whether whoever started this process wants it to go on after a signal, as `nohup` does. Only Linux tells;
-/// elsewhere a closed terminal is left to `nohup`.
+/// Returns whether the signal is ignored, as the parent process asked for with `nohup`. Only Linux tells; on other
+/// systems the hangup signal counts as ignored.
 #[cfg(unix)]
 fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
     let ignored = || {
@@ -97,8 +99,8 @@ fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
     ignored().unwrap_or(kind == tokio::signal::unix::SignalKind::hangup())
 }
 
-/// Sets the flag on Ctrl-C or the signal of a supervisor, so that the command ends in order and says how far it came.
-/// Exits on a second signal.
+/// Sets the flag on Ctrl-C or SIGTERM, so that the command ends in order and reports its progress. A second signal ends
+/// the process at once.
 pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
     ENDS_IN_ORDER.store(true, Ordering::Release);
     tokio::spawn(async move {
@@ -129,7 +131,7 @@ async fn stop_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// The exit code of a command that failed.
+/// The exit code of a command that failed with this error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     let interrupted = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>());
     if interrupted.is_some() { ExitCode::from(EXIT_CODE) } else { ExitCode::FAILURE }

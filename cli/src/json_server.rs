@@ -1,4 +1,4 @@
-//! A server whose answers are JSON: one request for each action of a command. Knows no endpoint.
+//! A client of a server for commands that send one request per action and get JSON. Knows no endpoint.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -10,34 +10,34 @@ use crate::answer_text::texts;
 use crate::client::{self, Answer, Ask, Client};
 use crate::output::{print, print_error};
 
-/// The exit code if the server refused some of a file.
+/// The exit code if the server refused parts of a file.
 const SOME_REFUSED: u8 = 3;
 
-/// A part of a file that is saved by itself: a rule, a channel or a source.
+/// A part of a file that is saved with its own request: a rule, a channel or a source.
 pub(crate) struct FilePart<'a> {
-    /// Where it is saved.
+    /// The API path of the part.
     pub(crate) path: String,
     pub(crate) members: &'a Map<String, Value>,
 }
 
-/// A server, whose answers are JSON.
+/// A client whose answers are JSON.
 pub(crate) struct JsonServer {
     client: Client,
 }
 
 impl JsonServer {
-    /// The server at an address. A token is the token itself, or `@FILE` with one.
+    /// Makes a client of the server at an address. The token is given directly, or as `@FILE`.
     pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         Ok(Self { client: Client::new(url, token.as_deref())? })
     }
 
-    /// What is answered, which has this member.
+    /// Sends a GET request. The answer must have this member.
     pub(crate) fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
         self.client.read(path, &self.ask("GET", path, None)?, member)
     }
 
-    /// What is there, or nothing.
+    /// Reads an object; empty if it does not exist.
     pub(crate) fn known(&self, path: &str) -> anyhow::Result<Map<String, Value>> {
         let answer = self.ask("GET", path, None)?;
         if answer.status == 404 {
@@ -49,7 +49,7 @@ impl JsonServer {
         }
     }
 
-    /// Sends a change. What is answered has this member.
+    /// Sends a change. The answer must have this member.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -69,18 +69,18 @@ impl JsonServer {
         self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
     }
 
-    /// Saves a part of a file, and says what is odd about it. Returns whether the server did not refuse it.
+    /// Saves a part of a file, and prints the server's warnings. Returns `false` if the server refused the part.
     pub(crate) fn save(&self, part: &FilePart<'_>) -> anyhow::Result<bool> {
         let answer = self.put(part)?;
         self.is_saved(part, &answer)
     }
 
-    /// Sends a part of a file.
+    /// Sends a part of a file with PUT.
     pub(crate) fn put(&self, part: &FilePart<'_>) -> anyhow::Result<Answer> {
         self.ask("PUT", &part.path, Some(&Value::Object(part.members.clone())))
     }
 
-    /// Says what is odd about a part, or why the server refuses it. Returns whether it is saved.
+    /// Prints the warnings about a part, or the reason of its refusal. Returns whether the part is saved.
     pub(crate) fn is_saved(&self, part: &FilePart<'_>, answer: &Answer) -> anyhow::Result<bool> {
         let path = &*part.path;
         match answer.status {
@@ -97,7 +97,7 @@ impl JsonServer {
     }
 }
 
-/// Saves the parts of a file, one after the other, and says how many. Returns the exit code.
+/// Saves the parts of a file one after the other, and prints their number. Returns the exit code.
 pub(crate) fn save_all<'a>(
     parts: impl IntoIterator<Item = FilePart<'a>>,
     save: impl Fn(&FilePart<'a>) -> anyhow::Result<bool>,
@@ -119,34 +119,34 @@ pub(crate) fn save_all<'a>(
     Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
 }
 
-/// Says what an export leaves out, because the server cannot read it.
+/// Prints what an export leaves out because the server cannot read it.
 pub(crate) fn say_damaged(answer: &Value) {
     for damaged in texts(answer, "damaged") {
         print_error(format_args!("not exported: {damaged}"));
     }
 }
 
-/// Says what is odd about what was saved.
+/// Prints the warnings about a saved part.
 fn warn(path: &str, answer: &Value) {
     for warning in texts(answer, "warnings") {
         print_error(format_args!("{}: {warning}", &path[1..]));
     }
 }
 
-/// A part of a path, whatever characters it has.
+/// Percent-encodes a segment of a path.
 pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// A test that all commands of such servers share.
+/// A test for all commands that use this client.
 #[cfg(test)]
 pub(crate) mod given {
     use std::process::ExitCode;
 
     use crate::import::fake_server::{self, Reply};
 
-    /// Checks that a command takes what another program answers neither for its answer nor for something done. A case is
-    /// the words of an action and the path that is asked.
+    /// Checks that a command rejects answers of another program, and does not report success for them. A case is the
+    /// words of an action and the requested path.
     pub(crate) fn ensure_others_are_refused(
         command: &str,
         cases: &[(&[&str], &str)],

@@ -1,4 +1,5 @@
-//! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
+//! The command `roomtide`: its subcommands, and the exit code of each. The work of each subcommand is in its own
+//! module.
 
 mod alerts;
 mod answer_text;
@@ -49,7 +50,7 @@ use tokio::runtime::Builder;
 
 use crate::output::{Said, print_error};
 
-/// The stack of a command that runs in a thread: as large as that of a process.
+/// The stack size of a command that runs in a thread: as large as that of a process.
 const STACK: usize = 8 << 20;
 
 /// Time series of homes and their devices: the whole system on this machine.
@@ -107,8 +108,8 @@ pub fn main() -> ExitCode {
     run_in(Builder::new_multi_thread(), Cli::parse())
 }
 
-/// Runs a command line without a process, and returns its exit code and all that it says. It is for commands that end
-/// by themselves; a signal ends the whole process.
+/// Runs a command line within this process, and returns its exit code and its output. Only for commands that end by
+/// themselves; a signal ends the whole process.
 pub fn run_here(
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> (ExitCode, String) {
@@ -164,7 +165,8 @@ async fn run(cli: Cli) -> ExitCode {
             print_error(format_args!("{error:#}"));
             interrupted::exit_code(&error)
         }
-        // What was done stays done: a token that nobody has seen is in the list, and can be revoked.
+        // The command's effect stays, even if its output was lost: a token that nobody has seen is in the list, and can
+        // be revoked.
         (Ok(_), Some(why)) => {
             print_error(format_args!("standard output could not be written: {why}"));
             ExitCode::FAILURE

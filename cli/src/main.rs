@@ -1,9 +1,9 @@
-//! The program `roomtide`. What it does is in the library.
+//! The program `roomtide`. The library does its work.
 
 use std::process::ExitCode;
 
-/// Storing readings allocates and frees much; this allocator takes a tenth less time for a POST. The static command for
-/// Linux would have that of musl, which is slow where several threads allocate.
+/// Storing readings allocates much; this allocator makes a POST a tenth faster. The static command for Linux would
+/// otherwise use musl's allocator, which is slow with several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
-//! `roomtide mcp`: passes messages of the Model Context Protocol between standard input and output and a server. Answers
-//! none itself.
+//! `roomtide mcp`: passes messages of the Model Context Protocol between standard input and output and a server.
+//! Answers no message itself.
 //!
 //! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::client::{self, Ask, Client};
 use crate::output::print_error;
 
-/// The server's path.
+/// The path of the server's MCP endpoint.
 const PATH: &str = "/mcp";
-/// JSON-RPC's code of a failure inside: here the server is not reached, or refuses the token.
+/// JSON-RPC's code for an internal error: the server cannot be reached, or refuses the token.
 const INTERNAL_ERROR: i32 = -32_603;
 
 /// Answer a language model's tools on standard input and output.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     token: Option<String>,
 }
 
-/// Serves until the input ends.
+/// Passes messages to the server until standard input ends.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let token = args.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&args.url, token.as_deref())?.that_asks_once();
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(served.await??)
 }
 
-/// Answers each line of the input that wants an answer, one after the other.
+/// Answers each line of the input that expects an answer, one after the other.
 fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     for line in input.split(b'\n') {
         let line = String::from_utf8_lossy(&line?).trim().to_owned();
@@ -58,7 +58,7 @@ fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Re
     Ok(())
 }
 
-/// The server's answer to a message, or an error that says why it has not answered. A notification has no answer.
+/// The server's answer to a message, or an error with the reason why no answer came. A notification has no answer.
 fn answer(client: &Client, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
     let headers = headers(&message);
@@ -81,7 +81,7 @@ fn answer(client: &Client, line: &str) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-/// The headers that repeat what a message of 2026-07-28 or later says; those before have none.
+/// The headers that repeat parts of a message, since the protocol of 2026-07-28; empty for earlier versions.
 fn headers(message: &Value) -> Vec<(&'static str, String)> {
     let params = &message["params"];
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
@@ -94,7 +94,7 @@ fn headers(message: &Value) -> Vec<(&'static str, String)> {
     texts.into_iter().filter_map(|(name, text)| Some((name, coded(text?)))).collect()
 }
 
-/// A text as a header takes it: as it is, or behind a mark as base64.
+/// Encodes a text for a header: unchanged, or as base64 with a prefix.
 fn coded(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
     if is_plain && !text.starts_with("=?base64?") {

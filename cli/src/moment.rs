@@ -1,15 +1,15 @@
-//! Times on the command line, and their units. Knows no command.
+//! Parses times on the command line. Knows no command.
 
 use domain::{Timestamp, TimestampError};
 use runtime::clock::{Clock as _, SystemClock};
 
-/// The nanoseconds of a millisecond.
+/// A millisecond in nanoseconds.
 pub(crate) const MILLISECOND: i64 = 1_000_000;
 
-/// Reads a time, or how long before or after now it is, such as -30d.
+/// Parses a time, or a time relative to now, such as -30d.
 ///
-/// Now is when the command begins. A server that is asked page by page would find another one at each request, and a
-/// deletion to now would never reach its end where a device sends.
+/// `now` is the start of the command. If each page of a list used its own time, a server would see another range at
+/// each request, and a deletion until now would never end while a device sends.
 pub(crate) fn from_now(text: &str) -> Result<Timestamp, TimestampError> {
     Timestamp::parse(text, SystemClock.now())
 }

@@ -8,11 +8,11 @@ use anyhow::bail;
 use crate::client::Client;
 use crate::output::print;
 
-/// The program that opens an address as the desktop wants it, and the words before the address.
+/// The program that opens an address in the desktop's browser, and its arguments before the address.
 const OPENER: (&str, &[&str]) = if cfg!(target_os = "macos") {
     ("open", &[])
 } else if cfg!(windows) {
-    // `start` is a word of the shell; its first text in quotes would be a title.
+    // `start` is built into the shell. It takes the first quoted text for a window title, hence the empty one.
     ("cmd", &["/C", "start", ""])
 } else {
     ("xdg-open", &[])

@@ -1,19 +1,19 @@
-//! The command's output on the terminal. A reader that has gone away is no error; a full disk is one, at the end.
+//! The command's output on the terminal. A closed pipe is no error; a full disk is one, at the end.
 
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Why a line could not be printed, the first time.
+/// The reason why a line could not be printed, for the first such line.
 static LOST: OnceLock<String> = OnceLock::new();
 
 thread_local! {
-    /// Where the lines of this thread go instead of the terminal.
+    /// The receiver of this thread's lines, instead of the terminal.
     static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
 }
 
-/// The lines of a command that runs without a process.
+/// The lines of a command that runs within this process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said(Arc<Mutex<Lines>>);
 
@@ -24,7 +24,7 @@ struct Lines {
 }
 
 impl Said {
-    /// All lines so far, those of standard error last.
+    /// All lines so far; those of standard error come last.
     pub(crate) fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         [lines.output.as_str(), &lines.errors].concat()
@@ -37,12 +37,12 @@ impl Said {
     }
 }
 
-/// Sends the lines of this thread elsewhere than to the terminal.
+/// Redirects the lines of this thread.
 pub(crate) fn say_to(said: &Said) {
     SAID.set(Some(said.clone()));
 }
 
-/// Whether a line has gone elsewhere than to the terminal.
+/// Redirects a line, if the lines of this thread are redirected. Returns whether they are.
 fn is_said(line: &dyn Display, is_error: bool) -> bool {
     SAID.with_borrow(|said| said.as_ref().map(|said| said.add(line, is_error)).is_some())
 }
@@ -52,8 +52,8 @@ pub(crate) fn print(line: impl Display) {
     print_as_is(escaped(&line));
 }
 
-/// Prints a line that may command the terminal: it quotes no file and no server. `println!` would end a server whose
-/// output nobody reads any more.
+/// Prints a line with its control characters. The line must not quote a file or a server. `println!` would panic after
+/// the reader of the output has closed it.
 pub(crate) fn print_as_is(line: impl Display) {
     if is_said(&line, false) {
         return;
@@ -66,7 +66,7 @@ pub(crate) fn print_as_is(line: impl Display) {
     }
 }
 
-/// Returns why a line could not be printed, though somebody may wait for it.
+/// Returns the reason why a line could not be printed.
 pub(crate) fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
@@ -80,8 +80,8 @@ pub(crate) fn print_error(error: impl Display) {
     drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));
 }
 
-/// A text whose control characters are shown and not obeyed, but for line breaks and tabs: names and lines of a file
-/// could change what the terminal shows. In JSON and TOML such an escape means the same character.
+/// A text with escaped control characters, except line breaks and tabs: names and lines of a file could otherwise
+/// control the terminal. In JSON and TOML the escape means the same character.
 pub(crate) fn escaped(text: &dyn Display) -> String {
     let mut escaped = String::new();
     for char in text.to_string().chars() {

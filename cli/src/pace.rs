@@ -1,4 +1,4 @@
-//! The pace of bulk work on a table with bounded capacity: a share of its units, so that devices have the rest. Counts
+//! The pace of bulk work on a table with limited capacity: a share of its units, so that devices have the rest. Counts
 //! no units itself.
 
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use runtime::clock::Stopwatch;
 
-/// The share of what nothing else follows.
+/// The share of a command that causes no further work.
 pub(crate) const HALF: f64 = 0.5;
 
-/// The pace of what consumes one kind of units. Without a bound nothing waits.
+/// Limits the consumption of read units, or of write units. Without a limit nothing waits.
 #[derive(Debug)]
 pub(crate) struct Pace {
     watch: Stopwatch,
@@ -19,24 +19,24 @@ pub(crate) struct Pace {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Units a second.
+    /// The rate in units per second.
     rate: Option<f64>,
-    /// The units a second that the share of the table is.
+    /// The share of the table's units, per second.
     bearable: Option<f64>,
-    /// Whether a person chose the rate.
+    /// Whether a person chose the rate, which answers then do not change.
     is_chosen: bool,
     is_told: bool,
-    /// When the units are worth that were taken, in seconds.
+    /// The time when the units taken so far are used up, in seconds since the start.
     next: f64,
 }
 
 impl Pace {
-    /// A share of the units, without a bound until they are learned.
+    /// A pace of a share of the table's units; without a limit until the units are learned.
     pub(crate) fn of(share: f64) -> Self {
         Self { watch: Stopwatch::start(), share, state: Mutex::default() }
     }
 
-    /// The units a second that a person chose, else a share of the units.
+    /// A pace of the units per second that a person chose, else of a share of the table's.
     pub(crate) fn chosen_or(units: Option<f64>, share: f64) -> Self {
         let pace = Self::of(share);
         if let Some(units) = units {
@@ -46,14 +46,14 @@ impl Pace {
         pace
     }
 
-    /// Half of a table's units a second; no bound for a table without one.
+    /// A pace of half of a table's units per second; without a limit if the table has none.
     pub(crate) fn half_of(units: Option<u32>) -> Self {
         let pace = Self::of(HALF);
         pace.learn(units);
         pace
     }
 
-    /// Notes the table's units, where an answer tells them.
+    /// Notes the table's units per second from an answer.
     pub(crate) fn learn(&self, units: Option<u32>) {
         let mut state = self.state();
         state.is_told = true;
@@ -65,36 +65,37 @@ impl Pace {
         }
     }
 
-    /// Whether an answer has come, which tells the table's units or that it has none.
+    /// Whether an answer has told the table's units, or that the table has no limit.
     pub(crate) fn is_told(&self) -> bool {
         self.state().is_told
     }
 
-    /// The units a second, if they are bounded.
+    /// The rate in units per second, if it is limited.
     #[cfg(test)]
     fn rate(&self) -> Option<f64> {
         self.state().rate
     }
 
-    /// The largest number of units of a request that is to be over within some seconds, whatever rate was chosen.
+    /// The maximum units of a request that should complete within `seconds`, by the lower of the chosen rate and the
+    /// table's share.
     pub(crate) fn units_within(&self, seconds: f64) -> Option<f64> {
         let state = self.state();
         let rates = [state.rate, state.bearable].into_iter().flatten();
         rates.reduce(f64::min).map(|rate| (rate * seconds).max(1.0))
     }
 
-    /// Takes units. Returns how long to wait before they are consumed.
+    /// Takes units. Returns how long to wait before using them.
     pub(crate) fn take(&self, units: f64) -> Duration {
         let now = self.watch.elapsed().as_secs_f64();
         let mut state = self.state();
         let Some(rate) = state.rate else { return Duration::ZERO };
-        // What was not used is left to the devices.
+        // Unused units of the past are left to the devices.
         let start = state.next.max(now);
         state.next = start + units / rate;
         Duration::try_from_secs_f64(start - now).unwrap_or_default()
     }
 
-    /// Corrects what was taken by what was consumed.
+    /// Corrects the units taken by the units consumed.
     pub(crate) fn settle(&self, taken: f64, consumed: f64) {
         let mut state = self.state();
         if let Some(rate) = state.rate {

@@ -1,4 +1,5 @@
-//! Asks a table for bulk work: again while it is busy, and at the pace that it can bear. Gives up after a minute or two.
+//! Requests to a table for bulk work: repeated while the table is busy, and limited to its pace. Gives up after a
+//! minute or two.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,21 +9,21 @@ use table::{Invocation, StoreResult};
 
 use crate::pace::Pace;
 
-/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
+/// The maximum number of attempts on a busy table, and the pause after the first; the pause doubles each time.
 const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The time for one visit.
+/// The time limit of one attempt.
 const VISIT: Duration = Duration::from_secs(60);
 
-/// The paces of reads and of writes. A process is one command, and a command works on one table.
+/// The paces of reads and of writes. They are global, because a process runs one command on one table.
 static PACES: OnceLock<(Pace, Pace)> = OnceLock::new();
 
-/// Bounds what is done from now on by half of a table's units a second.
+/// Limits all further requests to half of a table's units per second.
 pub(crate) fn keep_to(read_units: Option<u32>, write_units: Option<u32>) {
     PACES.get_or_init(|| (Pace::half_of(read_units), Pace::half_of(write_units)));
 }
 
-/// Does something again while the table is too busy for it or does not answer. Each attempt has its own time.
+/// Repeats an action while the table is too busy or does not answer. Each attempt has its own time limit.
 pub(crate) async fn patiently<T>(
     action: impl AsyncFn(&Invocation) -> StoreResult<T>,
 ) -> anyhow::Result<T> {
@@ -44,7 +45,7 @@ pub(crate) async fn patiently<T>(
     })
 }
 
-/// Does something when its turn has come. What it consumes is known afterwards.
+/// Runs an action when the pace permits it. The consumed units are known afterwards.
 async fn visit<T>(action: impl AsyncFn(&Invocation) -> StoreResult<T>) -> StoreResult<T> {
     if let Some((reads, writes)) = PACES.get() {
         tokio::time::sleep(reads.take(0.0).max(writes.take(0.0))).await;

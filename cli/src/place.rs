@@ -13,11 +13,11 @@ use table::{ReadShards as _, StoreError};
 
 use crate::patience::{keep_to, patiently};
 
-/// The table: the one on this machine, or a deployed one.
+/// The table that a command works on: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
     /// The directory of the local data, by default roomtide-data; the server may be running, but not for an import
-    // Without a default value, because a directory that is written out is named, whichever it is.
+    // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
     /// A deployed table, reached with the AWS credentials of the environment
@@ -31,15 +31,15 @@ pub(crate) struct Place {
     endpoint: Option<String>,
 }
 
-/// The directory of the local data, if no other is named.
+/// The default directory of the local data.
 pub(crate) const DATA_DIR: &str = "roomtide-data";
 
-/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
+/// The hint if the environment has no AWS credentials: the files of the AWS CLI are not read.
 pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\", or with version 1 of the AWS CLI, which lacks that command, \
     set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
 
-/// The layout of a table that is not asked for its own: no index.
+/// The layout that is assumed for a table whose layout is not read: no index.
 const LAYOUT: Layout = Layout {
     room_index: false,
     attribute_index: false,
@@ -47,19 +47,18 @@ const LAYOUT: Layout = Layout {
     shards: Shards::ONE,
 };
 
-/// A table that can be asked.
+/// A table that is open for requests.
 pub(crate) struct OpenTable {
     pub(crate) store: DynamoStore,
-    /// Its name for people.
+    /// The table's name, for people.
     pub(crate) name: String,
-    /// What tells it from all other tables.
+    /// A text that identifies the table among all tables.
     identity: String,
     config: StoreConfig,
     data: Option<DataDirectory>,
 }
 
-/// The file that keeps how far a command came, and the table on which it works: progress on another table is no
-/// progress.
+/// The progress file of a command, and the table that the command works on. Progress on another table does not count.
 #[derive(Debug)]
 pub(crate) struct ProgressFile {
     pub(crate) path: PathBuf,
@@ -95,13 +94,13 @@ impl Place {
         self.data_dir.as_deref().unwrap_or(Path::new(DATA_DIR))
     }
 
-    /// Returns whether a place is written out, be it the directory that is taken by default.
+    /// Returns whether a person named a place, even if it is the default directory.
     pub(crate) const fn is_named(&self) -> bool {
         let Self { data_dir, table, region, endpoint } = self;
         data_dir.is_some() || table.is_some() || region.is_some() || endpoint.is_some()
     }
 
-    /// How the deployed table is reached, if one is named.
+    /// The settings to reach the deployed table, if one is named.
     pub(crate) fn deployed(&self) -> anyhow::Result<Option<StoreConfig>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
@@ -112,7 +111,7 @@ impl Place {
         Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
 
-    /// The file that keeps how far a command comes, where no other is named.
+    /// The default progress file of a command.
     pub(crate) fn progress_path(&self, command: &str) -> PathBuf {
         match &self.table {
             Some(table) => format!("{table}.roomtide-{command}").into(),
@@ -122,7 +121,7 @@ impl Place {
 }
 
 impl OpenTable {
-    /// Asks the table in how many partitions its devices are, which no option says.
+    /// Reads the number of partitions of the devices from the table, because no option gives this number.
     pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
         if self.data.is_none() {
             let (read, write) = patiently(async |it| self.store.max_units(it).await).await?;
@@ -134,25 +133,25 @@ impl OpenTable {
         Ok(self)
     }
 
-    /// Asks the table for its indexes too: what a command writes, they have to have.
+    /// Reads from the table which indexes it has, because the command's writes must keep them up to date.
     pub(crate) async fn with_indexes(self) -> anyhow::Result<Self> {
         let mut table = self.with_devices().await?;
         table.store = patiently(async |it| table.store.clone().as_laid_out(it).await).await?;
         Ok(table)
     }
 
-    /// The progress of a command on this table, kept in a file.
+    /// The progress file of a command on this table.
     pub(crate) fn progress_in(&self, path: PathBuf) -> ProgressFile {
         ProgressFile { path, table: self.identity.clone() }
     }
 
-    /// Returns the way for many rollups at once, if this process has the data open.
+    /// Returns the writer of many rollups at once, if this process has the data open.
     pub(crate) fn bulk(&self) -> Option<Bulk> {
         self.data.as_ref().and_then(DataDirectory::bulk)
     }
 
-    /// Closes the data directory, if this process opened one. Returns the result of what was done with the table, whose
-    /// error names the table if that did not answer in time.
+    /// Closes the data directory, if this process opened one. Returns `result`. If the table did not answer in time,
+    /// the error names the table.
     pub(crate) async fn end<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
         if let Some(data) = self.data {
             data.close().await?;

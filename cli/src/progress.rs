@@ -1,4 +1,4 @@
-//! The progress of a command: a bar on a terminal; elsewhere a line now and then, for a log. Counts nothing.
+//! The progress of a command: a bar on a terminal; elsewhere an occasional line, for a log. Counts nothing.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
@@ -10,19 +10,19 @@ use indicatif::{
 };
 use runtime::clock::Stopwatch;
 
-/// The time between two lines.
+/// The interval between two lines.
 const EVERY: Duration = Duration::from_secs(10);
-/// The picture of a bar, which no line has.
+/// The drawing in a bar's template. The lines for a log leave the drawing out.
 const PICTURE: &str = "{bar:40} ";
-/// The width of a line: more than any line has.
+/// The width of a line, larger than any line.
 const WIDTH: u16 = 1_000;
 
-/// Makes a bar that shows which share of this length is done, with a message.
+/// Makes a bar of this length that shows the share done, and a message.
 pub(crate) fn share(length: u64) -> anyhow::Result<ProgressBar> {
     bar(length, "  {bar:40} {percent:>3} %  {msg}  {left}")
 }
 
-/// Makes a bar of this length and template, in which `{left}` is the time that is left.
+/// Makes a bar of this length and template; `{left}` is the remaining time.
 pub(crate) fn bar(length: u64, template: &str) -> anyhow::Result<ProgressBar> {
     let is_seen = io::stderr().is_terminal();
     let template = if is_seen { template.to_owned() } else { template.replace(PICTURE, "") };
@@ -33,7 +33,7 @@ fn style(template: &str) -> anyhow::Result<ProgressStyle> {
     Ok(ProgressStyle::with_template(template)?.with_key("left", write_left))
 }
 
-/// Writes the time that is left at the mean pace until now; nothing before a part is done.
+/// Writes the remaining time at the mean pace so far; nothing at the beginning.
 #[expect(clippy::cast_precision_loss, reason = "a time for people")]
 fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
     let (done, all) = (state.pos(), state.len().unwrap_or_default());
@@ -47,7 +47,7 @@ fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
     }
 }
 
-/// Makes what shows a message.
+/// Makes a spinner with a message.
 pub(crate) fn spinner() -> ProgressBar {
     let is_seen = io::stderr().is_terminal();
     let bar = ProgressBar::with_draw_target(None, target(is_seen));
@@ -63,7 +63,7 @@ fn target(is_seen: bool) -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(lines), 1)
 }
 
-/// A terminal that writes the newest line of some seconds, and no other.
+/// A terminal for logs, which writes only the newest line of every few seconds.
 #[derive(Debug)]
 struct Lines<W>(Mutex<State<W>>);
 

@@ -1,5 +1,5 @@
-//! A file that is replaced as a whole, as one that keeps how far a command came. Chooses no place for it, and replaces
-//! nothing that is of others.
+//! A file that is always replaced as a whole, such as a command's progress. Chooses no path, and never replaces a file
+//! of another program.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, Write as _};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, bail, ensure};
 use local::{DataDirectory, private};
 use serde::de::DeserializeOwned;
 
-/// Writes the file. Only the owner can read the file. A crash, also of the machine, leaves either the old file or the
-/// new one.
+/// Writes the file, readable only for its owner. A crash, even of the machine, leaves either the old file or the new
+/// one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = new_beside(path);
     let replaced = write(&new, bytes).and_then(|()| fs::rename(&new, path));
     if replaced.is_err() {
-        // On a full disk each attempt would leave one more. What is wrong with the disk is said by the first error.
+        // On a full disk each attempt would leave another file. The first error describes the disk's problem.
         let _ = fs::remove_file(&new);
     }
     replaced
@@ -27,14 +27,14 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Checks that the file can be written, before anything is done whose progress it keeps. Leaves it as it is.
+/// Checks that the file can be written, before the work begins whose progress it keeps. Leaves the file unchanged.
 pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
     let new = new_beside(path);
     private::options().create(true).truncate(true).open(&new)?;
     fs::remove_file(&new)
 }
 
-/// Progress that no other process of this program keeps in the same file meanwhile, until this is dropped.
+/// A lock on a progress file: until it is dropped, no other process of this program uses the same file.
 #[derive(Debug)]
 pub(crate) struct HeldProgress {
     lock: File,
@@ -42,13 +42,14 @@ pub(crate) struct HeldProgress {
 }
 
 impl HeldProgress {
-    /// Locks a file beside that of the progress, which is replaced again and again. Fails if another process has it.
+    /// Locks a separate file, because the progress file is replaced again and again. Fails if another process has the
+    /// lock.
     pub(crate) fn take(progress: &Path) -> anyhow::Result<Self> {
         let lock_path = with_suffix(progress, "-lock");
         loop {
             let lock = private::options().create(true).truncate(false).open(&lock_path);
             let lock = lock.with_context(|| cannot_write(progress))?;
-            // Where a drive knows no locks, no other process gets one either.
+            // On a drive without locks, no other process gets a lock either.
             if let Err(TryLockError::WouldBlock) = lock.try_lock() {
                 bail!(
                     "{} keeps how far another command comes that is under way; {ELSEWHERE}",
@@ -57,7 +58,7 @@ impl HeldProgress {
             }
 
             let held = Self { lock, lock_path: lock_path.clone() };
-            // The process that held it before may have removed its name meanwhile.
+            // The previous holder may have removed the lock file after it was opened here.
             if held.has_name() {
                 return Ok(held);
             }
@@ -72,7 +73,7 @@ impl HeldProgress {
         self.lock.metadata().map(inode).ok() == fs::metadata(&self.lock_path).map(inode).ok()
     }
 
-    /// A file that is open keeps its name.
+    /// On this system, an open file cannot lose its name.
     #[cfg(not(unix))]
     const fn has_name(&self) -> bool {
         true
@@ -81,17 +82,17 @@ impl HeldProgress {
 
 impl Drop for HeldProgress {
     fn drop(&mut self) {
-        // If another process takes it at once, it finds no name and takes the next one.
+        // A process that locks the file at this moment notices that the name is gone, and tries again.
         if self.has_name() {
             drop(fs::remove_file(&self.lock_path));
         }
     }
 }
 
-/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so are a link and
-/// the files of a data directory.
+/// Checks that a path may be replaced by a file without a loss. Refuses everything that is not a regular file, links,
+/// and the files of a data directory.
 pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
-    // What cannot be looked at cannot be written either, which says more.
+    // A path that cannot be inspected cannot be written either, and that error says more.
     let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
     ensure!(!is_other, "{} is no regular file, and is not replaced", path.display());
 
@@ -100,8 +101,8 @@ pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that progress of the form `T` can be kept in a file, before anything is done: what is there is such progress,
-/// or empty, and not of others.
+/// Checks that a file may keep progress of the form `T`, before the work begins: the file has such progress, or is
+/// empty or absent.
 pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()> {
     ensure_file(path).context(ELSEWHERE)?;
     match File::open(path) {
@@ -124,8 +125,8 @@ pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()
     ensure_writable(path).with_context(|| cannot_write(path))
 }
 
-/// Checks that a file keeps no progress of something else, which would be lost. `kept` is what the file says of its
-/// progress; that of an earlier version says nothing.
+/// Checks that a file does not keep the progress of another command, which would be lost. `kept` is the command that
+/// the file names; a file of an earlier version names none.
 pub(crate) fn ensure_same(path: &Path, kept: Option<&str>, wanted: &str) -> anyhow::Result<()> {
     if let Some(kept) = kept.filter(|kept| *kept != wanted) {
         bail!(
@@ -136,19 +137,19 @@ pub(crate) fn ensure_same(path: &Path, kept: Option<&str>, wanted: &str) -> anyh
     Ok(())
 }
 
-/// Part of an error: the progress cannot be kept.
+/// The start of an error: the progress cannot be saved.
 pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}; {ELSEWHERE}", path.display())
 }
 
 const ELSEWHERE: &str = "--state FILE keeps it elsewhere";
 
-/// The name of what becomes the file. Two processes that write the same file do not meet.
+/// The name of the temporary file. It differs between processes that write the same file.
 fn new_beside(path: &Path) -> PathBuf {
     with_suffix(path, &format!("-new{}", std::process::id()))
 }
 
-/// Appends to the name of a file.
+/// Appends a suffix to the file name of a path.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -1,4 +1,4 @@
-//! `roomtide qr`: draws what comes on standard input as a QR code, for a phone's camera. Keeps nothing.
+//! `roomtide qr`: draws standard input as a QR code, for a phone's camera. Keeps nothing.
 
 use std::io::{self, IsTerminal as _, Read as _};
 
@@ -8,13 +8,13 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::output::{print, print_as_is};
 
-/// Draws standard input.
+/// Runs the subcommand: draws standard input.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text).context("standard input")?;
     let drawn = draw(text.trim())?;
     for line in drawn.lines() {
-        // White on black, whatever the terminal's colours are.
+        // White on black, whatever colours the terminal has.
         if io::stdout().is_terminal() {
             print_as_is(format_args!("\x1b[97;40m{line}\x1b[0m"));
         } else {
@@ -24,10 +24,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The QR code of a text, in block characters. Light modules are drawn, so that it is right on a dark terminal;
-/// readers know the inverted form too.
+/// The QR code of a text, in block characters. The light modules are drawn, which is right for a dark terminal; readers
+/// accept the inverted form too.
 fn draw(text: &str) -> anyhow::Result<String> {
-    // The lowest level of correction gives the smallest code: a screen has no scratches.
+    // The lowest level of error correction gives the smallest code. A screen needs no more.
     let code = QrCode::with_error_correction_level(text, EcLevel::L)
         .context("this text is too long for a QR code, which has at most 2953 bytes")?;
     let (light, dark) = (Dense1x2::Light, Dense1x2::Dark);

@@ -1,4 +1,4 @@
-//! `roomtide reindex`: puts every device into the index of attributes, and notes that it is complete. Searches
+//! `roomtide reindex`: puts every device into the index of attributes, and notes that the index is complete. Searches
 //! nothing.
 
 use std::fs;
@@ -35,17 +35,17 @@ pub(crate) struct Args {
 /// The number of devices that are compared at once.
 const CONCURRENCY: usize = 16;
 
-/// How far a run came.
+/// The progress of a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Progress {
-    /// What tells the run from others.
+    /// Identifies the run.
     run: String,
-    /// The table whose devices are done. A file of an earlier version names none.
+    /// The table of the run. A file of an earlier version names none.
     #[serde(default)]
     table: String,
-    /// The last device that is done.
+    /// The last completed device.
     after: Option<String>,
-    /// The number of values that were missing or wrong.
+    /// The number of index values that were missing or wrong.
     wrong: usize,
 }
 

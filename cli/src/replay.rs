@@ -28,7 +28,7 @@ pub(crate) struct Args {
     data_dir: Option<PathBuf>,
 }
 
-/// Replays the files in their order. A file that fails does not stop the others.
+/// Replays the files in order. A file that fails does not stop the others.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let is_new = |directory: &PathBuf| NewDirectory::of(directory).is_some();
     if let Some(directory) = args.data_dir.as_ref().filter(|directory| is_new(directory)) {
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options {
         data: args.data_dir.map_or(Data::Memory, Data::Dir),
         listens: false,
-        // So that each event sees what the events before it changed.
+        // Without a cache, each event sees the changes of the events before.
         registry_max_age: Duration::ZERO,
         ..Options::default()
     };
@@ -102,7 +102,7 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
     Ok(answer)
 }
 
-/// The events that the functions take.
+/// The events of the functions.
 enum Sample {
     Http(Box<ApiGatewayV2httpRequest>),
     Iot(IngestEvent),
@@ -158,8 +158,8 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     )
 }
 
-/// Whether a schedule's rule is that of a function. `CloudFormation` names a rule by the logical id that SAM gives it,
-/// which begins with the function's.
+/// Whether a schedule's rule belongs to a function. `CloudFormation` names a rule by the logical id from SAM, which
+/// begins with the function's logical id.
 fn is_of(resources: &Value, function: &str) -> bool {
     let mut rules = resources.as_array().into_iter().flatten().filter_map(Value::as_str);
     rules.any(|rule| rule.contains(&format!("-{function}")))

@@ -1,13 +1,13 @@
-//! Requests to the API of a system in this process. Opens no connection.
+//! Sends requests to the API of a system in this process. Opens no connection.
 
 use anyhow::bail;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use local::{Loader, System};
 
-/// What answers requests.
+/// A system that answers requests.
 pub(crate) trait Answering {
-    /// Sends a request and returns the answer, whatever it is.
+    /// Sends a request and returns the answer, whatever its status.
     async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>>;
 }
 
@@ -23,7 +23,7 @@ impl Answering for Loader {
     }
 }
 
-/// Sends a request that has to succeed. Returns the body of the answer.
+/// Sends a request and returns the body. Fails unless the request succeeds.
 pub(crate) async fn request(
     api: &impl Answering,
     method: &str,
@@ -35,7 +35,7 @@ pub(crate) async fn request(
     let request = request.header(CONTENT_TYPE, content_type).body(body)?;
     let (parts, answer) = api.answer(request).await?.into_parts();
     let status = parts.status;
-    // 207 is no success: some readings are refused.
+    // 207 is a failure here: some readings are refused.
     if !matches!(status.as_u16(), 200 | 201 | 204) {
         bail!("{method} {path} answers {status}: {}", String::from_utf8_lossy(&answer));
     }

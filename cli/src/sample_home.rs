@@ -20,7 +20,7 @@ use crate::output::{print, print_error};
 use crate::progress;
 use crate::request::request;
 
-/// The longest sleep, after which the clock is read again: it goes on while a laptop is suspended.
+/// The longest sleep before the clock is read again, because the clock goes on while a laptop is suspended.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// Returns whether to store the sample home: the table is empty, or the last start stored only a part.
@@ -33,12 +33,12 @@ pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
     stored(directory).is_some_and(|marker| marker.exists())
 }
 
-/// Says which devices of a table are the sample home's, and how to begin without them; `None` if there are none.
-/// `name_of` tells the name of a device.
+/// Says which devices of a table belong to the sample home, and how to begin without them; `None` if no device does.
+/// `name_of` returns the name of a device.
 pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let is_stored = |(id, name): &(String, String)| name_of(id).as_ref() == Some(name);
     let found: Vec<String> = data::devices().filter(is_stored).map(|(id, _)| id).collect();
-    // Many a meter is called so.
+    // The id `meter` alone proves nothing, because many meters have it.
     let has_others = found.iter().any(|id| id != "meter");
     has_others.then(|| {
         format!(
@@ -50,7 +50,8 @@ pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String
     })
 }
 
-/// Returns the path of a file that exists while the sample home is incomplete. Storing it twice changes nothing.
+/// Returns the path of a file that exists while the sample home is incomplete. The next start then stores it again,
+/// which does no harm.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample-unfinished"))
 }
@@ -60,7 +61,7 @@ fn stored(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample"))
 }
 
-/// Stores the sample home through the API: its last weeks until now. Days that are over are stored with their rollups.
+/// Stores the sample home through the API: its last weeks until now. Past days are stored together with their rollups.
 pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
     let unfinished = unfinished(directory);
     if let Some(marker) = &unfinished {
@@ -100,7 +101,8 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     Ok(())
 }
 
-/// Stores the further readings as time passes, for ever. A failure is printed, and what is missing is sent again.
+/// Stores further readings as time passes, for ever. After a failure, prints the error and sends the missing readings
+/// again.
 pub(crate) async fn go_on(system: &System) -> anyhow::Result<()> {
     let home = SampleHome::read()?;
     loop {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PORT")]
     ingest_port: Option<u16>,
     /// The directory of the data, by default roomtide-data
-    // Without a default value, which clap would hand to every command whose option has this name.
+    // No default value: clap would use it in every command that has an option of this name.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     log: bool,
 }
 
-/// Parses the address of the page: of a host, perhaps with a path.
+/// Parses the address of the page: a host, perhaps with a path.
 fn page_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text, Reach::Local).map_err(|why| why.to_string())?;
     match url.uri().query() {
@@ -102,7 +102,7 @@ fn heartbeat(text: &str) -> Result<Url, String> {
     Url::parse(text, Reach::Local).map_err(|why| why.to_string())
 }
 
-/// Parses the burst of a bounded table.
+/// Parses the burst of a table with provisioned capacity.
 fn burst(text: &str) -> Result<Burst, String> {
     match text {
         "none" => Ok(Burst::None),
@@ -185,10 +185,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     result
 }
 
-/// The address of this machine on its way to others. Sends nothing: a datagram's socket only looks up the way.
+/// The address by which other machines reach this one. Sends nothing: a datagram socket only looks up the route.
 fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((any, 0))?;
-    // Addresses of documentation, which nobody has.
+    // An address reserved for documentation, which nobody uses.
     let elsewhere: IpAddr = match any {
         IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
         IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
@@ -197,12 +197,12 @@ fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The sample home in the table.
+/// The state of the sample home in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sample {
-    /// It is to be stored.
+    /// The sample home is to be stored.
     Wanted,
-    /// An earlier start stored it.
+    /// An earlier start stored the sample home.
     Stored,
     /// The table has no sample home.
     Absent,

@@ -1,4 +1,4 @@
-//! A file of settings: read from where a person names it, be it standard input, and written in its place. Knows no setting.
+//! A file of settings, or standard input and output in its place. Knows no setting.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,18 +11,18 @@ use serde_json::Value;
 use crate::output::print;
 use crate::progress_file;
 
-/// The name of standard input and output.
+/// The name for standard input and output.
 const STANDARD: &str = "-";
-/// The most bytes of a file of settings. A device or a pipe may have no end.
+/// The maximum size of a file of settings, because a device or a pipe may never end.
 const MAX_LENGTH: u64 = 16 << 20;
 
-/// A file of JSON.
+/// Reads a file as JSON.
 pub(crate) fn json(path: &Path) -> anyhow::Result<Value> {
     let name = path.display();
     serde_json::from_str(&content(path)?).with_context(|| format!("{name} is not JSON"))
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub(crate) fn content(path: &Path) -> anyhow::Result<String> {
     if path == Path::new(STANDARD) {
         return whole(io::stdin(), "standard input");
@@ -32,7 +32,7 @@ pub(crate) fn content(path: &Path) -> anyhow::Result<String> {
     whole(file, &name)
 }
 
-/// The text without a byte order mark, which some editors write.
+/// Reads the text without a byte order mark, which some editors write.
 fn whole(from: impl Read, name: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     let read = from.take(MAX_LENGTH + 1).read_to_string(&mut text);
@@ -42,7 +42,7 @@ fn whole(from: impl Read, name: &str) -> anyhow::Result<String> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Writes what is exported to a file, else to standard output.
+/// Writes an export to a file, or else to standard output.
 pub(crate) fn export(to: Option<&Path>, text: &str) -> anyhow::Result<ExitCode> {
     match to.filter(|to| *to != Path::new(STANDARD)) {
         Some(to) => write(to, text.as_bytes())?,
@@ -51,8 +51,8 @@ pub(crate) fn export(to: Option<&Path>, text: &str) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file: the old one stays where the new one cannot be written. A device or a pipe stays what it is, and so does a
-/// link: the file that it leads to is written.
+/// Writes a file. If that fails, the old file stays. A device or a pipe is written directly, not replaced. Of a link,
+/// the target is written.
 fn write(to: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let place = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
     let is_replaced = fs::metadata(&place).map_or(true, |found| found.is_file());

@@ -1,4 +1,4 @@
-//! The API of a server, of a deployed table, or of the data in a directory. Writes nothing.
+//! The API to read from: of a server, of a deployed table, or of a data directory. Writes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::client::{self, Answer, Ask, Client, Units};
 use crate::pace::{HALF, Pace};
 use crate::place::Place;
 
-/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
+/// The maximum number of attempts on a busy table, and the pause after the first; the pause doubles each time.
 const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The most pages without an entry that may follow each other: no list of Roomtide's has as many.
+/// The maximum number of successive empty pages; no list of Roomtide has as many.
 const MAX_EMPTY_PAGES: u32 = 1_000;
 
 /// An API to read from.
 pub(crate) enum SourceApi {
-    /// A server.
+    /// The API of a server, over HTTP.
     Server(Arc<Client>, Arc<Pace>),
-    /// A table, whose functions are in this process.
+    /// A table; the functions that answer run in this process.
     Table(Box<TableApi>, Pace),
     /// The data in a directory of this machine.
     Local(DataDirectory),
@@ -42,7 +42,7 @@ struct Page<'a> {
 }
 
 impl SourceApi {
-    /// Returns the API of a server if one is named, else of the place.
+    /// Returns the API of a server if one is named, else that of the place.
     pub(crate) async fn of(
         url: Option<&str>,
         token: Option<&str>,
@@ -62,8 +62,7 @@ impl SourceApi {
         Ok(Self::Server(Arc::new(client), Arc::new(Pace::of(HALF))))
     }
 
-    /// Opens the API of a deployed table, or of one that was restored from a backup: nothing else has to be
-    /// deployed for it.
+    /// Opens the API of a deployed table, or of one restored from a backup. Only the table has to exist.
     async fn table(config: StoreConfig) -> anyhow::Result<Self> {
         let name = config.table.clone();
         let api = Box::pin(TableApi::connect(config)).await;
@@ -80,7 +79,7 @@ impl SourceApi {
                 directory.display()
             )
         };
-        // The registry lacks what the stream still holds.
+        // The registry lacks changes that the stream still holds.
         data.settle().await?;
         Ok(Self::Local(data))
     }
@@ -97,8 +96,8 @@ impl SourceApi {
         }
     }
 
-    /// Calls `each` with every entry of a list, page by page. Returns the answer that says that what the list is of
-    /// is not there, or no longer, where one does: entries may have been read before it.
+    /// Calls `each` with every entry of a list, page by page. Returns the server's answer if the device or room of the
+    /// list does not exist or is deleted meanwhile; some entries may have been read by then.
     pub(crate) async fn pages_while_there(
         &self,
         path: &str,
@@ -131,7 +130,8 @@ impl SourceApi {
         }
     }
 
-    /// Returns an answer, which has to be 200 and an object with a member that Roomtide's always has.
+    /// Sends a GET request. Fails unless the status is 200 and the answer is an object with `member`, which every
+    /// answer of Roomtide has.
     pub(crate) async fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
         let answer = self.answer(path).await?;
         if answer.status != 200 {
@@ -141,7 +141,7 @@ impl SourceApi {
         value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
     }
 
-    /// Fails if what answers at the address of a server is something else.
+    /// Fails if another program answers at the server's address.
     async fn ensure_roomtide(&self) -> anyhow::Result<()> {
         let Self::Server(client, _) = self else { return Ok(()) };
         let client = Arc::clone(client);
@@ -158,7 +158,7 @@ impl SourceApi {
         }
     }
 
-    /// The address of a request; of data in this process, its path.
+    /// The address of a request; for data in this process, its path.
     fn asked(&self, path: &str) -> String {
         match self {
             Self::Server(client, _) => client.asked(path),
@@ -187,7 +187,7 @@ impl SourceApi {
                     tokio::time::sleep(pace.take(0.0)).await;
                     let response = api.send(Request::get(path).body(Vec::new())?).await?;
                     pace.settle(0.0, Units::of(response.headers()).read);
-                    // The table has no more units this second.
+                    // The table has no more capacity in this second.
                     if !matches!(response.status().as_u16(), 429 | 503) || attempt == ATTEMPTS {
                         break response;
                     }
@@ -215,8 +215,8 @@ impl SourceApi {
     }
 }
 
-/// The cursor of the next page, as a path has it. One that the page was asked for with would be answered with the same
-/// page, for ever.
+/// The cursor of the next page, encoded for a path. Fails if it is the cursor of this page, which would return the same
+/// page for ever.
 pub(crate) fn cursor_after(
     before: Option<&str>,
     cursor: &str,

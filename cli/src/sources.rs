@@ -1,4 +1,5 @@
-//! `roomtide sources`: the sources that a server asks, one request for each action. Asks no maker, and prints no secret.
+//! `roomtide sources`: manages the sources of a server, one request for each action. Asks no maker and prints no
+//! secret.
 
 mod file;
 mod members;
@@ -17,7 +18,7 @@ use crate::json_server::{self, FilePart, JsonServer, encoded};
 use crate::output::{counted, print, print_error};
 use crate::settings_file;
 
-/// Part of the help.
+/// The part of the help after the options.
 const AFTER_HELP: &str = "\
 roomtide sources kinds
 roomtide sources test remo kind=remo token=@remo-token
@@ -96,7 +97,7 @@ enum SourcesAction {
     },
 }
 
-/// A source as a command line has it.
+/// A source in the arguments of a command line.
 #[derive(Debug, clap::Args)]
 struct WantedSource {
     /// Its members, or those that differ
@@ -108,7 +109,7 @@ struct WantedSource {
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
-    // Files and the client block the thread.
+    // Reading files and waiting for the server block the thread.
     tokio::task::spawn_blocking(move || act(&args)).await?
 }
 
@@ -174,7 +175,8 @@ fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<Exi
     json_server::save_all(parts, |part| restore(server, part))
 }
 
-/// Saves a source of a file; off if the server has no secret for it. Returns whether the server did not refuse it.
+/// Saves a source from a file; switched off if the server has no secret for it. Returns `false` if the server refused
+/// it.
 fn restore(server: &JsonServer, part: &FilePart<'_>) -> anyhow::Result<bool> {
     let mut answer = server.put(part)?;
     let lacks_secret = |error: &FieldError| error.field.as_deref() == Some("secrets");
@@ -199,7 +201,7 @@ fn of_source(id: &str) -> String {
 }
 
 impl WantedSource {
-    /// The source of the file, else the one that is saved, with the members that are typed.
+    /// The source from the file, or else the saved one with the typed members.
     fn read(&self, source: &str, server: &JsonServer) -> anyhow::Result<Map<String, Value>> {
         let before = match &self.file {
             Some(file) => of_file(file)?,

@@ -9,7 +9,7 @@ use crate::output::{counted, print};
 use crate::place::Place;
 use crate::source_api::{SourceApi, cursor_after};
 
-/// The most devices that are counted one by one.
+/// The maximum number of devices that are counted one by one.
 const MAX_COUNTED: usize = 10_000;
 
 /// The command line of `roomtide status`.
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file
-    // A conflict of `url` itself would take its requirement away.
+    // A conflict declared on `url` itself would cancel this requirement.
     #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     token: Option<String>,
     /// Print a JSON object
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is told.
+/// The answer for the person.
 struct Status {
     system: String,
     devices: usize,
     has_more: bool,
-    /// When the newest reading was taken.
+    /// The timestamp of the newest reading.
     newest: Option<String>,
-    /// The end of the time that is rolled up, of a system that has rolled up something.
+    /// The end of the time that is rolled up; `None` if nothing is rolled up yet.
     folded_until: Option<String>,
     time_zone: Option<String>,
 }
 
-/// Asks, and prints what was answered.
+/// Asks the system, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let deployed = args.place.deployed()?;
     let system = match (&args.url, &deployed) {
@@ -121,7 +121,7 @@ impl Status {
     }
 }
 
-/// A time, and how long ago that was, or in how long it will be.
+/// A time, and its distance from now in words.
 fn since(at: &str, now: Timestamp) -> String {
     let Ok(then) = Timestamp::parse_absolute(at) else { return at.to_owned() };
     let minutes = (now.as_millis() - then.as_millis()) / 60_000;

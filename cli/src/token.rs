@@ -1,4 +1,4 @@
-//! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
+//! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks no token.
 
 mod line;
 
@@ -97,7 +97,7 @@ struct Create {
 }
 
 impl Create {
-    /// A token of that scope, for no device and without a name.
+    /// A token of this scope, for no device and without a name.
     fn of(scope: ScopeName) -> Self {
         let (device, device_tags, room, home) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (prefix, room_tag, name) = (None, None, None);
@@ -114,14 +114,14 @@ enum ScopeName {
     Admin,
 }
 
-/// The deadline of all requests to the table.
+/// The time limit of all requests to the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Action::First { json: true } = action {
-        // What stands before the subcommand conflicts with nothing in it.
+        // clap cannot detect this conflict, because the place stands before the subcommand.
         if place.is_named() {
             bail!("--json asks no table; leave out --data-dir, --table, --region and --endpoint");
         }
@@ -206,14 +206,14 @@ async fn act(
     Ok(())
 }
 
-/// The id of a token. If the text is the token itself, its hash, so that no error shows a token.
+/// Returns the id of a token. If the text is a token itself, returns its hash, so that no error shows a token.
 fn hashed(id: String) -> String {
     if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id }
 }
 
-/// The token of an id, which has to be whole: a few digits are soon those of another token.
+/// Finds the token with this id. The id must be complete, because a few digits may soon match another token.
 fn meant<'a>(tokens: &'a [Token], id: &str) -> anyhow::Result<&'a Token> {
-    /// The most ids that an error names.
+    /// The maximum number of ids that an error names.
     const MAX_NAMED: usize = 5;
     let is_meant = |token: &&Token| id == token.hash.short() || id == token.hash.to_string();
     let mut whole = tokens.iter().filter(is_meant);
@@ -231,7 +231,7 @@ fn meant<'a>(tokens: &'a [Token], id: &str) -> anyhow::Result<&'a Token> {
     }
 }
 
-/// The prefix of a token. One with the colon that follows it would be followed by two.
+/// Parses the prefix of a token's devices. A colon at its end is refused, because another one follows it.
 fn prefix(text: &str) -> Result<DeviceId, String> {
     let bare = text.trim_end_matches(':');
     if bare.len() < text.len() {
@@ -245,7 +245,7 @@ fn prefix(text: &str) -> Result<DeviceId, String> {
     text.parse().map_err(|why: domain::IdError| why.to_string())
 }
 
-/// What the list says of a token that is not valid for ever.
+/// The remark in the list about a token that is not valid for ever.
 fn state(token: &Token, now: Timestamp) -> String {
     match (token.revoked, token.expires) {
         (Some(at), _) => format!("  revoked {at}"),
@@ -298,7 +298,7 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     Ok(new.make(SystemClock.now())?)
 }
 
-/// Makes the first tokens and their secrets: to manage the system, to read it, and to store readings of any device.
+/// Makes the first tokens and their secrets: to manage the system, to read, and to store readings of any device.
 fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
     let first = [
         (ScopeName::Admin, "first admin"),
@@ -313,7 +313,7 @@ fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
     first.into_iter().map(create).collect()
 }
 
-/// A token in a list for programs.
+/// A token as JSON, for programs.
 fn as_json(token: &Token) -> Value {
     json!({
         "id": token.hash.short(),
@@ -350,7 +350,7 @@ fn describe(scope: &Scope) -> String {
     }
 }
 
-/// Fails if tokens that are stored could not be shown, for this `lost` reason.
+/// Fails if new tokens could not be shown; `lost` is the reason.
 fn ensure_seen(tokens: &[&Token], lost: Option<&str>) -> anyhow::Result<()> {
     let Some(why) = lost else { return Ok(()) };
     let revoke = |token: &&Token| format!("`roomtide token revoke {}`", token.hash.short());

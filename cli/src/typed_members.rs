@@ -1,4 +1,4 @@
-//! Members as they are typed: `NAME=VALUE`. Knows no member.
+//! Parses members as a person types them: `NAME=VALUE`. Does not know which members exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,13 +7,13 @@ use anyhow::{Context as _, bail};
 
 use crate::settings_file;
 
-/// A member as it is typed.
+/// A typed member.
 pub(crate) struct TypedMember<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: &'a str,
 }
 
-/// The members that are typed, each once.
+/// Parses typed members; a duplicate is an error.
 pub(crate) fn read(typed: &[String]) -> anyhow::Result<Vec<TypedMember<'_>>> {
     let mut names = BTreeSet::new();
     let mut members = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn read(typed: &[String]) -> anyhow::Result<Vec<TypedMember<'_>>> {
     Ok(members)
 }
 
-/// A secret member, of a file that has it alone.
+/// Reads a secret member from a file that contains nothing else.
 pub(crate) fn secret(name: &str, file: &str) -> anyhow::Result<String> {
     let text = settings_file::content(Path::new(file)).with_context(|| name.to_owned())?;
     Ok(text.trim().to_owned())

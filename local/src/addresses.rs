@@ -12,14 +12,14 @@ use crate::functions::Functions;
 use crate::gateway::{self, Authorizer, Gateway, Host, Limits};
 use crate::options::Options;
 
-/// Ports that are listened to and not served yet.
+/// Listening sockets that are not served yet.
 pub(crate) struct Addresses {
     page: Option<(TcpListener, String)>,
     ingest: Option<(TcpListener, String)>,
 }
 
 impl Addresses {
-    /// Listens as the options say.
+    /// Opens the listening sockets that the options ask for.
     pub(crate) async fn listen(options: &Options) -> anyhow::Result<Self> {
         let listening = async |port: Option<u16>, option: &str| {
             let Some(port) = port.filter(|_| options.listens) else { return Ok(None) };
@@ -31,17 +31,17 @@ impl Addresses {
         Ok(Self { page, ingest: listening(options.ingest_port, "--ingest-port").await? })
     }
 
-    /// The address of the page; empty if nothing is listened to.
+    /// The address of the web page; empty if the system listens on no port.
     pub(crate) fn url(&self) -> String {
         self.page.as_ref().map(|(_, url)| url.clone()).unwrap_or_default()
     }
 
-    /// The address at which readings are stored, if it is another one.
+    /// The address that stores readings, if the ingest function has an address of its own.
     pub(crate) fn ingest_url(&self) -> Option<String> {
         self.ingest.as_ref().map(|(_, url)| url.clone())
     }
 
-    /// Serves until told to stop.
+    /// Serves HTTP until told to stop.
     pub(crate) fn serve(
         self,
         functions: &Functions,
@@ -62,7 +62,7 @@ impl Addresses {
     }
 }
 
-/// The address that works on this machine: what listens on all addresses is asked on the loopback interface.
+/// The address for clients on this machine: the loopback address replaces the unspecified one (0.0.0.0 or ::).
 fn own_url(mut address: SocketAddr) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

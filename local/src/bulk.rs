@@ -5,7 +5,7 @@ use table::item::Kind as _;
 
 use crate::engine::{Load, NewItem, Unchanged};
 
-/// The way past the table's protocol, for the process that has the data open. It must be gone before the system ends.
+/// Writes many rollups at once, bypassing the table's protocol. Drop the value before the system ends.
 #[derive(Clone)]
 pub struct Bulk(Load);
 
@@ -14,14 +14,14 @@ impl Bulk {
         Self(load)
     }
 
-    /// Puts rollups, all or none. Returns whether they are put: where the table has other versions than they replace,
-    /// none is.
+    /// Puts rollups in one transaction. Returns `false` and stores nothing if the table has another version of a rollup
+    /// than the change replaces.
     pub async fn put_rollups(&self, changes: Vec<Change>) -> anyhow::Result<bool> {
         self.put(Vec::new(), changes).await
     }
 
-    /// Puts items and rollups, all or none. Returns whether they are put: where the table has other versions than the
-    /// rollups replace, none is.
+    /// Puts items and rollups in one transaction. Returns `false` and stores nothing if the table has another version
+    /// of a rollup than the change replaces.
     pub(crate) async fn put(
         &self,
         mut items: Vec<NewItem>,

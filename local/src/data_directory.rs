@@ -16,9 +16,9 @@ use crate::{Bulk, Data, Options, System, TableApi, engine};
 pub struct DataDirectory(Inner);
 
 enum Inner {
-    /// Another process of this user runs the engine.
+    /// Another process of this user runs the engine; requests go to its table.
     Running(Box<TableApi>),
-    /// No other process has the directory open.
+    /// No other process uses the directory, so this process runs the engine.
     Opened(Box<System>),
 }
 
@@ -45,7 +45,7 @@ impl DataDirectory {
         Ok(Some(Self(Inner::Opened(Box::new(system)))))
     }
 
-    /// Whether a path is that of a file of existing data, which would be lost if another file replaced it.
+    /// Whether a path is a file of existing data, which must not be overwritten by another file.
     pub fn has_file(path: &Path) -> bool {
         engine::is_own_file(path)
     }
@@ -58,7 +58,7 @@ impl DataDirectory {
         }
     }
 
-    /// Returns the way for many rollups at once; `None` if another process has the data open.
+    /// Returns the writer of many rollups at once; `None` if another process has the data open.
     pub fn bulk(&self) -> Option<Bulk> {
         match &self.0 {
             Inner::Running(_) => None,
@@ -66,7 +66,7 @@ impl DataDirectory {
         }
     }
 
-    /// Waits until the stream is delivered, if it is not another process that delivers it.
+    /// Waits until the stream is delivered. If another process runs the engine, returns at once.
     pub async fn settle(&self) -> anyhow::Result<()> {
         match &self.0 {
             Inner::Running(_) => Ok(()),

@@ -12,7 +12,7 @@ use crate::warning::warn;
 pub(crate) struct DeadLetters(Arc<Mutex<Vec<DeadLetter>>>);
 
 impl DeadLetters {
-    /// Adds one, and warns of it.
+    /// Adds a dead letter, and writes a warning.
     pub(crate) fn push(&self, letter: DeadLetter) {
         let mut letters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let DeadLetter { pk, sk, reason } = &letter;
@@ -21,7 +21,7 @@ impl DeadLetters {
         letters.push(letter);
     }
 
-    /// Returns all, oldest first.
+    /// Returns all dead letters, oldest first.
     pub(crate) fn all(&self) -> Vec<DeadLetter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,5 @@
-//! Functions that invoke one another within one process, in the place of Lambda's own API. Contains no rule of theirs.
+//! Functions that invoke one another within one process, instead of through Lambda's API. Contains no rule of the
+//! functions.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -9,15 +10,15 @@ use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The functions on the engine's table.
+/// The types of the functions on the engine's table.
 type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
 type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 
-/// The ingest function, as others invoke it.
+/// The ingest function, for calls by other functions.
 #[derive(Debug)]
 pub(crate) struct DirectIngest(pub(crate) Arc<Ingest>);
 
-/// The fetching function, as others invoke it.
+/// The fetching function, for calls by other functions.
 #[derive(Debug)]
 pub(crate) struct DirectFetching(pub(crate) Arc<Fetching>);
 
@@ -33,7 +34,7 @@ impl InvokeFunction for DirectFetching {
     }
 }
 
-/// The event of a function. An error repeats nothing of it.
+/// Parses the event of a function. An error repeats no part of the event.
 fn read<T: DeserializeOwned>(event: &str) -> Result<T, NotInvoked> {
     serde_json::from_str(event).map_err(|_| NotInvoked("the event cannot be read".to_owned()))
 }

@@ -1,19 +1,18 @@
 //! The embedded engine: its file, its lock, its threads and its table. Knows no reading and no function.
 //!
-//! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface, so the
-//! functions reach it through the same SDK that reaches AWS, and so may any other tool that is told
-//! the access key, which is a new one at each start.
+//! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface. The functions reach the
+//! engine through the same SDK that reaches AWS, and so may any other tool that has the access key. Each start makes a
+//! new key.
 //!
 //! # What a crash may lose
 //!
-//! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`, and is
-//! acknowledged when that is committed. The transaction of a `BatchWriteItem` holds all its items, and
-//! those of the requests that waited with it (see `writer`). When the process is killed, nothing that was
-//! acknowledged is lost: the log is with the operating system by then. When the machine itself stops
-//! (power, kernel), the file stays sound, but the writes of the last moments before it, which the
-//! operating system had not yet put on the disk, may be missing. `synchronous=FULL` would close that gap
-//! for one sync to the disk per transaction; a reading that is sent again is stored again, so the local
-//! system does without.
+//! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`. The engine
+//! acknowledges a write after the commit. The transaction of a `BatchWriteItem` holds all items of the request, and of
+//! other requests that waited at the same time (see `writer`). When the process is killed, no acknowledged write is
+//! lost: the operating system has the log by then. When the machine itself stops (power, kernel), the file stays sound,
+//! but the last writes may be missing if the operating system had not yet put them on the disk. `synchronous=FULL`
+//! would close that gap for one sync to the disk per transaction. The local system does without: a lost reading can be
+//! sent again.
 
 mod directory_lock;
 mod endpoint;
@@ -62,9 +61,9 @@ use writer::{Turns, Writer, WriterConnection};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
-/// The beginning of the names of the system's own files in a data directory, but for the lock and the address.
+/// The prefix of the names of the system's own files in a data directory, except the lock and the address.
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
-/// The file that tells other processes of this user where the engine answers and to which key.
+/// The file from which other processes of this user read the engine's address and access key.
 const ADDRESS: &str = "engine-address";
 
 /// A running engine with its table.
@@ -88,22 +87,23 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Starts an engine without a system around it, for who needs nothing but tables. Its data go with it. Blocks.
+    /// Starts an engine without the rest of the system, for tests and tools that need only tables. The data end with
+    /// the engine. Blocks.
     pub fn in_memory() -> anyhow::Result<Self> {
         Self::start(&Data::Memory, &TableDefinition::own()?, None)
     }
 
-    /// Opens or creates the data, makes the table where it is missing, and answers from then on.
+    /// Opens or creates the data, makes the table if it is missing, and begins to answer requests.
     ///
-    /// With a `burst` it refuses what the deployed table would have no provisioned units for.
+    /// With a `burst`, requests beyond the deployed table's provisioned units are refused.
     pub(crate) fn start(
         data: &Data,
         table: &TableDefinition,
         burst: Option<Burst>,
     ) -> anyhow::Result<Self> {
         let (directory, scratch) = match data {
-            // A file that goes with the process, not SQLite's `:memory:`: that could not be opened
-            // twice, and the stream is read and trimmed over a connection of its own.
+            // A temporary file, not SQLite's `:memory:`: a database in memory cannot be opened twice, and the stream
+            // needs a connection of its own.
             Data::Memory => {
                 let scratch = scratch().context("cannot make a temporary directory")?;
                 (scratch.path().to_owned(), Some(scratch))
@@ -136,13 +136,13 @@ impl Engine {
         };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
-        // Under the lock, for `running`.
+        // Only under the lock, because `running` trusts the address of a locked directory.
         write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
             .context("cannot write the engine's address")?;
         Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
-    /// Makes an index of a table that `table` describes with it, or removes it.
+    /// Makes or removes an index. `table` must describe the index.
     pub(crate) fn set_index(
         &self,
         table: &TableDefinition,
@@ -166,17 +166,17 @@ impl Engine {
         Ok(indexes.iter().any(|it| it.index_name == index.name))
     }
 
-    /// Where the engine answers.
+    /// The address at which the engine answers.
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// The file that holds everything.
+    /// The engine's file, with the table, the stream and the queues.
     pub(crate) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// How a store reaches the table.
+    /// The settings with which a store reaches the table.
     pub fn store_config(&self) -> StoreConfig {
         store_config(self.endpoint.clone(), self.key.clone())
     }
@@ -186,18 +186,17 @@ impl Engine {
         Arc::clone(&self.stream)
     }
 
-    /// The way for many items at once.
+    /// The writer of many items at once.
     pub(crate) fn load(&self) -> Load {
         Load { database: self.database.clone(), turns: Arc::clone(&self.turns), table: TABLE }
     }
 
-    /// The queue called `name`, which is made where it is missing.
+    /// The queue called `name`; made if it is missing.
     pub(crate) fn queue(&self, name: &str) -> anyhow::Result<Arc<Queue>> {
         Queue::open(Arc::clone(&self.turns), name)
     }
 
-    /// Whether the table holds nothing but the state of the functions, which they make by themselves, and a
-    /// schema of conditions.
+    /// Whether the table holds only what the functions make by themselves: their state and a schema of conditions.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
         let others = ScanRequest {
             table_name: TABLE.to_owned(),
@@ -237,16 +236,16 @@ impl Engine {
         }
     }
 
-    /// What deletes the items that have expired; the engine never does so by itself.
+    /// Returns a function that deletes expired items. The engine itself never deletes them.
     pub(crate) fn sweeper(&self) -> impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static {
         let database = self.database.clone();
         move || Ok(database.sweep_ttl()?)
     }
 
-    /// Answers what is under way, then closes the file. Blocks.
+    /// Answers the requests under way, then closes the file. Blocks.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
         let Self { database, stream, turns, stop, threads, lock, scratch, .. } = self;
-        // A receiver that is gone means that the thread has ended, which joining it tells.
+        // Fails only if the thread has already ended, which the join below reports.
         let _ = stop.send(());
         drop((database, stream, turns));
         let failed = threads.map(JoinHandle::join).iter().any(Result::is_err);
@@ -258,18 +257,18 @@ impl Engine {
     }
 }
 
-/// How long an attempt may take: as long as the whole operation, so that there is one. No connection to this machine
-/// goes stale, and a busy machine is not helped by a second attempt: the first may be done meanwhile, and then a
-/// conditional write is refused by its own work.
+/// The time limit of one attempt: that of the whole operation, so that there is no second attempt. Connections within
+/// one machine do not go stale. A second attempt would also be wrong: the first may succeed meanwhile, and then a
+/// conditional write fails because of its own first attempt.
 const ATTEMPT_TIMEOUT: Duration = table::MAX_OPERATION;
 
-/// How a store reaches the table of an engine.
+/// The settings with which a store reaches the table of an engine.
 fn store_config(endpoint: String, key: String) -> StoreConfig {
     StoreConfig {
         table: TABLE.to_owned(),
         region: "us-east-1".to_owned(),
         endpoint: Some(endpoint),
-        // The engine looks at the key of a signature, not at the signature.
+        // The engine checks only the access key in a signature.
         credentials: Credentials {
             access_key_id: key,
             secret_access_key: "local".to_owned(),
@@ -280,7 +279,7 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
     }
 }
 
-/// How a store reaches the table of an engine that another process runs in this directory.
+/// The settings to reach an engine that another process runs in this directory; `None` without such an engine.
 pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
     if !directory_lock::is_taken(directory) {
         return None;
@@ -290,7 +289,7 @@ pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
     Some(store_config(endpoint.to_owned(), key.to_owned()))
 }
 
-/// An access key that nobody can guess, so that other users and web pages stay outside.
+/// A random access key, so that other users and web pages cannot use the engine.
 fn new_key() -> anyhow::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).context("the operating system has no randomness")?;
@@ -302,8 +301,8 @@ pub(crate) fn database_file(directory: &Path) -> PathBuf {
     directory.join(format!("{OWN_PREFIX}db"))
 }
 
-/// A directory for data that goes with the process. A process that is killed leaves it behind, so it is
-/// as private as one that is kept.
+/// A temporary directory for data that end with the process. A killed process leaves the directory behind, so it is as
+/// private as a data directory.
 fn scratch() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -311,11 +310,11 @@ fn scratch() -> std::io::Result<TempDir> {
     builder.prefix("roomtide-").tempdir()
 }
 
-/// Makes the data its owner's alone, also where an earlier start or a wide umask let others read it.
+/// Lets only the owner access the data, also if an earlier start or a wide umask let others read them.
 ///
 /// A directory that holds other files too keeps its mode: somebody may have shared it on purpose.
 fn make_private(directory: &Path) -> anyhow::Result<()> {
-    // SQLite gives its log and its index of the log the mode of the file that they belong to.
+    // SQLite gives the mode of the database file to the write-ahead log and its index.
     let file = database_file(directory);
     let made = private::options().create(true).append(true).open(&file);
     made.with_context(|| format!("cannot write {}", file.display()))?;
@@ -344,12 +343,12 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the address that an engine left when it was killed: nobody answers there, or somebody else.
+/// Removes the address file of an engine that was killed: nobody listens there any more, or another program does.
 fn forget_address(directory: &Path) -> std::io::Result<()> {
     unless_gone(fs::remove_file(directory.join(ADDRESS)))
 }
 
-/// What is not there need not be removed.
+/// Turns the error for a missing file into success, for removals.
 pub(crate) fn unless_gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -357,15 +356,15 @@ pub(crate) fn unless_gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Whether an engine has made its files in a directory.
+/// Whether a directory has the files of an engine.
 pub(crate) fn has_files(directory: &Path) -> bool {
     database_file(directory).exists() || directory.join(LOCK).exists()
 }
 
-/// Removes the files of an engine that has ended. Returns whether it did: those of a running one stay.
+/// Removes the files of an engine that has ended. Returns `false` and removes nothing if the engine still runs.
 pub(crate) fn remove_files(directory: &Path) -> std::io::Result<bool> {
     let Some(_lock) = DirectoryLock::take(directory)? else { return Ok(false) };
-    // The lock goes last: without the others it is that of a directory without data.
+    // The lock goes last: a directory with only a lock counts as one without data.
     for name in file_names() {
         unless_gone(fs::remove_file(directory.join(name)))?;
     }
@@ -379,7 +378,7 @@ fn file_names() -> [String; 6] {
     [table, log, index, journal, ADDRESS.to_owned(), LOCK.to_owned()]
 }
 
-/// Whether a path, however it is written, is that of an engine's file in a directory with data.
+/// Whether a path, however it is written, is an engine's file in a directory with data.
 pub(crate) fn is_own_file(path: &Path) -> bool {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -394,7 +393,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     private::options().create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// Takes the directory for this process alone.
+/// Locks the directory for this process alone.
 fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
     let lock = DirectoryLock::take(directory);
     let lock = lock.with_context(|| format!("cannot lock {}", directory.join(LOCK).display()))?;
@@ -406,8 +405,9 @@ fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
     })
 }
 
-/// Refuses a file of no bytes where there was a table, which `SQLite` would take for a new one: a machine that
-/// lost its power may leave one. A first start that was ended early has left neither mark nor address.
+/// Refuses an empty database file where there was a table. A power loss may leave such a file, and `SQLite` would begin
+/// a new database in it. An empty file of a first start that ended early is accepted: then neither the lock's mark nor
+/// the address exists.
 fn ensure_not_emptied(directory: &Path, lock: &DirectoryLock) -> anyhow::Result<()> {
     let file = database_file(directory);
     let is_empty = fs::metadata(&file).is_ok_and(|it| it.len() == 0);
@@ -426,12 +426,12 @@ fn ensure_not_emptied(directory: &Path, lock: &DirectoryLock) -> anyhow::Result<
 /// Opens the file for the engine.
 fn open(file: &Path) -> anyhow::Result<Database> {
     let connection = Connection::open(file)?;
-    // Pages that are damaged are found now, with the file's name, instead of by some request later.
+    // Finds damaged pages now and names the file, instead of failing in some later request.
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
         bail!("{verdict}");
     }
-    // The engine would add its tables to those of another program.
+    // Refuses the database of another program: the engine would add its own tables to it.
     let tables =
         "SELECT min(name), total(name = '_tables') FROM sqlite_master WHERE type = 'table'";
     let (first, own): (Option<String>, f64) =
@@ -482,8 +482,8 @@ fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
     serde_json::from_value(body).context("the engine does not understand the template's table")
 }
 
-/// Serves the engine from a thread and runtime of its own: its handlers block, and doing so must not
-/// hold up the functions. One thread, because the engine lets only one request in at a time anyway.
+/// Serves the engine from a thread and runtime of its own, because its handlers block and would hold up the functions.
+/// One thread is enough: the engine handles one request at a time anyway.
 fn serve(
     operations: Operations,
     key: String,

@@ -12,9 +12,9 @@ use filter::Pattern;
 
 /// How the table's stream is delivered to one function.
 ///
-/// A minute of the batching window is a second here, and less is nothing, because nobody at a keyboard
-/// wants to wait. The largest age of a record is not read, because a laptop that slept for a night must not
-/// lose what it holds; nor is the destination on failure, because there is one dead-letter queue.
+/// A minute of the batching window is a second here, and a shorter window is left out, because nobody at a keyboard
+/// wants to wait. The record's maximum age is ignored: a laptop that slept for a night must not lose its records. The
+/// on-failure destination is ignored too, because there is one dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct EventSourceMapping {
     /// The mapping's logical id in CloudFormation, as SAM derives it: the function's and the event's.
@@ -23,21 +23,21 @@ pub(crate) struct EventSourceMapping {
     pub(crate) function: String,
     /// The time-out of the function.
     pub(crate) timeout: Duration,
-    /// The most records of one invocation.
+    /// The maximum number of records in an invocation.
     pub(crate) batch_size: usize,
-    /// How long records are gathered before an invocation with less than a batch of them.
+    /// How long records are gathered before an incomplete batch is delivered.
     pub(crate) window: Duration,
-    /// How often a batch that fails is tried again.
+    /// How often a failed batch is retried.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is tried again in halves.
     pub(crate) bisect: bool,
-    /// Whether the function reports the records of a batch that failed.
+    /// Whether the function reports which records of a batch failed.
     pub(crate) partial_responses: bool,
     filters: Vec<Pattern>,
 }
 
 impl EventSourceMapping {
-    /// All mappings of a template from a table's stream.
+    /// All mappings of a template that read the table's stream.
     pub(crate) fn from_template(template: &Template) -> anyhow::Result<Vec<Self>> {
         let events = template.function_events(&["DynamoDB"])?;
         let mappings = events.into_iter().filter(|event| event.properties["Enabled"] != false);
@@ -63,7 +63,7 @@ impl EventSourceMapping {
         );
         let number = |name: &str, default: u64| match &properties[name] {
             Value::Null => Ok(default),
-            // A parameter's value is text.
+            // The value of a parameter is text.
             Value::String(text) => text.parse().with_context(|| format!("{name} is {text:?}")),
             value => value.as_u64().with_context(|| format!("{name} is not a number")),
         };

@@ -1,19 +1,19 @@
-//! One run of a function, as Lambda makes it: a panic ends nothing else, and the time-out ends the function.
+//! Runs a function as Lambda does: a panic ends only the invocation, and a time-out ends the function.
 
 use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::task::JoinSet;
 
-/// Runs a function to its end, to its time-out or to a panic; the last two are errors. The function is over when
-/// this returns, so a batch that is delivered again meets no earlier delivery of itself.
+/// Runs a function until it ends, panics or times out; the last two are errors. The function has stopped when this
+/// returns, so a batch that is delivered again never overlaps its earlier delivery.
 ///
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html>
 pub(crate) async fn run_function<T: Send + 'static>(
     function: impl Future<Output = T> + Send + 'static,
     timeout: Duration,
 ) -> anyhow::Result<T> {
-    // A set ends its tasks when it is dropped: a poller that is aborted leaves no function behind.
+    // A `JoinSet` aborts its tasks when it is dropped: an aborted poller leaves no function running.
     let mut tasks = JoinSet::new();
     tasks.spawn(tokio::time::timeout(timeout, function));
 

@@ -1,4 +1,4 @@
-//! The functions, built as their `main`s build them, in one process. Contains no rule of theirs.
+//! All functions in one process, built as their `main`s build them. Contains no rule of the functions.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,21 +25,22 @@ use crate::work_queue::LocalWorkQueue;
 use rollups::{Following, Retention};
 use sending::HttpSender;
 
-/// The rollup function, by its logical id in the template.
+/// The rollup function's logical id in the template.
 const ROLLUP: &str = "RollupFunction";
-/// The function that sends messages, in the same way.
+/// The logical id of the function that sends messages.
 pub(crate) const ALERTING: &str = "AlertingFunction";
-/// The function that asks sources, in the same way.
+/// The logical id of the function that asks sources.
 pub(crate) const FETCHING: &str = "FetchingFunction";
 
-/// How soon rollups follow, with the batching window that the mapping has here.
+/// How soon rollups follow changes, with the mapping's batching window on this machine.
 pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
     let mapping = mappings.iter().find(|mapping| mapping.function == ROLLUP);
     let mapping = mapping.with_context(|| format!("nothing delivers the stream to {ROLLUP}"))?;
     Ok(Following::gathering_for(mapping.window))
 }
 
-/// The template's event source mappings. That of the rollup function gathers for as long as `following` says.
+/// The template's event source mappings. The rollup function's mapping gathers records for the time that `following`
+/// says.
 pub(crate) fn mappings(
     template: &Template,
     following: Option<Following>,
@@ -54,17 +55,17 @@ pub(crate) fn mappings(
     Ok(mappings)
 }
 
-/// The units a second that the rollup function counts with: the engine has no ceiling of its own.
+/// The units per second that the rollup function assumes. The engine itself has no limit.
 const MAX_UNITS: u32 = 100_000;
 
-/// The units a second that the template provisions for the table, or for its index by room where that has fewer.
+/// The template's provisioned units per second: the smaller numbers of the table and its index by room.
 pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 
-/// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
-/// than they must that rollups may lack something are of no use.
+/// How long a mark of late changes holds. The time is short because a write costs nothing here, and because a longer
+/// mark makes answers say needlessly that rollups may be incomplete.
 pub(crate) const LATE_AHEAD: TimeDelta = TimeDelta::seconds(2);
 
-/// The times for which readings and rollups are kept.
+/// How long readings and rollups are kept.
 pub(crate) fn retention(options: &Options) -> Retention {
     let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
     Retention {
@@ -123,7 +124,7 @@ pub(crate) type ScheduledFunction = Arc<
 
 /// One instance of each function that answers requests.
 ///
-/// Each has its own cache, as on AWS: one sees what another has stored when its cache is too old.
+/// Each has its own cache, as on AWS: a function sees another's changes when its own cache has expired.
 #[derive(Clone)]
 pub(crate) struct Functions {
     /// Stores readings.
@@ -135,8 +136,8 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions on a table, with authentication or without, and does their work of a cold start. The page
-    /// is told where readings are stored, where that is another address.
+    /// Starts the functions on a table and does their work of a cold start. If readings are stored at another address,
+    /// the web page is told that address.
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,
@@ -178,13 +179,13 @@ impl Functions {
 /// One instance of each function that consumes the table's stream.
 #[derive(Clone)]
 pub(crate) struct Consumers {
-    /// Keeps the registry.
+    /// Keeps the registry up to date.
     pub(crate) registry: Arc<Registry>,
-    /// Keeps the rollups.
+    /// Keeps the rollups up to date.
     pub(crate) rollup: Arc<Rollup>,
-    /// Sends what alerts tell.
+    /// Sends the messages of alerts.
     pub(crate) alerting: Arc<Alerting>,
-    /// Asks it to.
+    /// Wakes the alerting function.
     pub(crate) hint: LocalHint,
     /// Asks sources.
     fetching: Arc<Fetching>,
@@ -237,7 +238,7 @@ impl Consumers {
         }
     }
 
-    /// Returns the function of a logical id in the template, if it takes stream records.
+    /// Returns the function with this logical id, if it consumes stream records.
     pub(crate) fn stream_function(&self, logical_id: &str) -> Option<StreamFunction> {
         let Self { registry, rollup, .. } = self.clone();
         match logical_id {
@@ -253,7 +254,7 @@ impl Consumers {
         }
     }
 
-    /// Returns the function of a logical id in the template, if it takes a queue's messages.
+    /// Returns the function with this logical id, if it consumes a queue's messages.
     pub(crate) fn queue_function(&self, logical_id: &str) -> Option<QueueFunction> {
         let rollup = Arc::clone(&self.rollup);
         match logical_id {
@@ -265,7 +266,7 @@ impl Consumers {
         }
     }
 
-    /// Returns the function of a logical id in the template, if a schedule may invoke it.
+    /// Returns the function with this logical id, if a schedule may invoke it.
     pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
         let Self { rollup, alerting, fetching, .. } = self.clone();
         match logical_id {

@@ -1,4 +1,4 @@
-//! HTTP in API Gateway's place: a request becomes an event, and a function's answer a response.
+//! HTTP in place of API Gateway: turns a request into an event, and a function's answer into a response.
 
 mod authorizer;
 mod connections;
@@ -34,9 +34,10 @@ use crate::warning::warn;
 pub(crate) use authorizer::Authorizer;
 pub(crate) use connections::Limits;
 
-/// The deadline of a function: its `Timeout` in the template, less the time to answer that it has passed.
+/// The time limit of a function over HTTP: its `Timeout` in the template, less the time to answer with a time-out
+/// error.
 const TIMEOUT: Duration = Duration::from_millis(24_500);
-/// The largest body of a request that needs no token, in bytes.
+/// The maximum body size of a request without a token, in bytes.
 const MAX_PUBLIC_BODY: usize = 4_096;
 
 /// Listens on `port` of `host`; with port 0, on any free port. An error names the option that chooses the port.
@@ -50,7 +51,7 @@ pub(crate) async fn listen(host: IpAddr, port: u16, option: &str) -> anyhow::Res
     })
 }
 
-/// Serves until told to stop, and answers the requests under way.
+/// Serves until told to stop, then answers the requests under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     gateway: Gateway,
@@ -65,14 +66,14 @@ pub(crate) async fn serve(
     connections::serve(listener, limits, answer, stop).await;
 }
 
-/// Which functions an address reaches.
+/// The functions that an address reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Host {
-    /// Each by its routes, as behind an HTTP API.
+    /// Both functions, chosen by the route, as behind an HTTP API.
     Both,
     /// The query function alone, as at its function URL.
     Query,
-    /// The ingest function alone, as at its function URL, which pages of this origin may ask.
+    /// The ingest function alone, as at its function URL, with CORS for the web page.
     Ingest {
         /// The origin of the web page.
         page: String,
@@ -86,7 +87,7 @@ pub(crate) fn function_of(event: &ApiGatewayV2httpRequest) -> Function {
     route.map_or(Function::Query, |(route, _)| route.function)
 }
 
-/// Invokes the function of an HTTP event's route, if `only` names no other. An error is the function's own failure.
+/// Invokes the function `only`, or else the function of the event's route. An error is the function's own failure.
 pub(crate) async fn invoke(
     functions: &Functions,
     event: ApiGatewayV2httpRequest,
@@ -95,8 +96,7 @@ pub(crate) async fn invoke(
     let function = only.unwrap_or_else(|| function_of(&event));
     let deadline = Deadline::after(TIMEOUT);
     let functions = functions.clone();
-    // In a task of its own, so that a function goes on when its client has left, and a panic does not
-    // end the server.
+    // In a task of its own: a function goes on when its client has disconnected, and a panic does not end the server.
     let answer = tokio::spawn(async move {
         match function {
             Function::Query => Ok(Box::pin(functions.query.handle(event, deadline)).await),
@@ -109,7 +109,7 @@ pub(crate) async fn invoke(
     answer.await.context("the function panicked")?
 }
 
-/// The answer of the ingest function to an HTTP event.
+/// The HTTP answer in the ingest function's reply.
 pub(crate) fn http_answer(reply: ingest::Reply) -> anyhow::Result<ApiGatewayV2httpResponse> {
     match reply {
         ingest::Reply::Http(response) => Ok(*response),
@@ -127,7 +127,7 @@ pub(crate) async fn send(
     response_of(invoke(functions, event_of(request)?, None).await?).await
 }
 
-/// The event of a request without a connection.
+/// The API Gateway event of a request that comes over no connection.
 pub(crate) fn event_of(request: Request<Vec<u8>>) -> anyhow::Result<ApiGatewayV2httpRequest> {
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
@@ -136,7 +136,7 @@ pub(crate) fn event_of(request: Request<Vec<u8>>) -> anyhow::Result<ApiGatewayV2
     Ok(event)
 }
 
-/// The response of a function's answer.
+/// The HTTP response for a function's answer.
 pub(crate) async fn response_of(
     answer: ApiGatewayV2httpResponse,
 ) -> anyhow::Result<http::Response<Vec<u8>>> {
@@ -144,22 +144,21 @@ pub(crate) async fn response_of(
     Ok(http::Response::from_parts(parts, to_bytes(body, usize::MAX).await?.into()))
 }
 
-/// The gateway before the functions.
+/// The gateway in front of the functions.
 pub(crate) struct Gateway {
     functions: Functions,
     authorizer: Option<Arc<Authorizer>>,
     host: Host,
-    /// Whether compressed text is passed on as text.
+    /// Whether compressed text is passed on as text, which corrupts its bytes.
     damages_gzip: bool,
     requests: AtomicU64,
 }
 
 impl Gateway {
-    /// A gateway with an authorizer before functions that need tokens, or without one before functions
-    /// that need none.
+    /// Makes a gateway. Functions that need tokens have an authorizer; other functions do not.
     ///
-    /// Without an authorizer, requests of web pages of other origins are refused: every page that a user
-    /// of this machine opens can reach it.
+    /// Without an authorizer, requests from web pages of other origins are refused: every page that a user of this
+    /// machine opens can reach the gateway.
     pub(crate) fn new(
         functions: Functions,
         authorizer: Option<Arc<Authorizer>>,
@@ -208,8 +207,8 @@ impl Gateway {
         event::event(parts, peer, now, &id)
     }
 
-    /// Checks a request's token where one is needed, and reads its body. Returns the body, or the answer that
-    /// refuses it.
+    /// Checks a request's token if the route needs one, and reads the body. Returns the body, or the answer that
+    /// refuses the request.
     async fn body(
         &self,
         event: &ApiGatewayV2httpRequest,
@@ -236,7 +235,8 @@ impl Gateway {
     }
 }
 
-/// Returns whose token permits the request, if its route has a body. Any other body is left unread.
+/// Returns the access that the request's route needs, if the route takes a body. Bodies of other routes are left
+/// unread.
 fn access_with_body(parts: &Parts) -> Option<Access> {
     let (route, _) = endpoints::find_path(parts.method.as_str(), parts.uri.path()).ok()?;
     matches!(route.method, "POST" | "PUT" | "PATCH").then_some(route.access)

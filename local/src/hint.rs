@@ -1,4 +1,4 @@
-//! The hint that messages wait, within one process. Sends none.
+//! The hint that messages wait, within one process. Sends no message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::warning::WarningLimiter;
 /// The alerting function on the engine's table.
 pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
 
-/// How long the function may take.
+/// The time limit of the alerting function.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Asks for what waits to be sent. Several hints that nobody has followed yet are one.
+/// Wakes the alerting function to send waiting messages. Several hints before it wakes count as one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LocalHint(Arc<Notify>);
 

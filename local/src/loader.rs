@@ -1,12 +1,12 @@
-//! Stores days that are over together with their rollups, past the stream: for an import by the process that has the
-//! data open. Parses no reading and has no rule of a fold.
+//! Stores readings of past days together with their rollups, bypassing the stream: for an import by the process that
+//! has the data open. Parses no reading and has no rule of a fold.
 //!
-//! A request passes the ingest function as any other does, but on a table that holds readings back. [`Loader::store`]
-//! teaches the registry what they say. Those of days that are over it folds with what the table has, and puts readings
-//! and rollups in one transaction; the stream hears nothing of them, because nothing is left to be done. The others go
-//! the ordinary way.
+//! A request passes the ingest function as usual, but on a table that holds readings back. [`Loader::store`] registers
+//! the devices and rooms of these readings. Readings of past days are folded together with those of the table, and go
+//! into one transaction with their rollups. The stream gets no record of them, because no work is left for it. Readings
+//! of days that are not over go the ordinary way.
 //!
-//! Killed at any moment, the days that are stored have their rollups; the registry may know of readings that are not
+//! After a kill at any moment, all stored days have their rollups. The registry may know of readings that are not
 //! stored.
 
 mod holding;
@@ -39,14 +39,14 @@ use crate::gateway;
 use crate::{Bulk, Options};
 use holding::{HeldReading, Holding};
 
-/// The time for which what the table has is read at once, so that it fits into memory.
+/// The longest time whose stored readings are read at once, so that they fit into memory.
 const WINDOW: TimeDelta = TimeDelta::days(31);
-/// The time for a window.
+/// The time limit for one window.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
-/// The largest number of attempts at a window that somebody else changes meanwhile.
+/// The most attempts at a window, each after somebody else has changed its data.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Stores past readings. Those of days that are over are stored together with their rollups, past the stream.
+/// Stores past readings. Those of past days are stored together with their rollups, bypassing the stream.
 pub struct Loader {
     functions: Functions,
     ingest: ingest::Ingest<Holding, SystemClock>,
@@ -63,10 +63,10 @@ pub struct Loader {
 /// The held readings of some days of a device.
 type Readings = BTreeMap<Timestamp, HeldReading>;
 
-/// What became of an attempt at a window.
+/// The result of one attempt to store a window.
 enum Attempt {
     Stored,
-    /// Somebody else has changed what was read.
+    /// Somebody else has changed the data that this attempt had read.
     Changed,
 }
 
@@ -103,15 +103,15 @@ impl Loader {
         gateway::response_of(answer).await
     }
 
-    /// The number of readings that are stored.
+    /// The number of stored readings.
     pub fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// Stores what is held. An error means that some of it may not be stored.
+    /// Stores the held readings. An error means that some may not be stored.
     pub async fn store(&self) -> anyhow::Result<()> {
         let holding = self.holding.split_off();
-        // First the registry: a fold takes the metrics that it knows.
+        // The registry comes first: a fold uses the metrics that the registry knows.
         let deadline = Deadline::after(TIMEOUT);
         let learned = registry::learn(holding.clone(), holding.readings(), deadline).await;
         learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
@@ -135,7 +135,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Whole local days that lie close enough to be read at once.
+    /// Splits readings into windows of whole local days, each short enough to be read at once.
     fn windows(&self, readings: Readings) -> Vec<Readings> {
         let mut windows: Vec<(Timestamp, Readings)> = Vec::new();
         for (at, reading) in readings {
@@ -212,7 +212,7 @@ impl Loader {
         Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
     }
 
-    /// Folds the quarters and days of readings; returns whether the device's settings are as they were.
+    /// Folds the quarters and days of readings. Returns `false` if the device's settings have changed meanwhile.
     async fn fold(
         &self,
         device: &DeviceRules,
@@ -239,7 +239,7 @@ impl Loader {
         Ok(true)
     }
 
-    /// The rules of a device; none if the registry does not have it.
+    /// The rules of a device; `None` if the registry does not have the device.
     async fn rules(
         &self,
         device: &DeviceId,
@@ -250,8 +250,8 @@ impl Loader {
         Ok(listing.found.first().map(|it| DeviceRules::of(it).indexed(&indexing)))
     }
 
-    /// Stores readings as any other process does; the stream folds them. They are marked before, because until then
-    /// answers about their time lack them.
+    /// Stores readings the ordinary way; the stream folds them. Late changes are marked first, because until the fold
+    /// the rollups lack these readings.
     async fn store_ordinarily(
         &self,
         readings: impl Iterator<Item = &HeldReading> + Clone,

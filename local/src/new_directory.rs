@@ -1,4 +1,4 @@
-//! A data directory that a command makes, and takes away again if nothing was stored in it. Opens no table.
+//! A data directory that a command makes, and removes again if no reading was stored. Opens no table.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,12 +12,12 @@ use crate::engine;
 #[derive(Debug)]
 pub struct NewDirectory {
     path: PathBuf,
-    /// The directories that were missing, the innermost first.
+    /// The directories that did not exist, the innermost first.
     missing: Vec<PathBuf>,
 }
 
 impl NewDirectory {
-    /// Looks at a directory before it is opened; `None` if it has data, or is a file.
+    /// Inspects a directory before it is opened; `None` if it has data or is a file.
     pub fn of(path: &Path) -> Option<Self> {
         if engine::has_files(path) || (path.exists() && !path.is_dir()) {
             return None;
@@ -27,8 +27,8 @@ impl NewDirectory {
         Some(Self { path: path.to_owned(), missing })
     }
 
-    /// Removes what was made since: the data, and directories that have nothing else in them. Returns whether it did;
-    /// data that another process has opened meanwhile stay.
+    /// Removes the new data, and the new directories that contain nothing else. Returns `false` and removes no data if
+    /// another process has opened them meanwhile.
     pub fn remove(self) -> anyhow::Result<bool> {
         if self.path.exists() {
             let cannot = || format!("cannot remove {}", self.path.display());

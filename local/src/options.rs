@@ -1,4 +1,4 @@
-//! How a system is started. Starts none.
+//! The options with which a system starts. Starts none.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -20,16 +20,16 @@ pub enum Data {
     Dir(PathBuf),
 }
 
-/// How much of a table's unused capacity is there for a burst.
+/// How much unused capacity of a table can be used in a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Burst {
-    /// That of one second: AWS promises no more.
+    /// The capacity of one second: AWS promises no more.
     None,
-    /// That of 300 seconds, which AWS keeps at most.
+    /// The capacity of 300 seconds, the most that AWS keeps.
     Full,
 }
 
-/// How a system is started.
+/// The options with which a system starts.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where the table is kept; in memory by default.
@@ -40,10 +40,10 @@ pub struct Options {
     pub host: IpAddr,
     /// The port to listen on; by default 0, any free one.
     pub port: u16,
-    /// The port of a second address, at which only the ingest function answers and no other does: as on AWS, where
-    /// each function has an address of its own. By default one address answers everything.
+    /// The port of a second address that only the ingest function answers, as on AWS, where each function has an
+    /// address of its own. By default one address serves everything.
     pub ingest_port: Option<u16>,
-    /// Whether requests need an access token; by default not, because only this machine can send any.
+    /// Whether requests need an access token; by default not, because only this machine can send requests.
     pub auth: bool,
     /// The origins whose pages may show the web page in a frame; by default none.
     pub frame_ancestors: FrameAncestors,
@@ -54,32 +54,33 @@ pub struct Options {
     pub earliest_timestamp: Timestamp,
     /// The number of days after which readings expire; by default they do not.
     pub retention_days: Option<u32>,
-    /// The number of days after which rollups of 15 minutes expire; by default they do not. Not less than
-    /// that of readings.
+    /// The number of days after which rollups of 15 minutes expire; by default they do not. At least `retention_days`.
     pub quarter_retention_days: Option<u32>,
-    /// The number of days after which rollups of a day expire; by default they do not. Not less than that of
-    /// 15 minutes.
+    /// The number of days after which rollups of a day expire; by default they do not. At least
+    /// `quarter_retention_days`.
     pub day_retention_days: Option<u32>,
-    /// How soon rollups follow changes; by default as the template's batching window says. A machine
-    /// gathers them for a sixtieth of that time.
+    /// How soon rollups follow changes; by default after the template's batching window. A machine gathers changes for
+    /// a sixtieth of that time.
     pub following: Option<Following>,
-    /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
+    /// The time zone of the days of rollups, for a table that has none yet; UTC by default.
     pub time_zone: Zone,
-    /// The number of partitions of the registry's devices; by default that of the table, 1 of a new one.
+    /// The number of partitions of the registry's devices; by default the table's number, or 1 for a new table.
     pub device_shards: Option<Shards>,
-    /// Whether the table has the index by conditions; by default as it is, and a new one has none.
+    /// Whether the table has the index by conditions; by default unchanged, and a new table has none.
     pub conditions_index: Option<bool>,
-    /// Whether the table has the index of attributes; by default as it is, and a new one has none.
+    /// Whether the table has the index of attributes; by default unchanged, and a new table has none.
     pub attribute_index: Option<bool>,
-    /// Whether compressed bodies of text reach the functions as text, by which their bytes are lost; by default
-    /// they do not. Nobody says whether API Gateway does that.
+    /// Whether compressed text bodies reach the functions as text, which corrupts them; by default not. AWS does not
+    /// document whether API Gateway does so.
     pub gateway_damages_gzip: bool,
-    /// Whether the table refuses what is beyond the units that the template provisions, and its burst; by default it
-    /// has no bounds.
+    /// Whether the table refuses requests beyond the template's provisioned units and this burst; by default the table
+    /// has no limit.
     pub provisioned: Option<Burst>,
-    /// The address of the page, to which messages of alerts lead; by default the one that it listens on.
+    /// The address of the web page, for links in messages of alerts; by default the address that this system listens
+    /// on.
     pub page_url: Option<String>,
-    /// The address that is asked every five minutes, so that somebody notices when it is not; by default none.
+    /// A URL that is requested every five minutes, so that a monitoring service notices a stopped system; by default
+    /// none.
     pub heartbeat: Option<Url>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,

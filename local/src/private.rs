@@ -1,4 +1,4 @@
-//! Creates files and directories that only their owner can read. Reads and writes none.
+//! Creates files and directories that only their owner can read. Reads no file and writes none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,8 +12,8 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Returns options that open a file for writing. A file that they create is its owner's alone, whatever
-/// the process's umask is; an existing file keeps its mode.
+/// Returns options that open a file for writing. A new file belongs to its owner alone, whatever the process's umask
+/// is; an existing file keeps its mode.
 pub fn options() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
@@ -22,8 +22,8 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Takes all permissions on a file or directory from everybody but its owner. Returns whether anybody
-/// else had any. Fails if it belongs to another user.
+/// Removes all permissions on a file or directory except the owner's. Returns whether anybody else had any. Fails if
+/// the file belongs to another user.
 #[cfg(unix)]
 pub(crate) fn tighten(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;

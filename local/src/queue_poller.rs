@@ -1,7 +1,7 @@
 //! Delivers a queue's messages to one function, as Lambda polls Amazon SQS. Knows no function's rules.
 //!
-//! A message is delivered at least once. One that fails is delivered again after a pause, and given up
-//! after as many deliveries as the template allows; it holds up no other.
+//! A message is delivered at least once. After a failure the message is delivered again after a pause, and given up
+//! after as many deliveries as the template allows. A failing message holds up no other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,31 +25,31 @@ use crate::warning::WarningLimiter;
 
 /// How often a queue is asked for messages that have become due.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause before a message that failed is delivered again; each further one is four times as long, up to
-/// the queue's visibility time-out, which is all of them on AWS.
+/// The pause before a failed message is delivered again. Each further pause is four times as long, up to the queue's
+/// visibility time-out; on AWS every pause is that time-out.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// How often somebody who waits for the end of the work looks.
+/// How often `settle` checks whether the work is done.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a poller works with.
+/// Everything that a poller needs.
 pub(crate) struct QueuePoller {
     pub(crate) queue: Arc<Queue>,
-    /// How its messages are delivered.
+    /// How the queue's messages are delivered.
     pub(crate) source: QueueSource,
-    /// The function to which they are delivered.
+    /// The function that receives the messages.
     pub(crate) function: QueueFunction,
-    /// Where messages go that failed at every delivery.
+    /// The queue for messages that failed at every delivery.
     pub(crate) dead_letters: DeadLetters,
 }
 
-/// A poller that runs.
+/// A running poller.
 pub(crate) struct RunningQueuePoller {
     queue: Arc<Queue>,
     task: JoinHandle<()>,
 }
 
 impl RunningQueuePoller {
-    /// Waits until each message has been delivered; one that failed is not waited for.
+    /// Waits until each message has been delivered once. Does not wait for retries.
     pub(crate) async fn settle(&self) -> anyhow::Result<()> {
         while self.is_busy().await? {
             tokio::time::sleep(SETTLE_INTERVAL).await;
@@ -57,13 +57,13 @@ impl RunningQueuePoller {
         Ok(())
     }
 
-    /// Returns whether a message is to be delivered now, or being delivered.
+    /// Returns whether a message is due or in process.
     pub(crate) async fn is_busy(&self) -> anyhow::Result<bool> {
         let queue = Arc::clone(&self.queue);
         tokio::task::spawn_blocking(move || queue.has_due(SystemClock.now())).await?
     }
 
-    /// Waits for the end of a poller that was told to stop. One that takes longer than `timeout` is aborted.
+    /// Waits for the end of a poller that was told to stop. Aborts the poller after `timeout`.
     pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
         match tokio::time::timeout(timeout, &mut self.task).await {
             Ok(ended) => {
@@ -78,7 +78,7 @@ impl RunningQueuePoller {
 }
 
 impl QueuePoller {
-    /// Polls until told to stop. An invocation under way is waited for.
+    /// Polls until told to stop; an invocation under way still ends.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> RunningQueuePoller {
         let queue = Arc::clone(&self.queue);
         RunningQueuePoller { queue, task: tokio::spawn(self.poll(stop)) }
@@ -102,7 +102,7 @@ impl QueuePoller {
         }
     }
 
-    /// Delivers the messages that are due, at most a batch. Returns how many there were.
+    /// Delivers at most one batch of the messages that are due. Returns their number.
     async fn deliver_batch(&self) -> anyhow::Result<usize> {
         let limit = self.source.batch_size;
         let messages = self.on_queue(move |queue| queue.receive(SystemClock.now(), limit)).await?;
@@ -170,7 +170,7 @@ fn failed(response: Option<&SqsBatchResponse>, messages: &[Message]) -> BTreeSet
     let Some(response) = response else { return all() };
     let mut failed = BTreeSet::new();
     for failure in &response.batch_item_failures {
-        // AWS takes an identifier that is empty or unknown for a failure of the whole batch.
+        // AWS treats an empty or unknown identifier as a failure of the whole batch.
         match messages.iter().find(|message| id(message) == failure.item_identifier) {
             Some(message) => drop(failed.insert(message.number)),
             None => return all(),
@@ -179,7 +179,7 @@ fn failed(response: Option<&SqsBatchResponse>, messages: &[Message]) -> BTreeSet
     failed
 }
 
-/// The pause after a message's delivery of this number failed.
+/// The pause after a message has failed for the `receives`-th time.
 fn pause_after(receives: u32) -> Duration {
     MIN_PAUSE.saturating_mul(4_u32.saturating_pow(receives.saturating_sub(1)))
 }

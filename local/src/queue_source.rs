@@ -16,9 +16,9 @@ pub(crate) struct QueueSource {
     pub(crate) function: String,
     /// The time-out of the function.
     pub(crate) timeout: Duration,
-    /// The most messages of one invocation.
+    /// The maximum number of messages in an invocation.
     pub(crate) batch_size: usize,
-    /// The longest pause before a message that failed is delivered again.
+    /// The maximum pause before a failed message is delivered again.
     pub(crate) visibility_timeout: Duration,
     /// How often a message is delivered before it is given up.
     pub(crate) max_receives: u32,

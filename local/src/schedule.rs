@@ -58,7 +58,7 @@ impl Schedule {
         Ok(Self { name, function, timeout, service, period, input })
     }
 
-    /// A schedule with a period that no expression has.
+    /// A schedule with a period that a `rate(...)` expression cannot have.
     #[cfg(test)]
     pub(crate) fn every(period: Duration) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// Reads the period of a `rate(...)`. No function has a `cron(...)`, so the local system does not read it.
+/// Reads the period of a `rate(...)`. No function uses `cron(...)`, so the local system does not read that form.
 fn period(expression: &str) -> anyhow::Result<TimeDelta> {
     let rate = expression.strip_prefix("rate(").and_then(|rest| rest.strip_suffix(')'));
     let period = rate.and_then(|rate| {

@@ -12,14 +12,15 @@ use crate::schedule::Schedule;
 use crate::stop::{is_stopped, pause};
 use crate::warning::warn;
 
-/// The longest sleep, after which the clock is read again: it goes on while a laptop is suspended, and
-/// a timer does not.
+/// The longest sleep before the clock is read again: the clock goes on while a laptop is suspended, but a timer does
+/// not.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
-/// Invokes `function` until told to stop, and tells `first` when it has been invoked once.
+/// Invokes `function` until told to stop, and signals `first` after the first invocation.
 ///
-/// It is due at the start of the system, because it may have been due while there was no system. What
-/// was due while the laptop slept is one invocation, and a failed one is not repeated before it is due again.
+/// The schedule is due at the start of the system, because it may have been due while the system was off. All times
+/// that were missed while the laptop slept become one invocation. A failed invocation is repeated only when the
+/// schedule is due again.
 pub(crate) async fn run(
     schedule: Schedule,
     function: ScheduledFunction,
@@ -44,14 +45,15 @@ pub(crate) async fn run(
 
             due = schedule.next(SystemClock.now());
             if let Some(first) = first.take() {
-                // Nobody may wait for it any more.
+                // The waiting start may have timed out already.
                 let _ = first.send(());
             }
         }
     }
 }
 
-/// When the schedule is due, which was to be at `due`. If the clock was set back, that is too far ahead.
+/// When the schedule is due next; at most one period from now, because a clock that was set back leaves `due` too far
+/// ahead.
 fn due_by(now: Timestamp, due: Timestamp, schedule: &Schedule) -> Timestamp {
     due.min(schedule.next(now))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Returns whether the system stops, or is gone without having said so.
+/// Returns whether the system stops, or was dropped without the signal.
 pub(crate) fn is_stopped(stop: &watch::Receiver<bool>) -> bool {
     *stop.borrow() || stop.has_changed().is_err()
 }

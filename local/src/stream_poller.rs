@@ -1,8 +1,7 @@
 //! Delivers the table's stream to one function, as an event source mapping does. Knows no function's rules.
 //!
-//! Each mapping has a poller and a position of its own, so a function that fails holds up no other. One
-//! batch is in flight at a time, in the order of the stream, at least once. See [`Stream`] for why a kill
-//! loses nothing.
+//! Each mapping has a poller and a position of its own, so a failing function holds up no other. Batches are delivered
+//! at least once, one at a time, in the order of the stream. See [`Stream`] for why a kill loses nothing.
 
 mod delivery;
 
@@ -30,29 +29,29 @@ use delivery::{Delivery, Outcome, Policy, Verdict};
 
 /// How often an idle stream is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// How many records are read at once; the engine gives no more.
+/// The records that are read at once; the engine returns no more.
 const PAGE: usize = 1_000;
-/// The pause before the first retry; each further one is twice as long, up to the maximum.
+/// The pause before the first retry; each further pause is twice as long, up to the maximum.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a poller works with.
+/// Everything that a poller needs.
 pub(crate) struct StreamPoller {
     pub(crate) stream: Arc<Stream>,
     /// How the stream is delivered.
     pub(crate) mapping: EventSourceMapping,
-    /// The function to which it is delivered.
+    /// The function that receives the records.
     pub(crate) function: StreamFunction,
-    /// Where records go that failed at every attempt.
+    /// The queue for records that failed at every attempt.
     pub(crate) dead_letters: DeadLetters,
 }
 
-/// A poller that runs.
+/// A running poller.
 pub(crate) struct RunningPoller {
     name: String,
-    /// The number of the last record that is delivered, filtered out or given up.
+    /// The number of the last record that was delivered, filtered out or given up.
     position: watch::Receiver<i64>,
-    /// The number of the record that somebody waits for: it is not held back to gather more.
+    /// The number of a record that `reach` waits for: up to it, the poller does not wait to gather a fuller batch.
     wanted: watch::Sender<i64>,
     task: JoinHandle<()>,
 }
@@ -63,14 +62,14 @@ impl RunningPoller {
         *self.position.borrow()
     }
 
-    /// Waits until the poller has passed the record of this number, which it delivers at once.
+    /// Waits until the poller has passed the record of this number. The poller then gathers no further records first.
     pub(crate) async fn reach(&self, number: i64) -> anyhow::Result<()> {
         self.wanted.send_modify(|wanted| *wanted = number.max(*wanted));
         let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();
         if reached { Ok(()) } else { Err(anyhow!("{} no longer polls the stream", self.name)) }
     }
 
-    /// Waits for the end of a poller that was told to stop. One that takes longer than `timeout` is aborted.
+    /// Waits for the end of a poller that was told to stop. Aborts the poller after `timeout`.
     pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
         match tokio::time::timeout(timeout, &mut self.task).await {
             Ok(ended) => ended.with_context(|| format!("the poller {} panicked", self.name)),
@@ -83,7 +82,7 @@ impl RunningPoller {
 }
 
 impl StreamPoller {
-    /// Polls from `position` until told to stop. An invocation under way is waited for.
+    /// Polls from `position` until told to stop; an invocation under way still ends.
     pub(crate) fn spawn(self, position: i64, stop: watch::Receiver<bool>) -> RunningPoller {
         let name = self.mapping.name.clone();
         let (sender, receiver) = watch::channel(position);
@@ -115,8 +114,8 @@ impl StreamPoller {
                 Ok(records) => {
                     gathered = false;
                     let Some(last) = self.deliver(records, &mut stop).await else { break };
-                    // A position that is not kept now is kept with the next page, or else the records
-                    // are delivered again.
+                    // A position that cannot be saved now is saved with the next page. After a kill in between, the
+                    // records are delivered again.
                     if let Err(error) = self.advance(last).await {
                         warnings
                             .warn(format_args!("the stream's position cannot be kept: {error:#}"));
@@ -144,7 +143,7 @@ impl StreamPoller {
         tokio::task::spawn_blocking(move || stream.advance(&consumer, position)).await?
     }
 
-    /// Delivers records batch by batch. Returns the last one's number, or `None` when told to stop.
+    /// Delivers records batch by batch. Returns the number of the last record, or `None` when told to stop.
     async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
         let events = records.into_iter().map(|record| record.event);
@@ -203,8 +202,8 @@ impl StreamPoller {
     }
 }
 
-/// Whether a record tells of a change. `DynamoDB` writes no record of a put or an update that changes nothing;
-/// the engine does.
+/// Whether a record is about a change. The engine also writes records of puts and updates that change nothing;
+/// `DynamoDB` does not.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html>
 fn is_change(event: &serde_json::Value) -> bool {
@@ -212,8 +211,8 @@ fn is_change(event: &serde_json::Value) -> bool {
     event["eventName"] != "MODIFY" || images["OldImage"] != images["NewImage"]
 }
 
-/// Reads from a function's response which records of a batch failed: the earliest that it names, and
-/// all after it.
+/// Reads from a function's response which records of a batch failed: the earliest one that the response names, and all
+/// later ones.
 fn outcome(response: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
     let mut first = None;
     for failure in &response.batch_item_failures {
@@ -221,7 +220,7 @@ fn outcome(response: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
         let position = batch.iter().position(|record| {
             named.is_some() && record.change.sequence_number.as_deref() == named
         });
-        // AWS takes an identifier that is missing, empty or unknown for a failure of the whole batch.
+        // AWS treats a missing, empty or unknown identifier as a failure of the whole batch.
         let Some(position) = position else { return Outcome::FailedWhole };
         first = Some(first.map_or(position, |first: usize| first.min(position)));
     }

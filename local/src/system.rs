@@ -1,4 +1,4 @@
-//! The whole system in one process: engine, functions, stream pollers and gateway. Reads no argument.
+//! The whole system in one process: engine, functions, stream pollers and gateway. Reads no command line.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,11 +43,11 @@ use crate::work_queue::LocalWorkQueue;
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long a shutdown waits for requests and batches under way.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a start waits for the first invocation of what is scheduled.
+/// How long a start waits for the first invocation by each schedule.
 const FIRST_INVOCATION_TIMEOUT: Duration = Duration::from_secs(2);
-/// The queue of the rollup function's work, by its logical id in the template.
+/// The logical id of the rollup function's work queue in the template.
 const WORK_QUEUE: &str = "RollupQueue";
-/// The deadline of a function that is not invoked over HTTP.
+/// The time limit of a function that is not invoked over HTTP.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running system.
@@ -67,11 +67,11 @@ pub struct System {
     gateways: Vec<JoinHandle<()>>,
     pollers: Vec<RunningPoller>,
     queue_pollers: Vec<RunningQueuePoller>,
-    /// The schedules and the sweeper, which a shutdown does not wait for.
+    /// The tasks of the schedules and the sweeper. A shutdown does not wait for them.
     background: Vec<JoinHandle<()>>,
 }
 
-/// The number of partitions of a table's devices; `None` for a table without devices.
+/// The number of partitions of the devices in a table; `None` for a table without devices.
 pub(crate) async fn shards_of(
     config: &StoreConfig,
     layout: Layout,
@@ -80,13 +80,13 @@ pub(crate) async fn shards_of(
     Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
-/// Starts the engine, with the optional indexes that are named; the others stay as they are.
+/// Starts the engine, and makes or removes the indexes that the options decide; other indexes stay as they are.
 async fn start_engine(
     options: &Options,
     template: &Template,
     table: TableDefinition,
 ) -> anyhow::Result<Engine> {
-    // Each with the attributes of its own keys and no others.
+    // One definition for each index, because a table may describe only the key attributes of its own indexes.
     let with = |name| TableDefinition::from_template(template, &[(name, "on")]);
     let wanted = [
         (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
@@ -105,7 +105,7 @@ async fn start_engine(
     tokio::task::spawn_blocking(start).await?
 }
 
-/// Warns if an earlier start had a clock that was ahead of this one's.
+/// Warns if the clock was ahead at an earlier start.
 async fn warn_of_wrong_clock(store: &DynamoStore) -> anyhow::Result<()> {
     let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
     let latest = state.and_then(|state| state.sealed.into_iter().max());
@@ -139,7 +139,7 @@ async fn connect(
     Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
 }
 
-/// Starts the schedules, one after the other.
+/// Starts the schedules one after the other.
 async fn start_schedules(
     schedules: Vec<Schedule>,
     consumers: &Consumers,
@@ -148,7 +148,7 @@ async fn start_schedules(
 ) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let mut started = Vec::new();
     for schedule in schedules {
-        // A command that opens the data for a moment tells nobody anything, and asks nobody.
+        // A command that opens the data briefly sends no alerts and asks no sources.
         let is_of_server =
             [functions::ALERTING, functions::FETCHING].contains(&schedule.function.as_str());
         if is_of_server && !options.listens {
@@ -160,14 +160,14 @@ async fn start_schedules(
         let (first, invoked) = oneshot::channel();
         started.push(tokio::spawn(scheduler::run(schedule, function, first, stopped.clone())));
 
-        // Before the first request, so that the function finds a new table empty. Where it has more to
-        // do, requests do not wait for it.
+        // Invoked before the first request, so that the function finds a new table empty. If its work takes longer,
+        // requests do not wait for it.
         drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
     }
     Ok(started)
 }
 
-/// Refuses an address at which anybody could read and write.
+/// Refuses a public address without authentication, where anybody could read and write.
 fn check_host(options: &Options) -> anyhow::Result<()> {
     if options.auth || options.host.is_loopback() {
         return Ok(());
@@ -188,7 +188,7 @@ impl fmt::Debug for System {
 }
 
 impl System {
-    /// Starts the system. When this returns, requests are answered.
+    /// Starts the system, which answers requests from then on.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         check_host(&options)?;
         let template = Template::own()?;
@@ -289,12 +289,12 @@ impl System {
         })
     }
 
-    /// Returns the API's address on this machine, without a slash at its end; empty if it does not listen.
+    /// Returns the API's address on this machine, without a slash at the end; empty if the system listens on no port.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the address at which only readings are stored, if it is another one.
+    /// Returns the address that stores readings, if the ingest function has an address of its own.
     pub fn ingest_url(&self) -> Option<&str> {
         self.ingest_url.as_deref()
     }
@@ -314,7 +314,7 @@ impl System {
         &self.store
     }
 
-    /// Returns the name of the time zone of the days by which readings are rolled up: that of the first start.
+    /// Returns the name of the time zone of the days of rollups: the one of the first start.
     pub fn time_zone(&self) -> &str {
         &self.time_zone
     }
@@ -329,7 +329,7 @@ impl System {
         self.engine.has_readings()
     }
 
-    /// Returns what stores days that are over with their rollups. It must be gone before the system ends.
+    /// Returns the loader of past days with their rollups. Drop it before the system ends.
     pub async fn loader(&self) -> anyhow::Result<Loader> {
         let Self { functions, table, time_zone, options, .. } = self;
         let zone = time_zone.parse().map_err(|error| anyhow!("{error}"))?;
@@ -337,7 +337,7 @@ impl System {
         Ok(Box::pin(loader).await)
     }
 
-    /// Returns the way for many rollups at once. It must be gone before the system ends.
+    /// Returns the writer of many rollups at once. Drop it before the system ends.
     pub fn bulk(&self) -> Bulk {
         Bulk::of(self.engine.load())
     }
@@ -391,8 +391,8 @@ impl System {
         Box::pin(done).await.map_err(|error| anyhow!(error))
     }
 
-    /// Waits until every function has received the stream and the queue, with what the functions wrote and
-    /// sent meanwhile.
+    /// Waits until every function has received the stream and the queue, including what the functions wrote and sent
+    /// meanwhile.
     pub async fn settle(&self) -> anyhow::Result<()> {
         loop {
             let stream = self.engine.stream();
@@ -418,8 +418,7 @@ impl System {
         self.dead_letters.all()
     }
 
-    /// Answers the requests under way, then stops. Stream records and messages that are not delivered stay
-    /// in the file.
+    /// Stops after the requests under way are answered. Undelivered stream records and messages stay in the file.
     pub async fn shutdown(self) -> anyhow::Result<()> {
         let Self {
             engine,
@@ -434,7 +433,7 @@ impl System {
             ..
         } = self;
         stop.send_replace(true);
-        // A client that holds a request open, or a batch that hangs, is not waited for longer.
+        // Does not wait longer for a client that keeps a request open, or for a batch that hangs.
         for mut gateway in gateways {
             match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut gateway).await {
                 Ok(ended) => ended.context("the gateway panicked")?,
@@ -451,14 +450,14 @@ impl System {
             task.abort();
             drop(task.await);
         }
-        // The clients' connections close with them; the engine waits for open ones.
+        // Dropping these closes their connections; the engine waits for open connections.
         drop((table, functions, consumers));
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
 }
 
-/// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least
-/// twenty times as long, so that sweeps take at most a twentieth of the engine's time.
+/// Deletes expired items from time to time. A sweep reads the whole table. The following pause is at least twenty times
+/// as long, so that sweeps take at most a twentieth of the engine's time.
 async fn sweep(
     sweep: impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static,
     stop: watch::Receiver<bool>,
@@ -469,7 +468,7 @@ async fn sweep(
     while !is_stopped(&stop) {
         tokio::time::sleep(rest).await;
         let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
-        // The next sweep finds what this one could not delete.
+        // The next sweep deletes the items that this one could not delete.
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || sweep()).await {
             warnings.warn(format_args!("expired items cannot be deleted: {error:#}"));
         }

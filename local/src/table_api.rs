@@ -1,4 +1,4 @@
-//! The functions that answer requests, in this process, on a table that something else runs. Has no engine.
+//! The functions that answer requests, in this process, on a table that another program runs. Has no engine.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::system::shards_of;
 use crate::template::Template;
 use crate::{Options, gateway};
 
-/// The time for reading how the table is laid out.
+/// The time limit for reading the layout of the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The API of a table: a deployed one, a restored one, or the one of another process of this machine.
+/// The API of a table that is deployed, restored from a backup, or run by another process of this machine.
 ///
 /// Whoever has the table's keys owns the data, so no request needs an access token.
 pub struct TableApi {
@@ -29,9 +29,9 @@ pub struct TableApi {
 }
 
 impl TableApi {
-    /// Reads how the table is laid out.
+    /// Connects to a table and reads its layout.
     ///
-    /// The functions cache nothing, so that each answer is what the table holds.
+    /// The functions cache nothing, so every answer is from the table.
     pub async fn connect(store: StoreConfig) -> anyhow::Result<Self> {
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         let mut layout = Layout::default();
@@ -52,7 +52,7 @@ impl TableApi {
         &self.store
     }
 
-    /// Returns how many read units a second the table has, if they are bounded.
+    /// Returns the table's read units per second, if they are limited.
     pub const fn max_read_units(&self) -> Option<u32> {
         self.max_read_units
     }

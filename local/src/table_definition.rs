@@ -15,7 +15,7 @@ use crate::template::Template;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TableDefinition {
-    /// The types of the attributes that are keys somewhere.
+    /// The types of all attributes that are part of a key.
     pub attribute_definitions: Vec<AttributeDefinition>,
     /// The table's own key.
     pub key_schema: Vec<KeyElement>,
@@ -26,7 +26,7 @@ pub struct TableDefinition {
     pub stream_specification: StreamSpecification,
     /// The attribute by which items expire.
     pub time_to_live_specification: TimeToLive,
-    /// The number of partitions of the registry's devices, which no property of the table says.
+    /// The number of partitions of the registry's devices. It is not a property of the table.
     #[serde(skip)]
     pub device_shards: Shards,
 }
@@ -35,7 +35,7 @@ pub struct TableDefinition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttributeDefinition {
-    /// Its name.
+    /// The name of the attribute.
     pub attribute_name: String,
     /// `S`, `N` or `B`.
     pub attribute_type: String,
@@ -45,7 +45,7 @@ pub struct AttributeDefinition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct KeyElement {
-    /// The attribute.
+    /// The name of the key attribute.
     pub attribute_name: String,
     /// `HASH` or `RANGE`.
     pub key_type: String,
@@ -55,11 +55,11 @@ pub struct KeyElement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Index {
-    /// Its name.
+    /// The name of the index.
     pub index_name: String,
-    /// Its key.
+    /// The key of the index.
     pub key_schema: Vec<KeyElement>,
-    /// What its entries hold.
+    /// The attributes that the index holds.
     pub projection: Projection,
 }
 
@@ -78,11 +78,11 @@ pub struct Projection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StreamSpecification {
-    /// Which images a record holds.
+    /// The images of an item that a stream record holds.
     pub stream_view_type: String,
 }
 
-/// The table's expiry.
+/// The expiry of items in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TimeToLive {
@@ -112,7 +112,7 @@ impl TableDefinition {
         Ok(table)
     }
 
-    /// How the table is laid out.
+    /// The layout of the table.
     pub fn layout(&self) -> Layout {
         let has = |index: &layout::Index| {
             self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
@@ -127,7 +127,7 @@ impl TableDefinition {
 
     /// Writes the body of the `CreateTable` request for the name `table`.
     ///
-    /// The table is without a limit, whatever the template says: no engine on this machine is paid for.
+    /// The table has no capacity limit, whatever the template says, because an engine on this machine costs nothing.
     pub fn create_request(&self, table: &str) -> Value {
         let mut request = json!({
             "TableName": table,
@@ -145,7 +145,7 @@ impl TableDefinition {
         request
     }
 
-    /// Writes the body of the `UpdateTable` request that makes or removes an index of the table called `table`.
+    /// Writes the body of the `UpdateTable` request that makes or removes an index of `table`.
     pub fn index_request(&self, table: &str, index: &layout::Index, is_made: bool) -> Value {
         let defined = self.global_secondary_indexes.iter().find(|it| it.index_name == index.name);
         let change = match defined.filter(|_| is_made) {

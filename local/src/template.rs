@@ -1,8 +1,8 @@
 //! `template.yaml` as a value: tags in CloudFormation's long form, conditions evaluated. No I/O.
 //!
-//! The local system and the tests both read the deployed system's description through this file, so that
-//! neither can drift from it. It evaluates what this template uses: `!Ref` to a parameter, `!If` and the
-//! condition functions. References to resources stay as they are.
+//! The local system and the tests both read the deployed system's description through this file, so that neither can
+//! drift from that description. Evaluates only what this template uses: `!Ref` to a parameter, `!If` and the condition
+//! functions. References to resources stay as they are.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ impl Template {
         &self.0
     }
 
-    /// Returns the value of a parameter: that of `parameters`, or its default.
+    /// Returns the value of a parameter: from `parameters`, or else its default.
     pub fn parameter(&self, name: &str, parameters: &[(&str, &str)]) -> anyhow::Result<String> {
         if let Some((_, value)) = parameters.iter().find(|(given, _)| *given == name) {
             return Ok((*value).to_owned());
@@ -49,10 +49,9 @@ impl Template {
         default.map(text).with_context(|| format!("the parameter {name} has no default"))
     }
 
-    /// Returns the resources as they are deployed with `parameters`, and the defaults of all others.
+    /// Returns the resources of a deployment with `parameters`; other parameters have their defaults.
     ///
-    /// What a condition excludes is absent; references to resources stay references. A function has what `Globals` gives
-    /// every function.
+    /// What a condition excludes is absent; references to resources stay references. A function includes its `Globals`.
     pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
         let mut resources = self.section("Resources", parameters)?;
         if self.0.get("Globals").is_some() {
@@ -66,7 +65,7 @@ impl Template {
         Ok(resources)
     }
 
-    /// Returns the outputs of a deployment with `parameters`, in the same way.
+    /// Returns the outputs of a deployment with `parameters`; other parameters have their defaults.
     pub fn outputs(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
         self.section("Outputs", parameters)
     }
@@ -126,7 +125,7 @@ impl Template {
     }
 }
 
-/// An event of a function in the template: what invokes it.
+/// An event of a function in the template, which invokes that function.
 #[derive(Debug)]
 pub(crate) struct FunctionEvent {
     /// The function's logical id.
@@ -222,7 +221,8 @@ fn intrinsic(value: &Value) -> Option<(&str, &Value)> {
     (name == "Ref" || name == "Condition" || name.starts_with("Fn::")).then_some((name, argument))
 }
 
-/// Adds the members that are absent, also within those that both have. SAM joins lists too; the template has none in both.
+/// Adds missing members, also within objects that both sides have. SAM joins lists too; no list of the template is on
+/// both sides.
 fn add_missing(to: &mut Value, from: &Value) {
     if let (Value::Object(to), Value::Object(from)) = (to, from) {
         for (name, value) in from {

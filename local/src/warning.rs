@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use runtime::clock::Stopwatch;
 
-/// Writes a warning. A terminal that has gone away is no error.
+/// Writes a warning. Ignores a terminal that was closed.
 pub(crate) fn warn(message: impl Display) {
     drop(writeln!(std::io::stderr().lock(), "roomtide: {message}"));
 }
 
-/// Limits repeated warnings, such as one for each write to a full disk: the first is written at once,
-/// and then at most one a minute, with the number of those left out.
+/// Limits repeated warnings, such as one for each write to a full disk. The first is written at once, then at most one
+/// a minute, with the number of warnings left out.
 #[derive(Debug)]
 pub(crate) struct WarningLimiter {
     interval: Duration,
@@ -27,7 +27,7 @@ struct Written {
     left_out: usize,
 }
 
-/// How many different messages are remembered. Beyond it all are forgotten, and written again.
+/// The most messages that are remembered. When there are more, all are forgotten, so each is written again.
 const MAX_MESSAGES: usize = 100;
 
 impl WarningLimiter {

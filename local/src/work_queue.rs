@@ -1,4 +1,4 @@
-//! The work queue of one machine: messages in the engine's file. Delivers none; `queue_poller` does.
+//! The work queue of one machine: messages in the engine's file. Delivers no message; `queue_poller` does.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::engine::Queue;
 pub(crate) struct LocalWorkQueue(Arc<Queue>);
 
 impl LocalWorkQueue {
-    /// Sends to `queue`.
+    /// Makes the sending side of `queue`.
     pub(crate) const fn to(queue: Arc<Queue>) -> Self {
         Self(queue)
     }

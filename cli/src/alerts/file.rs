@@ -1,4 +1,4 @@
-//! Rules and channels as a file of TOML. Holds nothing secret unless a person writes it.
+//! Alert rules and channels as a TOML file. Holds no secret unless a person writes one into it.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use toml::Value as Toml;
 
 use crate::settings_file;
 
-/// The first lines of a file.
+/// The comment at the top of an exported file.
 const HEAD: &str = "\
 # Rules and channels of alerts: roomtide alerts import FILE saves them.
 # What is secret of the channels is not in it; a channel that is not there yet needs it.
 ";
-/// What an answer has beside the members that a person writes.
+/// Members of the server's answers that a person does not write; an export leaves them out.
 const EXTRAS: [&str; 12] = [
     "id",
     "changed",
@@ -29,14 +29,14 @@ const EXTRAS: [&str; 12] = [
     "waiting_since",
 ];
 
-/// What a file has.
+/// The rules and channels of a file, by id.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Parts {
     pub(super) rules: Vec<(String, Map<String, Value>)>,
     pub(super) channels: Vec<(String, Map<String, Value>)>,
 }
 
-/// The text of a file, of what the server answered.
+/// The text of an export file, made from the server's answers.
 pub(super) fn text(rules: &Value, channels: &Value) -> anyhow::Result<String> {
     let mut file = toml::Table::new();
     for (part, entries) in [("channels", channels), ("rules", rules)] {
@@ -52,7 +52,7 @@ pub(super) fn text(rules: &Value, channels: &Value) -> anyhow::Result<String> {
     Ok(format!("{HEAD}\n{}", toml::to_string(&file)?))
 }
 
-/// What a file of TOML has.
+/// Reads a TOML file of rules and channels.
 pub(super) fn read(path: &Path) -> anyhow::Result<Parts> {
     let name = path.display();
     parse(&settings_file::content(path)?).with_context(|| format!("{name}"))
@@ -78,7 +78,7 @@ fn parse(text: &str) -> anyhow::Result<Parts> {
     Ok(parts)
 }
 
-/// A value as the API takes it: a time is a text there.
+/// A TOML value as JSON for the API, where a time is text.
 fn json_of(value: Toml) -> Value {
     match value {
         Toml::String(text) => text.into(),

@@ -1,19 +1,21 @@
-//! The members of a rule or channel as they are typed. Knows what a list and what a flag is, and checks
-//! nothing else: the server does.
+//! The members of a rule or channel as a person types them. Only turns lists and flags into JSON; the server checks the
+//! rest.
 
 use anyhow::bail;
 use serde_json::{Map, Value};
 
 use crate::typed_members::{self, TypedMember};
 
-/// The members that are true or false.
+/// The names of the members that are true or false.
 const FLAGS: [&str; 3] = ["on", "recovery", "ignores_quiet_hours"];
-/// The member that is a list.
+/// The name of the member that is a list.
 const LIST: &str = "counter";
-/// The limits, each with the name that an answer gives its `clear`. A limit without one is its own.
+/// The limits, each with the member of an answer that holds its `clear`. Without a `clear`, an answer repeats the limit
+/// there.
 const LIMITS: [(&str, &str); 2] = [("above", "clear_above"), ("below", "clear_below")];
 
-/// The object that is there with the members that are typed. Of a channel, `NAME=@FILE` reads a file.
+/// Applies the typed members to the object that the server has. For a channel, `NAME=@FILE` reads the value from a
+/// file.
 pub(super) fn over(
     mut known: Map<String, Value>,
     typed: &[String],

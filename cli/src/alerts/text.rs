@@ -1,4 +1,4 @@
-//! What a server answers about alerts, as lines for people. Asks nothing.
+//! A server's answers about alerts, as text for people. Sends no request.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::answer_text::{columns, elements, list, shown, text};
 use crate::output::counted;
 
-/// The rules, a line each.
+/// The rules, one per line.
 pub(super) fn rules(answer: &Value) -> String {
     let rules = list(answer);
     if rules.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn rules(answer: &Value) -> String {
     lines
 }
 
-/// A rule and its states.
+/// The text of a rule with its states.
 pub(super) fn rule(rule: &Value) -> String {
     let (id, name) = (text(rule, "id"), text(rule, "name"));
     let mut lines = format!("{id}  {}\n  {name}: {}\n", status(rule), what(rule));
@@ -66,7 +66,7 @@ fn state(state: &Value) -> [String; 4] {
     ]
 }
 
-/// What was told, a line each.
+/// The sent messages, one per line.
 pub(super) fn history(answer: &Value) -> String {
     let rows = list(answer);
     if rows.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn history(answer: &Value) -> String {
     })
 }
 
-/// The episodes that a rule would have had, a line each.
+/// The episodes of a preview, one per line.
 pub(super) fn preview(answer: &Value) -> String {
     let count = counted(answer["episodes"].as_u64().unwrap_or_default(), "episode");
     let mut lines = format!("{count} from {} to {}\n", text(answer, "from"), text(answer, "to"));
@@ -105,7 +105,7 @@ pub(super) fn preview(answer: &Value) -> String {
     lines
 }
 
-/// The channels, a line each.
+/// The channels, one per line.
 pub(super) fn channels(answer: &Value) -> String {
     let channels = list(answer);
     if channels.is_empty() {
@@ -136,7 +136,7 @@ fn channel_row(channel: &Value) -> [String; 4] {
     ]
 }
 
-/// Whether a rule fires, in a word or two.
+/// The status of a rule, in a word or two.
 fn status(rule: &Value) -> String {
     let count = |name: &str| rule[name].as_u64().unwrap_or_default();
     match (count("firing"), count("pending")) {
@@ -147,7 +147,7 @@ fn status(rule: &Value) -> String {
     }
 }
 
-/// What a rule is about, in its own words.
+/// The subject of a rule, in the rule's own words.
 fn what(rule: &Value) -> String {
     let known = [
         "device",

@@ -1,4 +1,4 @@
-//! The edits of devices that a CSV file describes, and what is wrong with its cells. Sends nothing.
+//! The edits of devices in a CSV file, and the errors of its cells. Sends nothing.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -29,7 +29,7 @@ pub(super) struct DeviceEdit {
     pub(super) members: usize,
 }
 
-/// What a column says of a device.
+/// The member or attribute that a column sets.
 #[derive(Debug)]
 enum Column {
     Device,
@@ -41,7 +41,7 @@ enum Column {
     Attribute(AttributeName),
 }
 
-/// Reads the edits, in the order of the file, and everything that is wrong.
+/// Reads the edits, in the order of the file, and all errors.
 pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -73,22 +73,23 @@ pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<
     Ok((edits, wrong))
 }
 
-/// The line on which a record begins. The reader's position is before the rest of a line end of two characters, and before
-/// empty lines.
+/// The line on which a record begins. The reader's position may be before the rest of a two-character line end, and
+/// before empty lines.
 fn line_of(position: &csv::Position, file: &[u8]) -> u64 {
     let start = usize::try_from(position.byte()).unwrap_or(file.len()).min(file.len());
     let ends = file[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
     position.line() + ends.filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// The line with the quote that is open at the end of the file: the reader would take all behind it for one cell.
+/// The line of a quote that is still open at the end of the file. The reader would take the rest of the file for one
+/// cell.
 fn unclosed_quote(file: &[u8]) -> Option<usize> {
     let (mut line, mut opened) = (1, None);
     let mut before = b'\n';
     for byte in file {
         line += usize::from(*byte == b'\n');
         match (byte, opened) {
-            // Within a cell a doubled quote closes it and opens it again.
+            // A doubled quote within a cell closes and reopens it.
             (b'"', Some(_)) => (opened, before) = (None, b'"'),
             (b'"', None) if matches!(before, b',' | b'\n' | b'\r' | b'"') => opened = Some(line),
             (_, Some(_)) => {}
@@ -124,7 +125,7 @@ fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The edit of a line, or all that is wrong with it.
+/// The edit of a line, or all errors of the line.
 fn edit(
     columns: &[Column],
     record: &csv::StringRecord,
@@ -168,7 +169,7 @@ fn edit(
     }
 }
 
-/// The value of a cell, which the server takes.
+/// The value of a cell, if the server accepts it.
 fn value(column: &Column, cell: &str) -> Result<Value, String> {
     if cell == REMOVED {
         return Ok(Value::Null);
@@ -206,14 +207,14 @@ fn value(column: &Column, cell: &str) -> Result<Value, String> {
             }
             None => {
                 cell.parse::<Label>().map_err(|why| text(&why))?;
-                // As text, which keeps the zero of a version 1.10; as a number it is found all the same.
+                // As text, which keeps the zero of a version 1.10. A search for the number finds the text too.
                 Ok(cell.into())
             }
         },
     }
 }
 
-/// A value of an attribute that has several.
+/// One value of an attribute with several values.
 fn attribute_value(value: &Value) -> Result<AttributeValue, String> {
     match value {
         Value::String(text) => {
@@ -227,7 +228,7 @@ fn attribute_value(value: &Value) -> Result<AttributeValue, String> {
     }
 }
 
-/// The elements of a cell that is a JSON array.
+/// The elements of a JSON array in a cell; `None` if the cell is not an array.
 fn list(cell: &str) -> Result<Option<Vec<Value>>, String> {
     if !cell.starts_with('[') {
         return Ok(None);

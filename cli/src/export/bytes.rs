@@ -1,4 +1,4 @@
-//! Where the bytes of an export go: to standard output, or into a file that is complete or absent. Knows no format.
+//! The bytes of an export: to standard output, or into a file that is complete or absent. Knows no format.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -13,7 +13,7 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 use super::unfinished::{LOCK, PREFIX, SUFFIX, remove_abandoned};
 use crate::progress_file::ensure_file;
 
-/// Bytes that are written, compressed or not.
+/// Bytes to write, compressed or not.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Stdout(BufWriter<Stdout>),
@@ -27,8 +27,8 @@ impl Bytes {
         Self::Stdout(BufWriter::new(io::stdout()))
     }
 
-    /// Creates a file beside `path` that only its owner can read. If it is dropped before
-    /// [`finish`](Self::finish), no file remains.
+    /// Creates a file beside `path` that only its owner can read. The file is removed if it is dropped before
+    /// [`finish`](Self::finish).
     pub(super) fn beside(path: &Path, gzip: bool) -> anyhow::Result<Self> {
         ensure_file(path)?;
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
@@ -36,7 +36,7 @@ impl Bytes {
         remove_abandoned(directory, SystemClock.now());
         let file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(directory);
         let file = file.with_context(|| cannot_write(path))?;
-        // Where a drive knows no locks, no other export gets one either, and leaves the file.
+        // On a drive without locks no other export gets a lock either, so none removes this file.
         drop(file.as_file().try_lock());
         let file = BufWriter::new(file);
         Ok(if gzip {
@@ -46,7 +46,7 @@ impl Bytes {
         })
     }
 
-    /// The file that has not got its name yet, if there is one.
+    /// The temporary file before it is renamed, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
         match self {
             Self::Stdout(_) => None,
@@ -88,22 +88,22 @@ impl Write for Bytes {
     }
 }
 
-/// Part of an error: the file that cannot be written.
+/// The start of an error message about a file that cannot be written.
 pub(super) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// Files of a directory that get their names together, at the end. If it is dropped before, none remains.
+/// Files of a directory that are renamed together at the end. All are removed if this is dropped before.
 #[derive(Debug)]
 pub(super) struct Files {
     directory: PathBuf,
     unfinished: TempDir,
-    /// Locked while this process is there.
+    /// Locked while this process runs.
     lock: File,
 }
 
 impl Files {
-    /// Makes the directory if it is not there.
+    /// Creates the directory if it does not exist.
     pub(super) fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(directory).with_context(|| cannot_write(directory))?;
         remove_abandoned(directory, SystemClock.now());
@@ -115,17 +115,17 @@ impl Files {
         Ok(Self { directory: directory.to_owned(), unfinished, lock })
     }
 
-    /// The directory of the files that have not got their places yet.
+    /// The temporary directory of the files before they are moved.
     pub(super) fn unfinished(&self) -> &Path {
         self.unfinished.path()
     }
 
-    /// Returns a file of this name.
+    /// Returns an appendable file with this name in the directory.
     pub(super) fn named(&self, name: &str) -> Appended {
         Appended(self.unfinished.path().join(name))
     }
 
-    /// Moves the complete files to their places.
+    /// Moves the complete files into the target directory.
     pub(super) fn finish(self, files: &[Appended]) -> anyhow::Result<()> {
         let place = |path: &Path| self.directory.join(path.file_name().expect("it has a name"));
         files.iter().try_for_each(|Appended(path)| ensure_file(&place(path)))?;
@@ -141,7 +141,7 @@ impl Files {
     }
 }
 
-/// A file that is open only while it is written: there are as many as months.
+/// A file that is open only while it is written, because there are as many files as months.
 #[derive(Debug)]
 pub(super) struct Appended(PathBuf);
 

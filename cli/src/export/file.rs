@@ -1,4 +1,4 @@
-//! The file of an export in its format: complete or absent. Reads no API.
+//! An export file in its format, which is complete or absent. Reads no API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,10 +14,10 @@ use super::lines;
 use super::long_form::{Inexact, LongForm};
 use super::row::Row;
 
-/// The columns of CSV before the metrics.
+/// The columns of a CSV before those of the metrics.
 const COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
-/// A file that is being written. If it is dropped before [`finish`](Self::finish), no file remains.
+/// A file that is being written. The file is removed if it is dropped before [`finish`](Self::finish).
 pub(crate) struct ExportFile {
     path: PathBuf,
     form: Form,
@@ -26,8 +26,8 @@ pub(crate) struct ExportFile {
 enum Form {
     Ndjson(Bytes),
     Lines(Bytes),
-    /// The header of CSV names all columns, and only the readings name every metric: so the rows are kept
-    /// in a temporary file until all are known.
+    /// The header of CSV names all columns, but the metrics are known only after the last reading. So the rows are kept
+    /// in a temporary file until then.
     Csv {
         bytes: Bytes,
         rows: BufWriter<File>,
@@ -62,7 +62,7 @@ impl ExportFile {
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// The file or directory that has not got its name yet, if there is one.
+    /// The temporary file or directory before it is renamed, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
         match &self.form {
             Form::Ndjson(bytes) | Form::Lines(bytes) | Form::Csv { bytes, .. } => {
@@ -91,8 +91,8 @@ impl ExportFile {
         }
     }
 
-    /// Writes the description of a device or a room, or an item, as a member of this name. CSV and Parquet hold
-    /// none.
+    /// Writes the description of a device or a room, or another item, as a member of this name. CSV and Parquet have no
+    /// descriptions.
     pub(crate) fn describe(&mut self, what: &str, json: &RawValue) -> anyhow::Result<()> {
         let written = match &mut self.form {
             Form::Ndjson(bytes) => writeln!(bytes, "{{\"{what}\":{json}}}"),
@@ -102,7 +102,7 @@ impl ExportFile {
         written.with_context(|| cannot_write(&self.path))
     }
 
-    /// Renames the complete file to its path. Tells what its format does not give back.
+    /// Renames the complete file to its path. Returns the values that the format cannot represent exactly.
     pub(super) fn finish(self) -> anyhow::Result<Inexact> {
         let Self { path, form } = self;
         match form {
@@ -120,7 +120,7 @@ impl ExportFile {
     }
 }
 
-/// Part of an error: rows cannot be kept until all are known.
+/// The start of an error message: the temporary file of the rows cannot be written.
 pub(super) const TEMPORARY: &str =
     "cannot write a temporary file of all rows, in the directory that TMPDIR names";
 
@@ -146,8 +146,8 @@ fn write_csv(
     csv.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// Writes a cell: a number with all its digits, or an id. An id that a spreadsheet would run as a formula
-/// is escaped with a leading `'`, which an import removes; such an id begins with `-`.
+/// Writes a cell: a number with all its digits, or an id. An id beginning with `-` would be a formula in a spreadsheet,
+/// so it is escaped with a leading `'`, which an import removes.
 fn cell(value: &RawValue) -> anyhow::Result<String> {
     if !value.get().starts_with('"') {
         return Ok(value.get().to_owned());

@@ -1,10 +1,10 @@
-//! The format of an export and where it goes, from its name and the command line. Opens no file.
+//! The format of an export and its destination, from the file's name and the command line. Opens no file.
 
 use std::path::{Path, is_separator};
 
 use anyhow::bail;
 
-/// The kind of a file.
+/// The kind of an export file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
     /// One reading a line, then the settings of devices and rooms: the backup
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Parquet,
 }
 
-/// The ends of names. What has none of them needs `--format`.
+/// File extensions and their formats. Any other file name needs `--format`.
 const ENDS: [(&str, Kind); 5] = [
     ("ndjson", Kind::Ndjson),
     ("jsonl", Kind::Ndjson),
@@ -26,18 +26,18 @@ const ENDS: [(&str, Kind); 5] = [
     ("parquet", Kind::Parquet),
 ];
 
-/// Where an export goes.
+/// The destination of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
     /// Standard output.
     Stdout,
-    /// One file.
+    /// A single file.
     File,
-    /// A directory, with a file a month.
+    /// A directory with one file a month.
     Directory,
 }
 
-/// The format of an export.
+/// The format of an export, with compression and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
     pub(super) kind: Kind,
@@ -46,7 +46,7 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// Returns the format that is asked for, or else the one that the name names.
+    /// Returns the requested format, or else the format of the file's extension.
     pub(super) fn of(path: &Path, asked: Option<Kind>) -> anyhow::Result<Self> {
         let shown = path.display();
         if path == Path::new("-") {

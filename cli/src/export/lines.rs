@@ -1,8 +1,9 @@
-//! The line protocol of an export: a line is a reading, a comment the settings of a device or a room. Opens no file.
+//! The line protocol of an export: each line is a reading, each comment the settings of a device or a room. Opens no
+//! file.
 //!
-//! The write endpoint's mapping cannot give back every id from tags: it divides them at slashes, takes a colon for the
-//! border of two tags, and a field's measurement for a part of the device. So the first line says that it is an export,
-//! and an import takes the tags as they are. InfluxDB takes the other lines as those of any sender.
+//! The write endpoint maps tags to ids, but cannot restore every id from them: it divides tags at slashes, takes a
+//! colon for the border of two tags, and a field's measurement for a part of the device. So the first line marks the
+//! file as an export, and an import takes the tags as they are. InfluxDB reads the file like any other line protocol.
 
 use std::io::{self, Write};
 
@@ -13,23 +14,24 @@ use super::row::Row;
 
 use crate::moment::MILLISECOND;
 
-/// The number sign, with which a comment begins.
+/// The number sign (`#`), which begins a comment.
 pub(crate) const COMMENT: char = 0x23 as char;
-/// The first line, behind the number sign.
+/// The first line, after the number sign.
 const TITLE: &str = " roomtide export";
-/// Further lines, behind it: `influx -import` takes no line before them.
+/// Further comment lines, after the number sign: `influx -import` requires them before any data.
 const CONTEXT: [&str; 2] = [" DML", " CONTEXT-DATABASE: roomtide"];
 /// The measurement of all lines.
 pub(crate) const MEASUREMENT: &str = "readings";
-/// The tags.
+/// The names of the tags.
 pub(crate) const DEVICE: &str = "device_id";
 pub(crate) const ROOM: &str = "room";
-/// Line protocol has no field `time`; no name of a metric has an upper case.
+/// The metric `time` and the name of its field: line protocol permits no field `time`, and no metric has an upper-case
+/// letter.
 pub(crate) const TIME: (&str, &str) = ("time", "Time");
-/// The most fields of a line that the write endpoint takes.
+/// The maximum number of fields in a line that the write endpoint accepts.
 const MAX_FIELDS: usize = 256;
 
-/// Returns whether a file that begins so is an export.
+/// Returns whether a file with these first bytes is an export.
 pub(crate) fn is_export(bytes: &[u8]) -> bool {
     let behind = bytes.strip_prefix(&[COMMENT as u8]);
     behind
@@ -37,13 +39,13 @@ pub(crate) fn is_export(bytes: &[u8]) -> bool {
         .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }
 
-/// Writes the beginning of a file.
+/// Writes the comments at the beginning of a file.
 pub(super) fn begin(out: &mut impl Write) -> io::Result<()> {
     [TITLE].iter().chain(&CONTEXT).try_for_each(|text| writeln!(out, "{COMMENT}{text}"))
 }
 
-/// Writes a reading. Every value is a float, because the fields of a measurement have one type. Ids and names have no
-/// character that is escaped.
+/// Writes a reading. Every value is a float, because the fields of a measurement have one type. Ids and names contain
+/// no character that needs escaping.
 pub(super) fn reading(out: &mut impl Write, row: &Row<'_>) -> anyhow::Result<()> {
     let Row { device, at, room, metrics } = row;
     let nanos = at.as_millis().checked_mul(MILLISECOND);
@@ -65,14 +67,14 @@ pub(super) fn reading(out: &mut impl Write, row: &Row<'_>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Writes the description of a device or a room as a comment. Without an equals sign, behind which InfluxDB 1 and 2
-/// would take a quote for the beginning of a string that goes on over the end of the line.
+/// Writes the description of a device or a room as a comment. Equals signs are escaped: InfluxDB 1 and 2 would take a
+/// quote after one for the start of a string that continues on the next line.
 pub(super) fn describe(out: &mut impl Write, what: &str, json: &RawValue) -> io::Result<()> {
     let json = json.get().replace('=', "\\u003d");
     writeln!(out, "{COMMENT} {{\"{what}\":{json}}}")
 }
 
-/// Returns the lines of a reading.
+/// Returns the lines of line protocol for a reading.
 #[cfg(test)]
 pub(crate) fn written(json: &str) -> anyhow::Result<String> {
     let json = RawValue::from_string(json.to_owned())?;

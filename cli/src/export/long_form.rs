@@ -1,4 +1,4 @@
-//! Readings as rows of Parquet: a row for each value, in one file or in a file a month. Knows no byte of Parquet.
+//! Readings as rows of Parquet: one row for each value, in one file or in one file a month. Knows no byte of Parquet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::parquet::{ParquetFile, Rows};
 use super::row::Row;
 use crate::output::counted;
 
-/// Digits that DOUBLE always gives back.
+/// A number with at most so many digits survives the conversion to DOUBLE.
 const SAFE_DIGITS: usize = 15;
 
-/// A file that is being written, or several.
+/// One file, or several, being written.
 pub(super) struct LongForm {
     rows: Rows,
     out: Out,
@@ -24,7 +24,7 @@ pub(super) struct LongForm {
 
 enum Out {
     One(ParquetFile<Bytes>),
-    /// A file a month, and the month of the rows that are not written yet.
+    /// One file a month; the rows of the current month are still in memory.
     Months {
         files: Files,
         months: BTreeMap<String, ParquetFile<Appended>>,
@@ -32,7 +32,7 @@ enum Out {
     },
 }
 
-/// Values that DOUBLE does not give back.
+/// The values that DOUBLE cannot represent exactly.
 #[derive(Debug, Default)]
 pub(super) struct Inexact {
     count: u64,
@@ -40,20 +40,20 @@ pub(super) struct Inexact {
 }
 
 impl LongForm {
-    /// Begins one file.
+    /// Begins a single file.
     pub(super) fn one(bytes: Bytes, path: &Path) -> anyhow::Result<Self> {
         let file = ParquetFile::begin(bytes).with_context(|| cannot_write(path))?;
         Ok(Self { rows: Rows::default(), out: Out::One(file), inexact: Inexact::default() })
     }
 
-    /// Begins a file a month.
+    /// Begins a directory with one file a month.
     pub(super) fn months(directory: &Path) -> anyhow::Result<Self> {
         let files = Files::in_directory(directory)?;
         let out = Out::Months { files, months: BTreeMap::new(), current: String::new() };
         Ok(Self { rows: Rows::default(), out, inexact: Inexact::default() })
     }
 
-    /// What has not got its name yet.
+    /// The temporary file or directory before it is renamed, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
         match &self.out {
             Out::One(file) => file.out().unfinished(),
@@ -109,7 +109,7 @@ impl LongForm {
         Ok(())
     }
 
-    /// Completes the files, and tells what DOUBLE does not give back.
+    /// Completes the files. Returns the values that DOUBLE cannot represent exactly.
     pub(super) fn finish(mut self, path: &Path) -> anyhow::Result<Inexact> {
         self.write_rows().with_context(|| cannot_write(path))?;
         match self.out {
@@ -124,13 +124,13 @@ impl LongForm {
     }
 }
 
-/// Returns whether the shortest text of a DOUBLE is the same number.
+/// Returns whether the shortest text of `value` is the same number as `text`.
 fn is_exact(text: &str, value: f64) -> bool {
     text.len() <= SAFE_DIGITS
         || Decimal::parse(&format!("{value:e}")).is_ok_and(|it| Ok(it) == Decimal::parse(text))
 }
 
-/// Says how many values DOUBLE does not give back exactly, and the first of them. Writes nothing if there are none.
+/// Says how many values DOUBLE cannot represent exactly, and names the first. Writes nothing if there are none.
 impl fmt::Display for Inexact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, first: Some(first) } = self else { return Ok(()) };

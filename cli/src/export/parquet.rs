@@ -1,10 +1,7 @@
-//! A file of Parquet in the long form: a row is one value of a metric. Reads nothing back.
+//! A Parquet file in the long form: each row is one value of a metric. Cannot read Parquet.
 //!
-//! Written by hand, because the crate `parquet` costs 20 seconds in a first build and has a second `num-bigint`. Pages
-//! are compressed with gzip, which every reader has. Only a row group is in memory.
-//!
-//! Sources: <https://parquet.apache.org/docs/file-format/> and
-//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
+//! Written by hand, because the crate `parquet` costs 20 seconds in a first build and brings a second `num-bigint`.
+//! Pages are compressed with gzip, which every reader supports. Only one row group is in memory.
 
 mod column;
 mod thrift;
@@ -14,21 +11,21 @@ use std::io::{self, Write};
 use column::{Column, Type};
 use thrift::{Fields, structure};
 
-/// The rows of a row group at the most: some MB in memory.
+/// The maximum number of rows in a row group: some MB in memory.
 const MAX_ROWS: usize = 128 << 10;
-/// The beginning and the end of each file.
+/// The magic bytes at the beginning and the end of each file.
 const MAGIC: &[u8; 4] = b"PAR1";
-/// The version of the format, in which every reader of today reads a file.
+/// The version of the format that all readers support.
 const VERSION: i32 = 1;
 
-/// Columns that have a value in each row, and those that may lack it.
+/// Repetition types: a column with a value in each row, and a column whose values may be missing.
 const REQUIRED: i32 = 0;
 const OPTIONAL: i32 = 1;
-/// What a column's values mean, in the words of older readers.
+/// The converted types, which tell older readers what a column's values mean.
 const UTF8: i32 = 0;
 const TIMESTAMP_MILLIS: i32 = 9;
 
-/// The columns: name, type, whether a value may be missing, and the meaning.
+/// The columns: name, physical type, repetition type, and converted type.
 const COLUMNS: [(&str, Type, i32, Option<i32>); 5] = [
     ("device", Type::ByteArray, REQUIRED, Some(UTF8)),
     ("time", Type::Int64, REQUIRED, Some(TIMESTAMP_MILLIS)),
@@ -37,7 +34,7 @@ const COLUMNS: [(&str, Type, i32, Option<i32>); 5] = [
     ("value", Type::Double, REQUIRED, None),
 ];
 
-/// The rows of a row group, sorted by device and time.
+/// The rows of a row group. They are sorted by device and time.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     device: Column<String>,
@@ -49,7 +46,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds a value, of a time in milliseconds since 1970.
+    /// Adds a row: a value at a time in milliseconds since 1970.
     pub(super) fn push(
         &mut self,
         device: &str,
@@ -66,7 +63,7 @@ impl Rows {
         self.count += 1;
     }
 
-    /// Returns whether they are as many as a row group holds.
+    /// Returns whether the row group is full.
     pub(super) const fn is_full(&self) -> bool {
         self.count >= MAX_ROWS
     }
@@ -83,27 +80,27 @@ impl Rows {
     }
 }
 
-/// A file that is being written.
+/// A Parquet file that is being written.
 #[derive(Debug)]
 pub(super) struct ParquetFile<W> {
     out: W,
-    /// The bytes so far.
+    /// The number of bytes written so far.
     length: u64,
-    /// The row groups so far: their metadata, their number, their rows.
+    /// The metadata, the number and the rows of the row groups so far.
     described: Vec<u8>,
     groups: usize,
     rows: usize,
 }
 
 impl<W: Write> ParquetFile<W> {
-    /// Begins a file.
+    /// Writes the beginning of a file.
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let length = MAGIC.len() as u64;
         Ok(Self { out, length, described: Vec::new(), groups: 0, rows: 0 })
     }
 
-    /// Writes rows as a row group, with one call of the writer, and clears them.
+    /// Writes rows as one row group, with one call of the writer, and clears them.
     pub(super) fn group(&mut self, rows: &mut Rows) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut written = Vec::with_capacity(COLUMNS.len());
@@ -129,7 +126,7 @@ impl<W: Write> ParquetFile<W> {
             });
             group.i64(2, whole(uncompressed));
             group.i64(3, whole(rows.count));
-            // By device, then by time.
+            // The sorting columns: by device, then by time.
             group.structures(4, 2, |out| {
                 for column in [0, 1] {
                     structure(out, |it| {
@@ -146,12 +143,12 @@ impl<W: Write> ParquetFile<W> {
         Ok(())
     }
 
-    /// The writer.
+    /// Returns the writer of the file's bytes.
     pub(super) const fn out(&self) -> &W {
         &self.out
     }
 
-    /// Writes the end, and returns the writer.
+    /// Writes the footer, and returns the writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         let mut end = Vec::new();
         structure(&mut end, |file| self.describe(file));
@@ -177,7 +174,7 @@ impl<W: Write> ParquetFile<W> {
                     let Some(meaning) = meaning else { return };
                     it.i32(6, meaning);
                     it.structure(10, |logical| match meaning {
-                        // An instant in UTC, of milliseconds.
+                        // An instant in UTC, in milliseconds.
                         TIMESTAMP_MILLIS => logical.structure(8, |it| {
                             it.boolean(1, true);
                             it.structure(2, |unit| unit.structure(1, |_| {}));
@@ -190,7 +187,7 @@ impl<W: Write> ParquetFile<W> {
         file.i64(3, whole(self.rows));
         file.structures(4, self.groups, |out| out.extend(&self.described));
         file.bytes(6, concat!("roomtide version ", env!("CARGO_PKG_VERSION")).as_bytes());
-        // The smallest and the largest value are those of the type's own order.
+        // The order of columns' statistics: smallest and largest by the type's own order.
         file.structures(7, COLUMNS.len(), |out| {
             for _ in COLUMNS {
                 structure(out, |order| order.structure(1, |_| {}));

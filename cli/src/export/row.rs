@@ -1,4 +1,4 @@
-//! A reading as the API answers it. Writes nothing.
+//! A reading in an answer of the API. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use anyhow::Context as _;
 use domain::{DeviceId, RoomId, Timestamp};
 use serde_json::value::RawValue;
 
-/// A reading: its ids, its time, and each metric with the digits of its value.
+/// A reading: its ids, its time, and the digits of each metric's value.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     pub(super) device: DeviceId,
     pub(super) at: Timestamp,
     pub(super) room: Option<RoomId>,
-    /// By name.
+    /// The digits of the values, by metric name.
     pub(super) metrics: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Row<'a> {
-    /// Reads a row of an answer.
+    /// Parses a row of an answer.
     pub(super) fn of(json: &'a RawValue) -> anyhow::Result<Self> {
         Self::read(json).with_context(|| format!("no reading: {}", domain::excerpt(json.get())))
     }

@@ -1,4 +1,4 @@
-//! What a killed export left behind: removed by a later one. Writes no export.
+//! Removes what a killed export left behind. Writes no export.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,19 +8,19 @@ use std::time::UNIX_EPOCH;
 
 use domain::Timestamp;
 
-/// The name of what is not complete.
+/// The prefix of the names of unfinished files and directories.
 pub(super) const PREFIX: &str = ".roomtide-export-";
 pub(super) const SUFFIX: &str = ".part";
-/// The file in an unfinished directory that its process has locked. An unfinished file is locked itself.
+/// The lock file in an unfinished directory. An unfinished file is locked itself.
 pub(super) const LOCK: &str = "lock";
-/// The age below which nothing is removed: some network drives know no locks. Milliseconds.
+/// The minimum age for a removal, in milliseconds, because some network drives know no locks.
 const MIN_AGE: i64 = 3_600_000;
 
-/// Removes what no process holds any more.
+/// Removes unfinished files and directories that no process has locked.
 pub(super) fn remove_abandoned(directory: &Path, now: Timestamp) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten().filter(|entry| is_unfinished(&entry.file_name())) {
-        // What cannot be removed harms no other export.
+        // A failed removal does not hinder this export.
         drop(remove_if_abandoned(&entry.path(), now));
     }
 }

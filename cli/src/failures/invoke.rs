@@ -8,21 +8,21 @@ use chrono::DateTime;
 use runtime::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
-/// The time for an invocation: longer than the function may take.
+/// The time limit of an invocation: longer than the function's time-out.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The header that only the answer of a function that failed has.
+/// The header that an answer has only if the function failed.
 const FUNCTION_ERROR: &str = "x-amz-function-error";
 
-/// Lambda, where functions are invoked.
+/// A client of Lambda, which invokes functions.
 pub(super) struct Lambda(Service);
 
 impl Lambda {
-    /// Lambda in a region, or at an address; nothing is sent yet.
+    /// Makes a client of Lambda in a region, or at an address. Sends no request yet.
     pub(super) fn connect(config: &ServiceConfig) -> Self {
         Self(Service::connect("lambda", config, TIMEOUT))
     }
 
-    /// Invokes a function. Returns its reply; an error if it fails.
+    /// Invokes a function. Returns its reply, or an error if the function fails.
     ///
     /// Source: <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
     pub(super) async fn invoke(&self, function: &str, event: &Value) -> anyhow::Result<Value> {

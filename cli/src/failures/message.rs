@@ -1,4 +1,4 @@
-//! The five kinds of message in the dead-letter queue: what each is about, and how it is done again. Sends nothing.
+//! The kinds of messages in the dead-letter queue: the subject of each, and how to replay it. Sends nothing.
 
 use std::fmt;
 
@@ -24,39 +24,39 @@ pub(super) enum Kind {
     Unknown,
 }
 
-/// How a message is done again.
+/// How to replay a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Replay {
-    /// The function ingest is invoked with an event, as `IoT` Core does. Its name is not always known.
+    /// Invoke the function ingest with an event, as `IoT` Core does. The function's name is not always known.
     Invoke { function: Option<String>, event: Value },
-    /// The message goes back to the work queue.
+    /// Send the message back to the work queue.
     Fold(String),
-    /// It cannot be. The text says what to do instead.
+    /// No replay is possible. The text says what to do instead.
     Impossible(&'static str),
 }
 
-/// A message, understood.
+/// A parsed message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) kind: Kind,
-    /// What it is about, and why it is here, for people.
+    /// The subject of the message, and why the message is in the queue, for people.
     pub(super) about: String,
     pub(super) replay: Replay,
 }
 
-/// What to do about records that the registry function gave up. Their devices and readings are in the table.
+/// The advice for records that the registry function gave up. Their devices and readings are in the table.
 const REGISTRY_RECORDS: &str = "\
 the readings are stored; the next reading of each device tells the registry of it, its metrics and its room. A stay \
 in a room that began with these records may be missing";
-/// What to do about records that the rollup function gave up.
+/// The advice for records that the rollup function gave up.
 const ROLLUP_RECORDS: &str = "\
 the readings are stored; `roomtide rollups verify` finds what the rollups lack and `roomtide rollups rebuild` makes it";
 const RECORDS: &str = "the records are in the table; the stream keeps them for a day";
-/// What to do about an item that no function can apply.
+/// The advice for an item that no function can apply.
 const ITEM: &str = "the item stays in the table and no function reads it; mend or delete it there, then drop the message";
 const UNKNOWN: &str = "Roomtide sends no such message";
 
-/// What Lambda sends to a destination.
+/// The message that Lambda sends to an on-failure destination.
 ///
 /// Sources: <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>,
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html>
@@ -89,7 +89,7 @@ struct Batch {
     records: u64,
 }
 
-/// What `IoT` Core sends to a rule's error action.
+/// The message that `IoT` Core sends to a rule's error action.
 ///
 /// Source: <https://docs.aws.amazon.com/iot/latest/developerguide/rule-error-handling.html>
 #[derive(Deserialize)]
@@ -107,7 +107,7 @@ struct ActionError {
     error_message: String,
 }
 
-/// What a stream function sends of an item that it cannot apply.
+/// The message that a stream function sends about an item that it cannot apply.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Item {
@@ -117,7 +117,7 @@ struct Item {
 }
 
 impl Message {
-    /// Understands a message that was sent to the queue at `sent`, in milliseconds since 1970.
+    /// Parses a message that was sent to the queue at `sent`, in milliseconds since 1970.
     pub(super) fn of(body: &str, sent: i64) -> Self {
         if let Ok(FoldRequest { device, quarter }) = serde_json::from_str(body) {
             return Self {
@@ -141,12 +141,13 @@ impl Message {
 
     fn of_rule(error: RuleError, sent: i64) -> Self {
         let RuleError { topic, base64_original_payload: data, failures } = error;
-        // A message of Basic Ingest names the rule before its topic, and the function `topic()` of the rules does not.
-        // Source: https://docs.aws.amazon.com/iot/latest/developerguide/iot-basic-ingest.html
+        // With Basic Ingest, the rule's name precedes the topic here, but not in the rule's function `topic()`. Source:
+        // https://docs.aws.amazon.com/iot/latest/developerguide/iot-basic-ingest.html
         let basic = topic.strip_prefix("$aws/rules/").and_then(|it| it.split_once('/'));
         let topic = basic.map_or(&*topic, |(_, topic)| topic);
-        // As the rules of template.yaml make it: two levels name a device, more are a device's own topic. The broker's
-        // time is not in the message, which was sent as soon as the action had failed.
+        // The same event as the rules of template.yaml make: a topic of two levels names a device, a longer one is a
+        // device's own. The message lacks the broker's time; it was sent as soon as the action had failed, so its time
+        // is close.
         let event = match topic.split_once('/') {
             Some((_, device)) if !device.contains('/') => {
                 json!({"device_id": device, "timestamp": sent, "data": data})
@@ -195,7 +196,7 @@ impl Message {
     }
 }
 
-/// The function's name in its ARN, `arn:aws:lambda:REGION:ACCOUNT:function:NAME` with a version after it or not.
+/// The function's name in an ARN `arn:aws:lambda:REGION:ACCOUNT:function:NAME`, which may end with a version.
 fn function_of(arn: &str) -> Option<String> {
     let (_, name) = arn.split_once(":function:")?;
     name.split(':').next().map(str::to_owned)

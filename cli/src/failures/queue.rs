@@ -1,4 +1,4 @@
-//! The dead-letter queue on Amazon SQS, received and given back. Understands no message.
+//! The dead-letter queue on Amazon SQS: receives messages and makes them visible again. Parses no message.
 
 use anyhow::{Context as _, bail};
 use aws::QueueConfig;
@@ -6,32 +6,32 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use domain::Timestamp;
 
-/// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
+/// The seconds for which a received message is hidden. A killed command hides messages for at most this long.
 const HIDDEN_SECONDS: i32 = 300;
-/// The seconds for which SQS looks for messages on all of its servers.
+/// The seconds for which a receive waits for messages on all servers of SQS (long polling).
 ///
 /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html>
 const WAIT_SECONDS: i32 = 2;
 
-/// A queue that can be received from.
+/// A client of one queue.
 pub(super) struct Queue {
     client: Client,
     url: String,
 }
 
-/// A message that is hidden from others.
+/// A received message, which is hidden from other readers for a while.
 pub(super) struct Received {
-    /// The id that SQS gave it.
+    /// The message's id from SQS.
     pub(super) id: String,
     pub(super) body: String,
-    /// When it was sent, in milliseconds since 1970.
+    /// The time when the message was sent, in milliseconds since 1970.
     pub(super) sent: i64,
     handle: String,
 }
 
 impl Received {
-    /// Whether it was sent until then, by the clock of SQS. A message that comes to a dead-letter queue by itself keeps
-    /// the time of the queue before.
+    /// Whether the message was sent before `at`, by the clock of SQS. A message that SQS itself moves to a dead-letter
+    /// queue keeps the time of its original queue.
     ///
     /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
     pub(super) const fn is_sent_until(&self, at: Timestamp) -> bool {
@@ -39,7 +39,7 @@ impl Received {
     }
 }
 
-/// About how many messages a queue has.
+/// The approximate number of messages in a queue.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Depth {
     pub(super) visible: u64,
@@ -47,25 +47,25 @@ pub(super) struct Depth {
 }
 
 impl Depth {
-    /// About how many hidden messages are not among so many that were received since. The queue counts late: it may
-    /// still count as hidden what was given back a moment ago.
+    /// The approximate number of hidden messages that are not among the `received` ones. The queue's count lags: it may
+    /// still count a message as hidden that was made visible a moment ago.
     pub(super) fn unseen(self, received: u64) -> u64 {
         self.visible.saturating_add(self.hidden).saturating_sub(received).min(self.hidden)
     }
 }
 
 impl Queue {
-    /// A client of the queue; nothing is asked yet.
+    /// Makes a client of the queue. Sends no request yet.
     pub(super) fn connect(config: &QueueConfig) -> Self {
         let (endpoint, ca_bundle) = (config.endpoint.as_deref(), config.ca_bundle.as_ref());
-        // A request that waits for messages takes longer than others.
+        // A receive waits for messages, so it takes longer than other requests.
         let patience = aws::ATTEMPT_TIMEOUT * 5;
         let settings =
             aws::settings(&config.region, endpoint, &config.credentials, ca_bundle, patience);
         Self { client: Client::new(&settings), url: config.url.clone() }
     }
 
-    /// Receives at most so many messages, and at most ten; none if the queue has none that are visible.
+    /// Receives at most `count` messages, and at most ten. Empty if the queue has no visible message.
     pub(super) async fn receive(&self, count: i32) -> anyhow::Result<Vec<Received>> {
         let request = self.client.receive_message().queue_url(&self.url);
         let request = request.max_number_of_messages(count);
@@ -86,7 +86,7 @@ impl Queue {
         received.collect()
     }
 
-    /// About how many messages the queue has.
+    /// The approximate number of messages in the queue.
     ///
     /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>
     pub(super) async fn depth(&self) -> anyhow::Result<Depth> {
@@ -119,7 +119,7 @@ impl Queue {
         request.send().await.context("a message cannot be given back").map(drop)
     }
 
-    /// The URL of the queue whose failed messages come here.
+    /// The URL of the queue for which this is the dead-letter queue.
     pub(super) async fn source(&self) -> anyhow::Result<String> {
         let request = self.client.list_dead_letter_source_queues().queue_url(&self.url);
         let answer = request.send().await;

@@ -1,4 +1,4 @@
-//! The reply of ingest to a message: whether all of its readings are stored. Invokes nothing.
+//! Ingest's reply to a message, which tells whether all its readings are stored. Invokes nothing.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most reasons of refusals that are named.
+/// The maximum number of refusals that an error names with their reasons.
 const MAX_NAMED: usize = 5;
 
-/// How many readings of a message are stored, and why others are refused.
+/// The number of stored readings of a message, and the reasons of refusals.
 #[derive(Debug, Deserialize)]
 pub(super) struct Receipt {
     accepted: usize,
@@ -17,7 +17,7 @@ pub(super) struct Receipt {
     accepted_before: usize,
     #[serde(default)]
     rejected: Vec<Refusal>,
-    /// The places of refused readings whose reasons did not fit.
+    /// The indices of refused readings whose reasons did not fit into the reply.
     #[serde(default)]
     more_rejected: Vec<usize>,
 }
@@ -28,14 +28,14 @@ struct Refusal {
 }
 
 impl Receipt {
-    /// Understands the reply of a function. One of another function says nothing about readings.
+    /// Parses the reply of a function. A function other than ingest replies nothing about readings.
     pub(super) fn of(function: &str, reply: &Value) -> anyhow::Result<Self> {
         Self::deserialize(reply).with_context(|| {
             format!("{function} replies {reply}, not how many readings are stored")
         })
     }
 
-    /// An error if a reading is refused: its message is the only copy.
+    /// Fails if a reading is refused, because its message is the only copy.
     pub(super) fn ensure_all_stored(&self) -> anyhow::Result<()> {
         let refused = self.rejected.len() + self.more_rejected.len();
         if refused == 0 {

@@ -1,15 +1,16 @@
-//! Where the counters of a meter are in the table: since when it sends itself, and what it showed. Reads no file.
+//! The state of a meter's counters in the table: since when the meter sends itself, and which values it sent. Reads no
+//! file.
 
 use super::sources::shelly::{Anchors, Log};
 use super::stored_counter::{first_from, last_before};
 use crate::client::Client;
 
-/// Asks for what is known of the counters of a log.
+/// Asks the server what the table has of the counters in a log.
 ///
-/// Only the rows from a time on count, in milliseconds: so a gap in what the meter has sent can be filled.
+/// Only rows from the time `from` on count, in milliseconds, so that a gap in the meter's own readings can be filled.
 ///
-/// A reading at the end of a row may be of an earlier import of it; any other is the meter's own. The former end where
-/// the latter begin, so the place is found by halves.
+/// A reading at the end of a log row may come from an earlier import of that row; any other reading was sent by the
+/// meter. The imported readings precede the meter's own, so a binary search finds the border.
 pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchors> {
     let (mut ends, counters) = (log.ends(), log.counters());
     ends.retain(|end| *end >= from);

@@ -57,7 +57,7 @@ pub(crate) struct ImportArgs {
     /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
     #[arg(long, conflicts_with = "data_dir")]
     pub(super) url: Option<String>,
-    /// Where the import goes, which `run` finds out.
+    /// The target of the import. `run` sets it.
     #[arg(skip)]
     pub(super) target: Target,
     /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
@@ -159,13 +159,13 @@ pub(crate) struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Returns the address of a server, if that is the source.
+    /// Returns the address of the source, if the source is a running server.
     pub(super) fn address(&self) -> Option<&str> {
         let text = self.file.to_str()?;
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
     }
 
-    /// Returns the format in which a file is read: options for columns make any CSV of a meter's log.
+    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as any CSV.
     pub(super) fn read_as(&self, format: Format) -> Format {
         let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
         let has_columns = self.csv.is_any_given(false, false) || is_mapped;
@@ -302,12 +302,13 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
-    /// Returns whether an option differs from its default.
+    /// Returns whether an option for columns differs from its default.
     pub(super) fn is_given(&self) -> bool {
         self.is_any_given(true, true)
     }
 
-    /// Returns whether an option differs from its default; with or without --map and --device-id.
+    /// Returns whether an option for columns differs from its default. The flags say whether --map and --device-id
+    /// count.
     fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
         let Self {
             timestamp,

@@ -1,5 +1,5 @@
-//! Asks, before a source is read for perhaps an hour, what would end its import: the files that are written, the server,
-//! what the token permits. Reads no source and stores nothing.
+//! Checks, before a source is read for perhaps an hour, what would end its import: output files, the server, and the
+//! token's permissions. Reads no source and stores nothing.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,11 +11,11 @@ use super::comparison::Places;
 use super::session;
 use crate::client::{Ask, Client};
 
-/// What a token of scope write lacks.
+/// Why a token of scope `write` is not enough.
 const NEEDS_ADMIN: &str = "what a backup says of devices, rooms and annotations is restored with a token of scope admin, \
                            at an address that answers the whole API";
 
-/// Fails if the import could not be begun, or could not be ended.
+/// Fails if the import could not begin or could not complete.
 pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     let file = args.file.as_path();
     if args.address().is_none() && file != Path::new("-") {
@@ -26,7 +26,8 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     if beside.is_some() {
         drop(session::progress_of(args, "")?);
     }
-    // A new directory is made when the first reading is about to be sent: a source that cannot be read leaves none.
+    // A new directory is made only when the first reading is about to be sent, so that an unreadable source leaves
+    // none.
     if args.target.is_server() {
         let client = session::client(args)?;
         client.ensure_roomtide(&AtomicBool::new(false))?;
@@ -38,7 +39,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Posts no reading. Who is kept out is told so, whatever else the request lacks.
+/// Sends an empty request to post readings. The server checks the permission before anything else.
 fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/readings";
     let body = Some(("application/json", "[]"));
@@ -50,8 +51,8 @@ fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
     }
 }
 
-/// Fails if the token may not restore what a file says of devices, rooms and annotations. Edits nothing: the body is no
-/// edit.
+/// Fails if the token may not restore the devices, rooms and annotations of a file. Edits nothing, because the
+/// request's body is not a valid edit.
 pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices/roomtide";
     let body = Some(("application/json", "[]"));
@@ -64,7 +65,7 @@ pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for what --thin asks for: which metrics of a device are counters.
+/// Fails if the token may not read the metrics of a device, which --thin needs to find the counters.
 fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices?limit=1";
     let answer = client.send(Ask::get(PATH), &AtomicBool::new(false))?;

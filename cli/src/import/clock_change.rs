@@ -1,11 +1,11 @@
-//! Resolves the hour that a clock shows twice, from the order of the lines. Parses no time.
+//! Resolves the hour that a clock shows twice, by the order of the lines. Parses no time.
 //!
-//! The lines of a device pass the hour twice if their local times rise to it, step back once, and rise on
-//! to what follows it: lines before the step back have the earlier offset, lines after it the later one.
-//! Both passes must cover about the same minutes, because two swapped lines, or one late line, look like a
-//! step back, too. In hourly files all lines of the hour have one local time; there, the second pass
-//! begins where a metric repeats with another value. Any other order is ambiguous: only one pass, or lines
-//! that stepped back in time before. Those lines are refused.
+//! The lines of a device pass the repeated hour twice if their local times rise to it, step back once, and rise to the
+//! time after it. Lines before the step back have the earlier offset, lines after it the later one. Both passes must
+//! cover about the same minutes, because two swapped lines, or one late line, look like a step back, too. In hourly
+//! files all lines of the hour have one local time. There, the second pass begins where a metric repeats with another
+//! value. Any other order is ambiguous: a single pass, or lines that stepped back in time before. Ambiguous lines are
+//! refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::refusals::Refusal;
 use super::rows::Draft;
 use super::timestamp::Moment;
 
-/// The most lines that wait for the end of their device's repeated hour.
+/// The maximum number of lines that wait for the end of their device's repeated hour.
 const MAX_WAITING: usize = 100_000;
 
 /// The lines of each device, in the order of the file.
@@ -30,12 +30,13 @@ pub(super) struct Passes {
 #[derive(Debug, Default)]
 struct Device {
     last: Option<Timestamp>,
-    /// Whether its lines have stepped back in time; their order then resolves nothing.
+    /// Whether the device's lines have gone back in time before the repeated hour. Then their order cannot resolve that
+    /// hour.
     is_unsorted: bool,
     waiting: Vec<Repeated>,
 }
 
-/// A draft whose local time occurs twice.
+/// A parsed line whose local time occurs twice.
 #[derive(Debug)]
 struct Repeated {
     draft: Draft,
@@ -45,7 +46,7 @@ struct Repeated {
 }
 
 impl Passes {
-    /// Adds the next line of a file, and pushes the lines that are resolved, in order within each device.
+    /// Adds the next line of a file. Pushes the resolved lines to `lines`, in order within each device.
     pub(super) fn push(&mut self, draft: Draft, lines: &mut Vec<Line>) {
         if !self.devices.contains_key(&draft.device) {
             self.devices.insert(draft.device.clone(), Device::default());
@@ -78,7 +79,7 @@ impl Passes {
 }
 
 impl Device {
-    /// Resolves the waiting lines, given the timestamp of the line after them.
+    /// Resolves the waiting lines by the timestamp of the line after them.
     fn decide(&mut self, next: Option<Timestamp>, lines: &mut Vec<Line>) {
         let waiting = std::mem::take(&mut self.waiting);
         let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
@@ -107,7 +108,7 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
             if names().any(|name| seen.contains(name)) {
                 let is_same = |earlier: &Repeated| earlier.draft.metrics == line.draft.metrics;
                 if !line.draft.has_amounts && waiting[..n].iter().any(is_same) {
-                    // It may be the same line, written twice.
+                    // The second line may be a copy of the first.
                     return None;
                 }
                 places.push(n);
@@ -120,7 +121,7 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
 }
 
-/// Returns whether two passes begin and end within half of the repeated time of each other.
+/// Returns whether the starts of both passes, and their ends, differ by at most half of the repeated time.
 fn cover_the_same(first: &[Repeated], second: &[Repeated]) -> bool {
     let (Some(a), Some(b)) = (first.first(), second.first()) else { return false };
     let (Some(c), Some(d)) = (first.last(), second.last()) else { return false };

@@ -1,4 +1,4 @@
-//! The meaning of a CSV's columns, as the command line defines it. Reads no row.
+//! The meaning of a CSV's columns, from the command line. Reads no row.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use rust_decimal::Decimal;
 
 use super::timestamp::{Interval, Zone};
 
-/// The meaning of the columns.
+/// The meaning of the columns of a CSV.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Columns {
     pub(crate) timestamp: TimestampColumn,
-    /// The devices, rooms and metrics.
+    /// The columns of devices, rooms and metrics.
     pub(crate) shape: Shape,
-    /// Whether the decimal mark is a comma; otherwise the separator decides.
+    /// Whether the decimal mark is a comma; if not, the separator decides.
     pub(crate) decimal_comma: bool,
 }
 
-/// The column of the timestamps.
+/// The column of the timestamps, and how to read it.
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampColumn {
     pub(crate) name: String,
-    /// Their format; if absent, as the API reads them.
+    /// The format of the timestamps; if absent, the formats that the API accepts.
     pub(crate) format: Option<String>,
-    /// The time zone of local times; if absent, these are refused.
+    /// The time zone of local times; if absent, local times are refused.
     pub(crate) zone: Option<Zone>,
-    /// The length of the interval that begins there, if values are those of its end.
+    /// The length of the interval that begins at the timestamp, if values belong to the interval's end.
     pub(crate) interval: Interval,
 }
 
@@ -49,23 +49,23 @@ pub(crate) enum Shape {
     Long {
         /// The device of all rows, or the column that names it.
         device: Device,
-        /// The column of the rooms; if absent, `room` if the file has it.
+        /// The column of the rooms; if absent, the column `room` if the file has one.
         room: Option<String>,
-        /// The metrics; if empty, every other column.
+        /// The metrics; if empty, every other column is a metric.
         metrics: Vec<Metric>,
     },
     /// Several readings per row, one per device.
     Wide(Vec<WideDevice>),
 }
 
-/// The device of the rows of a long file.
+/// The device of the rows in a long file.
 #[derive(Debug, Clone)]
 pub(crate) enum Device {
     Column(String),
     Fixed(DeviceId),
 }
 
-/// One device of a wide file.
+/// A device of a wide file, with its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct WideDevice {
     pub(super) device: DeviceId,
@@ -73,14 +73,14 @@ pub(crate) struct WideDevice {
     pub(super) metrics: Vec<Metric>,
 }
 
-/// A metric and its source.
+/// A metric and the columns of its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
     pub(super) name: MetricName,
     pub(super) source: Sum,
 }
 
-/// The source of a value: a sum of columns, times a factor; of this row, or of all rows until its time.
+/// The source of a value: a sum of columns, times a factor. The columns are those of one row, or of all rows so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sum {
     pub(super) columns: Vec<String>,
@@ -112,7 +112,7 @@ impl Shape {
         let metrics: Vec<Metric> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
-        // A total over the rows of several devices belongs to none of them.
+        // A total over rows of several devices would belong to no device.
         if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
         {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
@@ -120,7 +120,7 @@ impl Shape {
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
     }
 
-    /// Returns the totals, each with its device.
+    /// Returns the metrics that are totals, each with its device.
     pub(super) fn totals(&self) -> Vec<(&DeviceId, &MetricName)> {
         let devices: Vec<(&DeviceId, &[Metric])> = match self {
             Self::Long { device: Device::Fixed(id), metrics, .. } => vec![(id, metrics)],
@@ -137,7 +137,7 @@ impl Shape {
     pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
         let devices: Vec<WideDevice> =
             maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
-        // The metrics of a device in one row are one reading, in one room.
+        // All metrics of a device in one row become one reading, so they need one room.
         let mut seen = BTreeSet::new();
         for WideDevice { device, .. } in &devices {
             let text = "is mapped twice; put all its metrics into one --map";

@@ -1,4 +1,4 @@
-//! What an import stored against what its source has: counts and sums by month, gaps, and how to take it back. Sends no
+//! Compares an import with its source: counts and sums by month, gaps, and how to take the import back. Sends no
 //! reading.
 
 mod compare;

@@ -1,4 +1,4 @@
-//! Several requests under way at once, until one fails. Knows no request.
+//! Runs several requests at once, until one fails. Knows no request.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use std::thread;
 /// The number of requests under way at once.
 const UPLOAD_CONCURRENCY: usize = 4;
 
-/// Does the work of all items, and calls `done` with each result. The first error received ends it.
+/// Calls a function with each item, several at once, and `done` with each result. Stops at the first error.
 pub(super) fn concurrently<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T, &AtomicBool) -> anyhow::Result<R> + Sync,
@@ -25,7 +25,7 @@ pub(super) fn concurrently<T: Sync, R: Send>(
                     let failed = result.is_err();
                     drop(results.send((item, result)));
                     if failed {
-                        // Set after the result is sent, so that the first error received is the reason.
+                        // Set after the error is sent, so that the first error received is the cause.
                         stop.store(true, Ordering::Release);
                         return;
                     }

@@ -1,4 +1,4 @@
-//! What the registry tells of a device, as far as an import asks. Changes nothing.
+//! The registry's entry of a device, with the members that an import needs. Changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 use super::several_meters::Meters;
 use crate::client::{Answer, Ask, Client};
 
-/// A device.
+/// A device's entry.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Described {
     name: Option<String>,
     #[serde(default)]
     metrics: BTreeMap<String, Metric>,
-    /// The meter that the device is behind.
+    /// The meter that also measures this device.
     behind: Option<String>,
     #[serde(skip)]
     is_being_deleted: bool,
@@ -32,14 +32,14 @@ struct Metric {
 }
 
 impl Described {
-    /// Asks a server; `None` if it does not know the device.
+    /// Asks a server for the entry; `None` if the registry does not have the device.
     pub(super) fn ask(client: &Client, device: &str) -> anyhow::Result<Option<Self>> {
         let path = path(device);
         let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
         Self::read(client, &path, &answer)
     }
 
-    /// Reads the answer of a server.
+    /// Parses the answer of a server.
     pub(super) fn read(
         client: &Client,
         path: &str,
@@ -55,17 +55,17 @@ impl Described {
         }
     }
 
-    /// The name that a person, or the sample home, gave it.
+    /// The name that a person, or the sample home, gave the device.
     pub(super) fn name(self) -> Option<String> {
         self.name
     }
 
-    /// Whether it will soon be gone.
+    /// Whether the device is being deleted.
     pub(super) const fn is_being_deleted(&self) -> bool {
         self.is_being_deleted
     }
 
-    /// Whether the registry has these metrics, or the device will soon be gone.
+    /// Whether the entry has these metrics, or the device is being deleted.
     pub(super) fn has_all(&self, metrics: &BTreeSet<&MetricName>) -> bool {
         self.is_being_deleted
             || metrics.iter().all(|metric| self.metrics.contains_key(metric.as_str()))
@@ -76,12 +76,12 @@ impl Described {
         self.metrics.get(metric.as_str()).is_none_or(|it| !it.is_counter() || it.net)
     }
 
-    /// Whether neither a person nor a sender has said what a metric is.
+    /// Whether the kind of a metric is unknown: neither a person nor a sender has given it.
     pub(super) fn is_unknown(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
     }
 
-    /// Adds the device of this id to the meters, if it is one.
+    /// Adds the device to `meters`, if it is a meter.
     pub(super) fn add_to(&self, meters: &mut Meters, id: &str) {
         let info = |(name, it): (&String, &Metric)| {
             let name: MetricName = name.parse().ok()?;
@@ -95,7 +95,7 @@ impl Described {
         meters.add(id, &metrics, self.behind.is_some());
     }
 
-    /// Returns the metrics that are counters.
+    /// Returns the names of the metrics that are counters.
     pub(super) fn counters(&self) -> impl Iterator<Item = MetricName> {
         let counters = self.metrics.iter().filter(|(_, it)| it.is_counter());
         counters.filter_map(|(name, _)| name.parse().ok())
@@ -108,7 +108,7 @@ impl Metric {
     }
 }
 
-/// Returns where a device is asked for.
+/// Returns the API path of a device.
 pub(super) fn path(device: &str) -> String {
     format!("/devices/{device}")
 }

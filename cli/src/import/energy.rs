@@ -1,8 +1,8 @@
-//! What is wrong in the counters of a source, and how they will be counted. Sends nothing.
+//! Problems in the counters of a source, and how these counters will be counted. Sends nothing.
 //!
-//! Each step is read by the rule by which rollups are folded, from the device as the registry will know it. Beside it
-//! stands what others make of the same values: the source itself where it has sums, as Home Assistant has, else the usual
-//! rule that a lower value is a reset whose whole value counts.
+//! Each step is read by the rules of the rollups, from the device as the registry will have it. The report also shows
+//! another count of the same values. If the source has sums of its own, as Home Assistant has, these are shown.
+//! Otherwise the usual rule applies: a lower value is a reset, and its whole value counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,14 +17,14 @@ use super::several_meters::Meters;
 use super::sources::OwnSum;
 use crate::output::counted;
 
-/// A time without values from which on it is named.
+/// The shortest time without values that is reported as a gap.
 pub(super) const GAP: TimeDelta = TimeDelta::hours(2);
-/// The most events of one kind, and the most months, that are shown of a counter.
+/// The maximum number of events of one kind, and of months, shown for a counter.
 const MAX_EVENTS: usize = 3;
 const MAX_MONTHS: usize = 12;
-/// The most counters that are shown.
+/// The maximum number of counters that are shown.
 const MAX_COUNTERS: usize = 40;
-/// The field of Home Assistant's states.
+/// The field name of Home Assistant's states.
 const VALUE: &str = "value";
 
 /// The counters of a source.
@@ -33,35 +33,35 @@ pub(super) struct Energy {
     devices: BTreeMap<DeviceId, Learned>,
     counters: BTreeMap<(DeviceId, MetricName), Counter>,
     own: BTreeMap<String, OwnSum>,
-    /// The devices that the source puts behind another.
+    /// The devices that the source puts behind a meter.
     behind: BTreeSet<DeviceId>,
 }
 
-/// A device as the registry will know it.
+/// A device as the registry will have it after the import.
 #[derive(Debug)]
 struct Learned {
     device: Device,
-    /// What the reading before said.
+    /// What the previous reading said of the device.
     about: Option<Box<About>>,
 }
 
-/// A counter.
+/// The count of one counter so far.
 #[derive(Debug)]
 struct Counter {
     rule: CounterRule,
     unit: Option<Unit>,
-    /// Whether it is the value of Home Assistant's entity.
+    /// Whether the counter is the field `value` of a Home Assistant entity.
     is_value: bool,
     last: Option<Sample>,
     newest: (Timestamp, Exact),
     months: BTreeMap<Month, Counted>,
     zeros: Events,
-    /// By the flag of their steps.
+    /// Events by the flag of the counter's step.
     events: BTreeMap<&'static str, Events>,
     gaps: Gaps,
 }
 
-/// Amounts of a month, in the counter's unit.
+/// The amounts of a month by two rules, in the counter's unit.
 #[derive(Debug, Clone)]
 struct Counted {
     ours: Exact,
@@ -88,18 +88,18 @@ struct Gaps {
 }
 
 impl Energy {
-    /// Makes one with the source's own sums.
+    /// Makes an empty value with the source's own sums.
     pub(super) fn new(own: BTreeMap<String, OwnSum>) -> Self {
         Self { own, ..Self::default() }
     }
 
-    /// Notes that the source puts a device behind another.
+    /// Notes that the source puts a device behind a meter.
     pub(super) fn put_behind(&mut self, device: DeviceId) {
         self.behind.insert(device);
     }
 
-    /// Adds a reading. Those of a device come in order of time. Returns whether it has values of counters, and of
-    /// others.
+    /// Adds a reading. Readings of a device must come in order of time. Returns whether the reading has values of
+    /// counters, and whether it has other values.
     pub(super) fn add(&mut self, reading: &Reading) -> (bool, bool) {
         let Reading { device, about, .. } = reading;
         match self.devices.get_mut(device) {
@@ -153,7 +153,7 @@ impl Energy {
     }
 }
 
-/// The parts of a step by month, evenly by time, as the rollups count it.
+/// Divides a step's amount among the months that it spans, evenly by time, as the rollups do.
 fn by_month(amount: &Exact, from: Timestamp, to: Timestamp) -> Vec<(Month, Exact)> {
     let until = |at: Timestamp| {
         amount.part(at.since(from).num_milliseconds(), to.since(from).num_milliseconds())
@@ -203,13 +203,13 @@ impl Counter {
                 }
             }
         }
-        // What was counted until midnight is of the month before.
+        // A value at midnight ends the previous month.
         let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
         self.months.entry(month).or_default().usual += &usual;
         self.last = sample.or(self.last.take());
     }
 
-    /// An amount in kWh, or else in the counter's own unit.
+    /// An amount in kWh if the unit is one of energy, else in the counter's own unit.
     fn amount(&self, amount: &Exact) -> Exact {
         EnergyUnit::of(self.unit.as_ref()).map_or_else(|| amount.clone(), |it| it.to_kwh(amount))
     }
@@ -221,7 +221,7 @@ impl Counter {
         }
     }
 
-    /// The amounts of months by the source's own sums, in the unit that is shown.
+    /// The source's own sums by month, in the unit that is shown; `None` if the units do not fit.
     fn own_months(&self, own: &OwnSum) -> Option<BTreeMap<Month, Exact>> {
         let unit: Option<Unit> = own.unit.as_deref().and_then(|unit| unit.parse().ok());
         let convert = |amount: &Exact| match (EnergyUnit::of(unit.as_ref()), &self.unit) {
@@ -313,7 +313,7 @@ impl Events {
     }
 }
 
-/// What people call a step.
+/// The name of a step's flag, for people.
 const fn named(flag: Flag) -> &'static str {
     match flag {
         Flag::Dip => "small fall (dip)",
@@ -339,7 +339,7 @@ fn long(time: TimeDelta) -> String {
     }
 }
 
-/// Whether two amounts differ by more than a hundredth, and by more than 1 %.
+/// Whether two amounts differ by more than 0.01, and by more than 1 %.
 fn differs(ours: &Exact, theirs: &Exact) -> bool {
     let number = |it: &Exact| it.to_string().parse().unwrap_or(f64::NAN);
     let (ours, theirs): (f64, f64) = (number(ours), number(theirs));

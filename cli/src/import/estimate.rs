@@ -26,20 +26,20 @@ const READ_UNIT: f64 = 0.125;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
-/// The write units of a home's table, the default of a stack, and the share that an import takes.
+/// The write units of the default stack's table, and the share that an import takes.
 ///
 /// Source: `MAX_WRITE_UNITS` in `template.yaml` with `RoomIndex=on`.
 const HOME_UNITS: f64 = 11.0;
 /// The seconds of a day.
 const DAY: f64 = 86_400.0;
-/// Readings are thinned where at least so many become one.
+/// Thinning is recommended if at least this many readings become one.
 const WORTH_THINNING: u64 = 2;
 
-/// The contents of a file, counted.
+/// The counted contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     lines: u64,
-    /// The hashes of devices and timestamps: eight bytes per reading, because files may be large.
+    /// Hashes of devices and timestamps: eight bytes per reading, because files may be large.
     keys: HashSet<u64>,
     hasher: RandomState,
     devices: BTreeMap<DeviceId, Written>,
@@ -52,14 +52,14 @@ pub(super) struct Estimate {
     thinned: ThinEstimate,
     /// The devices of a file of readings; a source lists its series instead.
     listed: Listed,
-    /// The write units a second that a person chose.
+    /// The write units per second that the person chose.
     pace: Option<f64>,
-    /// Whether the choice of thinning is shown.
+    /// Whether the report mentions the option to thin.
     pub(super) can_be_thinned: bool,
     pub(super) refusals: Refusals,
 }
 
-/// The writes of one device, in started KB.
+/// The writes of one device, each rounded up to whole KB.
 #[derive(Debug, Default)]
 struct Written {
     kilobytes: u64,
@@ -74,7 +74,7 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
     let batch = options.batch;
     for round in rounds {
         let round = round?;
-        // Of a file in order of time, an earlier round may hold the first.
+        // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
         for entries in [&round.merges, &round.puts] {
             estimate.requests += batches(entries, batch).len() as u64;
             for Entry { line, reading } in entries {
@@ -96,12 +96,12 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
 }
 
 impl Estimate {
-    /// Makes an empty one, of a source with these sums of its own and a pace that a person chose.
+    /// Makes an empty estimate, with the source's own sums and the write units per second that a person chose.
     pub(super) fn with_own_sums(own: BTreeMap<String, OwnSum>, pace: Option<f64>) -> Self {
         Self { energy: Energy::new(own), pace, ..Self::default() }
     }
 
-    /// Adds the readings of a request, each of its own device and timestamp.
+    /// Adds the readings of a request. Each has another device or timestamp.
     pub(super) fn add_request(&mut self, readings: &[Reading]) {
         self.requests += 1;
         for reading in readings {
@@ -110,8 +110,8 @@ impl Estimate {
         }
     }
 
-    /// Notes the line of a reading that was added. A line of many columns is several parts of one reading, and they
-    /// follow each other.
+    /// Notes the line of an added reading, and returns whether it is a new line. A line of many columns is split into
+    /// several parts of one reading, which follow each other.
     fn is_new_line(&mut self, line: u64, reading: &Reading) -> bool {
         let written = self.devices.get_mut(&reading.device).expect("its reading was added");
         written.newest.replace((line, reading.at)) != Some((line, reading.at))
@@ -138,16 +138,15 @@ impl Estimate {
         }
     }
 
-    /// Returns one unit per started KB in the table, and the same in the index by room. A reading that
-    /// names no room is stored with its device's room.
+    /// Returns the write units: one per started KB in the table, and the same in the index by room. A reading without a
+    /// room gets its device's room when it is stored.
     fn write_units(&self) -> u64 {
         let units = |written: &Written| written.kilobytes * if written.has_room { 2 } else { 1 };
         self.devices.values().map(units).sum()
     }
 }
 
-/// Returns the size of a reading's item, names and values, with a byte for every digit. DynamoDB counts at
-/// most that.
+/// Returns the size of a reading's item: names and values, with a byte for every digit. DynamoDB counts at most that.
 fn bytes(reading: &Reading) -> u64 {
     let keys = "pk".len() + reading.device.as_str().len() + "sk".len() + 27;
     let room = reading.room.as_ref().map_or(0, |room| "room".len() + room.as_str().len());
@@ -191,7 +190,7 @@ impl fmt::Display for Estimate {
             "dollars      {all:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
              by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
-        // The index has units of its own.
+        // The index has capacity units of its own.
         let of_table: u64 = self.devices.values().map(|written| written.kilobytes).sum();
         let of_table = (of_table + units.0) as f64;
         let pace = self.pace.unwrap_or(HOME_UNITS * HALF);
@@ -207,7 +206,7 @@ impl fmt::Display for Estimate {
         }
         let (count, thinned) = (self.keys.len() as u64, self.thinned.kept());
         if self.can_be_thinned && count >= WORTH_THINNING * thinned.max(1) {
-            // Each of the usual size.
+            // Assumes the usual size of a reading.
             let share = thinned as f64 / count as f64;
             let (thin, thin_of_table) = (
                 dollars(self.write_units() as f64 * share) - requests * (1.0 - share),

@@ -1,6 +1,6 @@
-//! Line protocol that `roomtide export` wrote, read as the readings and settings that it was. Opens no file.
+//! Reads the line protocol of `roomtide export` as the original readings and settings. Opens no file.
 //!
-//! Other line protocol goes through the mapping of the write endpoint, which could give other ids.
+//! Other line protocol goes through the write endpoint's mapping, which could give other ids.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use local::LineTexts;
 use crate::export::lines::{COMMENT, DEVICE, MEASUREMENT, ROOM, TIME};
 use crate::moment::MILLISECOND;
 
-/// The refusal of a line without an end, whose timestamp may lack digits.
+/// The refusal of a last line without a line end: its timestamp may lack digits.
 const CUT: &str = "has no end, as each line of an export has: it is cut";
 
-/// Returns the JSON of a line's reading, or of the settings in a comment. Returns `None` if the comment is another.
+/// Returns the JSON of a line's reading, or of the settings in a comment. Returns `None` for any other comment.
 pub(super) fn json(text: &[u8]) -> Option<Result<String, String>> {
     if let Some(comment) = text.strip_prefix(&[COMMENT as u8]) {
         let json = comment.trim_ascii();

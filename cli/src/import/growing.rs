@@ -1,37 +1,37 @@
-//! A file that may still be written while it is read: its last line may be cut. Reads no line.
+//! A file that another program may still be writing, so that its last line may be incomplete. Reads no line.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// Why a last line is refused.
+/// The reason to refuse an incomplete last line.
 pub(super) const CUT: &str = "is the last line, without an end, of a file that is being written: it may be cut; import it again later";
 
-/// A file, as it was when the import began. Clones are of one look.
+/// A file, as it was when the import began. Clones share the first look at the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Growing {
     path: PathBuf,
-    /// `None` for a stream.
+    /// The length and the time of the last write, if known; `None` for a stream.
     seen: Option<(u64, Option<SystemTime>)>,
     is_open_ended: Arc<AtomicBool>,
 }
 
 impl Growing {
-    /// Looks at a file.
+    /// Looks at a file for the first time.
     pub(super) fn of(path: &Path) -> Self {
         Self { path: path.to_owned(), seen: look(path), ..Self::default() }
     }
 
-    /// Returns whether the last line, which has no end, may be read: nothing was written since the first look. Notes
-    /// that there is such a line.
+    /// Returns whether a last line without a line end may be read, because nothing was written since the first look.
+    /// Notes that there is such a line.
     pub(super) fn takes_open_end(&self) -> bool {
         let is_same = look(&self.path) == self.seen;
         self.is_open_ended.store(is_same, Ordering::Relaxed);
         is_same
     }
 
-    /// Returns the beginning of an error about a line; nothing for a text without a file.
+    /// Returns the start of an error about a line: the file's name, or nothing for a text without a file.
     pub(super) fn named(&self) -> String {
         if self.path.as_os_str().is_empty() {
             return String::new();
@@ -39,7 +39,7 @@ impl Growing {
         format!("{}: ", self.path.display())
     }
 
-    /// What is to be said of the last line, if it was read and has no end.
+    /// The remark about a last line that was read without its line end.
     pub(super) fn said(&self) -> Option<String> {
         self.is_open_ended.load(Ordering::Relaxed).then(|| {
             let is_standard_input = self.path == Path::new("-");

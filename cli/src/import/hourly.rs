@@ -1,5 +1,5 @@
-//! Notes in the registry until when metrics have hourly means only, as they are in Home Assistant's long-term statistics.
-//! Sends no reading.
+//! Notes in the registry until when metrics have only hourly means, as in Home Assistant's long-term statistics. Sends
+//! no reading.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,9 @@ use serde_json::json;
 use crate::client::{Ask, Client};
 use crate::output::counted;
 
-/// Notes the newest hourly mean of each entity, in nanoseconds, if `metric_of` knows a metric of it. Returns the
-/// sentence for a person, also of a failure: the import is complete without these notes. Returns `None` if `hourly` is empty.
+/// Notes the time of each entity's newest hourly mean, in nanoseconds, if `metric_of` finds the entity's metric.
+/// Returns a sentence for the person. A failure is only reported there, because the import is complete without these
+/// notes. Returns `None` if `hourly` is empty.
 pub(super) fn note(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
@@ -31,7 +32,7 @@ pub(super) fn note(
     }
 }
 
-/// Returns how many metrics were noted.
+/// Sets the notes through the API. Returns the number of noted metrics.
 fn noted(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
@@ -55,7 +56,7 @@ fn noted(
         match answer.status {
             200 => noted += 1,
             401 | 403 => bail!("that needs an admin's token"),
-            // It has other names here, by the settings of the token.
+            // The token's settings give the device or metric another name.
             404 | 422 => {}
             _ => return Err(client.error(&path, &answer)),
         }

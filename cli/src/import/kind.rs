@@ -1,4 +1,4 @@
-//! The kind of a source, seen from its first bytes. Reads no line.
+//! Recognizes the kind of a source by its first bytes. Reads no line.
 
 use std::io::Read;
 use std::path::Path;
@@ -35,18 +35,18 @@ pub(super) enum Format {
     ExportedLines,
 }
 
-/// The end of an error: what there is.
+/// The end of an error: the list of supported kinds.
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
 Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
 its backup, the log of a Shelly meter, and the address of a running InfluxDB (http://HOST:8086)";
 
-/// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
+/// The number sign (`#`), which begins a comment of line protocol and an annotation row of Flux.
 const MARK: u8 = 0x23;
-/// The marks with which text in UTF-16 begins, as Excel and PowerShell write it.
+/// Byte order marks of UTF-16 text, as Excel and PowerShell write it.
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 const CONVERT: &str = "`iconv -f UTF-16 -t UTF-8` converts it";
-/// Kinds that cannot be imported: their first bytes, what they are, and what to do.
+/// Unsupported kinds: their first bytes, their name, and the advice for them.
 const FOREIGN: [(&[u8], &str, &str); 9] = [
     (UTF_16[0], "text in UTF-16", CONVERT),
     (UTF_16[1], "text in UTF-16", CONVERT),
@@ -68,14 +68,14 @@ const FOREIGN: [(&[u8], &str, &str); 9] = [
 ];
 
 impl Format {
-    /// Whether a source of another kind is one of this kind too.
+    /// Whether a source of the kind `found` can also be read as this kind.
     pub(super) fn is_also(self, found: Self) -> bool {
         self == found
             || (self, found) == (Self::LineProtocol, Self::ExportedLines)
             || (self, found) == (Self::HomeAssistant, Self::HomeAssistantBackup)
     }
 
-    /// Returns its name in a sentence.
+    /// Returns the name of the kind for a sentence.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Csv => "CSV",
@@ -90,7 +90,7 @@ impl Format {
         }
     }
 
-    /// Returns the kind that a file's name names.
+    /// Returns the kind that belongs to a file's extension.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
@@ -102,14 +102,14 @@ impl Format {
     }
 }
 
-/// Returns the kind of a file with these first bytes, inflated: the one that is asked for, else what its bytes tell,
-/// else what its name tells.
+/// Returns the kind of a file with these decompressed first bytes: the requested kind, else the kind of the bytes, else
+/// that of the file's extension.
 pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Format> {
     let shown = path.display();
     let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii())
     else {
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            // As an export of an empty table is.
+            // An export of an empty table has no bytes.
             let stream = (path == Path::new("-")).then_some(Format::Ndjson);
             let is_database = path.extension().is_some_and(|end| end == "db");
             let database = is_database.then_some(Format::HomeAssistant);
@@ -158,14 +158,14 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     if is_line_protocol(bytes) {
         return Ok(Format::LineProtocol);
     }
-    // A header row has two columns at least, a timestamp and a metric.
+    // A header row has at least two columns: a timestamp and a metric.
     if header.iter().any(|byte| b",;\t".contains(byte)) {
         return Ok(Format::Csv);
     }
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
 }
 
-/// Returns the kind of an archive by the names of its files. One with other files is named when it is read.
+/// Returns the kind of an archive by the names of its files. Unsupported archives fail later, when they are read.
 pub(super) fn of_archive(reader: impl Read) -> Format {
     let mut archive = Archive::new(reader);
     let Ok(entries) = archive.entries() else { return Format::HomeAssistantBackup };
@@ -181,7 +181,7 @@ pub(super) fn of_archive(reader: impl Read) -> Format {
     Format::HomeAssistantBackup
 }
 
-/// Whether the first line that is no comment is line protocol, or a comment is one of an export.
+/// Whether the first line that is not a comment is line protocol, or a comment marks a Roomtide export.
 fn is_line_protocol(bytes: &[u8]) -> bool {
     const EXPORT: [&[u8]; 4] = [b"DDL", b"DML", b"CONTEXT-DATABASE:", b"INFLUXDB EXPORT"];
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

@@ -1,15 +1,15 @@
-//! A line of a file that is imported: a reading, or what is wrong with it. Reads none.
+//! A line of an imported file: a reading, or an error. Reads no file.
 
 use serde::{Deserialize, Serialize};
 
 use super::refusals::Refusal;
 
-/// A reading as `POST /readings` takes it, and its line in the file.
+/// A reading in the form of `POST /readings`, and its line number in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Record {
     /// The line of the file, from 1.
     pub(crate) line: u64,
-    /// The JSON object.
+    /// The reading as a JSON object.
     pub(crate) json: String,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct Record {
 pub(crate) enum Line {
     /// A reading, not yet checked.
     Reading(Record),
-    /// A line or a cell that cannot be read.
+    /// A line or a cell that cannot be read, with the reason.
     Refused(Refusal),
 }
 
-/// The lines of a file, in order. An error ends them.
+/// The lines of a file, in order. An error is the last element.
 pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;

@@ -1,4 +1,5 @@
-//! The devices of a file of readings, as a dry run lists them: spans, gaps, metrics with units, rooms. Estimates nothing.
+//! The devices of a file of readings, as a dry run lists them: spans, gaps, metrics, units and rooms. Estimates
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,25 +8,25 @@ use domain::{DeviceId, MetricName, Reading, RoomId, Unit};
 
 use super::span::Span;
 
-/// The most devices or series that are shown.
+/// The maximum number of devices or series that are shown.
 pub(super) const MAX_SHOWN: usize = 40;
-/// The most rooms of a device that are shown.
+/// The maximum number of rooms shown for a device.
 const MAX_ROOMS: usize = 3;
 
-/// The devices.
+/// The devices of a dry run, by id.
 #[derive(Debug, Default)]
 pub(super) struct Listed(BTreeMap<DeviceId, Device>);
 
 #[derive(Debug)]
 struct Device {
     span: Span,
-    /// The unit of each metric, if the file or the name tells one.
+    /// The unit of each metric, if the file or the metric's name tells one.
     metrics: BTreeMap<MetricName, Option<Unit>>,
     rooms: BTreeSet<RoomId>,
 }
 
 impl Listed {
-    /// Adds a reading. Those of a device come in order of time.
+    /// Adds a reading. Readings of a device must come in order of time.
     pub(super) fn add(&mut self, reading: &Reading) {
         let Reading { device, at, room, .. } = reading;
         let millis = at.as_millis();
@@ -46,7 +47,7 @@ impl Listed {
         }
     }
 
-    /// Takes the unit that the file gives a metric.
+    /// Sets the unit that the file gives a metric.
     pub(super) fn set_unit(&mut self, device: &DeviceId, name: &MetricName, unit: Option<Unit>) {
         let device = self.0.get_mut(device);
         if let Some(known) = device.and_then(|it| it.metrics.get_mut(name)) {

@@ -1,4 +1,4 @@
-//! Rounds of readings, noted by a comparison before they are sent. Sends nothing.
+//! Notes rounds of readings for a comparison before they are sent. Sends nothing.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,11 @@ use domain::{DeviceId, Reading, Timestamp};
 use super::comparison::Comparison;
 use super::round::Round;
 
-/// What was noted of each device, so that a value which a later line replaces counts once.
+/// The readings of each device so far, so that a value which a later line replaces counts once.
 ///
-/// Within a round each device and time is there once. A file is in order of time, so only the last reading of a
-/// device may come again. Standard input may be in any order: a device that goes back is not compared.
+/// Within a round each device and timestamp occurs once. A file is in order of time, so only a device's last reading
+/// may occur again in the next round. Standard input may be in any order; a device that goes back in time is not
+/// compared.
 #[derive(Default)]
 pub(super) struct Noted<'a> {
     comparison: Option<&'a Comparison<'a>>,
@@ -25,19 +26,19 @@ struct Seen {
 }
 
 impl<'a> Noted<'a> {
-    /// Notes for a comparison.
+    /// Makes the notes for a comparison.
     pub(super) fn of(comparison: &'a Comparison<'a>) -> Self {
         Self { comparison: Some(comparison), seen: HashMap::new() }
     }
 
-    /// Notes the readings of a round.
+    /// Passes the readings of a round to the comparison.
     pub(super) fn note(&mut self, round: &Round) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
         if round.is_rest {
             return self.note_rest(comparison, round);
         }
         let mut spans: HashMap<&DeviceId, (Timestamp, Timestamp, &Reading)> = HashMap::new();
-        // What an earlier round may hold comes first in time.
+        // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
         for reading in round.merges.iter().chain(&round.puts).map(|entry| &entry.reading) {
             let Reading { device, at, .. } = reading;
             match self.seen.get(device) {
@@ -58,7 +59,7 @@ impl<'a> Noted<'a> {
                 continue;
             };
             (seen.first, seen.newest) = (seen.first.min(first), seen.newest.max(newest));
-            // The metrics of both are in the table.
+            // Merged readings add up: the table has the metrics of both.
             let is_absorbed = seen.last.at == last.at && seen.last.absorb(last.clone()).is_ok();
             if !is_absorbed {
                 seen.last = last.clone();
@@ -67,7 +68,8 @@ impl<'a> Noted<'a> {
         Ok(())
     }
 
-    /// Notes metrics that the round before had no room for: they replace nothing, and no device goes back.
+    /// Notes metrics for which the previous round had no room. They replace nothing, and do not count as going back in
+    /// time.
     fn note_rest(&mut self, comparison: &Comparison<'_>, round: &Round) -> anyhow::Result<()> {
         for reading in round.puts.iter().chain(&round.merges).map(|entry| &entry.reading) {
             comparison.note([reading])?;

@@ -12,13 +12,13 @@ pub(super) enum DecimalMark {
     Point,
     /// A comma. A point is refused, because it could separate thousands.
     Comma,
-    /// The mark of the first number that has one. For files whose separator is `;`, which programs
-    /// write where the comma is the decimal mark.
+    /// The mark of the first number that has one. For files with the separator `;`, which programs write where the
+    /// comma is the decimal mark.
     Detected(Option<char>),
 }
 
 impl DecimalMark {
-    /// Parses a cell; `None` if nothing was measured.
+    /// Parses a cell; `None` if the cell has no measurement.
     pub(super) fn read(&mut self, text: &str) -> Result<Option<Decimal>, String> {
         if ABSENT.iter().any(|absent| absent.eq_ignore_ascii_case(text)) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Imports a running InfluxDB, window by window, and keeps how far it came. Reads no file.
+//! Imports a running InfluxDB, window by window, and saves its progress. Reads no file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,31 +24,31 @@ use crate::output::{counted, escaped, print};
 use crate::progress;
 use crate::progress_file::{self, HeldProgress};
 
-/// How far an import came: everything before it is stored or refused.
+/// The progress of an import: all points before it are stored or refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Progress {
     /// The server and the target, for people. Absent in a file of an earlier version.
     #[serde(default)]
     of: Option<String>,
-    /// What was asked for.
+    /// Identifies the requested points and options.
     asked: String,
     database: String,
     policy: String,
     measurement: String,
-    /// Nanoseconds.
+    /// The end of the last stored window, in nanoseconds.
     until: i64,
     witness: Option<Witness>,
     /// The number of points that were refused.
     #[serde(default)]
     refused: u64,
-    /// When the first run began, in milliseconds: relative times are counted from it. Absent in a file of an earlier
-    /// version.
+    /// The start of the first run, in milliseconds; relative times are counted from there. Absent in a file of an
+    /// earlier version.
     #[serde(default)]
     began: Option<i64>,
 }
 
 impl Progress {
-    /// The name of the newest window.
+    /// The name of the last stored window.
     fn window(&self) -> String {
         format!("{} {} {} {}", self.database, self.policy, self.measurement, self.until)
     }
@@ -111,7 +111,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         counts: Counts::default(),
     };
     let mut reached = progress.clone();
-    // Windows before these are not read, nor is what is outside of a span.
+    // Windows before the progress, and points outside the requested span, are not read.
     let is_all_read = reached.is_none() && args.from.is_none() && args.to.is_none();
     let place = progress.as_ref().and_then(|known| contexts.iter().position(|it| known.is_of(it)));
     progress = progress.filter(|_| place.is_some());
@@ -153,7 +153,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         }
     }
     run.bar.finish_and_clear();
-    // If it cannot be removed, the next import finds everything done, which is true.
+    // If the file cannot be removed, the next import finds everything done, which is true.
     drop(std::fs::remove_file(&path));
     run.print();
     if let Some(said) = run.wanted.map().not_met().filter(|_| is_all_read) {
@@ -164,7 +164,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     compared.finish(is_rolled_up, &refusals, refused_before)
 }
 
-/// Adds to the error of an import how far it came, if a window was stored.
+/// Adds the progress to the error of an import, if a window was stored.
 fn stopped(error: anyhow::Error, stored: u64, reached: Option<&Progress>) -> anyhow::Error {
     let Some(known) = reached else { return error };
     error.context(format!(
@@ -175,8 +175,7 @@ fn stopped(error: anyhow::Error, stored: u64, reached: Option<&Progress>) -> any
     ))
 }
 
-/// Names an import by all that decides which points it fetches and where they go: the progress of another one is not
-/// its own.
+/// Identifies an import by its source, target and options, so that an import never continues the progress of another.
 fn of(args: &ImportArgs, server: &Server, contexts: &[Context]) -> String {
     let names: Vec<String> = contexts.iter().map(Context::to_string).collect();
     let ImportArgs { from, to, only, except, csv, .. } = args;
@@ -193,7 +192,7 @@ fn of(args: &ImportArgs, server: &Server, contexts: &[Context]) -> String {
     format!("the import of {} of {}{options} into {target}", names.join(", "), server.shown())
 }
 
-/// The progress that an earlier import of the same kept, unless it is to begin again.
+/// The saved progress of the same import, unless the import is to start over.
 fn kept(path: &Path, of: &str, is_again: bool) -> anyhow::Result<Option<Progress>> {
     let kept: Option<Progress> = earlier(path).filter(|_| !is_again);
     let kept_of = kept.as_ref().and_then(|known| known.of.as_deref());
@@ -201,7 +200,7 @@ fn kept(path: &Path, of: &str, is_again: bool) -> anyhow::Result<Option<Progress
     Ok(kept)
 }
 
-/// The points of all windows.
+/// Returns the points of all windows of all databases.
 fn all_points(
     server: Arc<Server>,
     contexts: Vec<Context>,
@@ -220,7 +219,7 @@ fn all_points(
     })
 }
 
-/// An import under way.
+/// A running import.
 struct Run<'a> {
     args: &'a ImportArgs,
     client: &'a Client,
@@ -234,7 +233,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Says what was stored, and what was not.
+    /// Reports the stored and the refused points.
     fn print(&self) {
         print(&self.sent);
         print_counts(self.counts);
@@ -245,18 +244,18 @@ impl Run<'_> {
         }
     }
 
-    /// Shows the window that is stored next.
+    /// Shows the window that is being stored.
     fn show(&self, measurement: &str, until: i64) {
         let (stored, measurement) = (self.sent.stored, escaped(&measurement));
         self.bar.set_message(format!("{stored} points, {measurement} until {}", shown(until)));
     }
 
-    /// The number of points that were refused, in earlier runs too.
+    /// The number of refused points, including earlier runs.
     const fn refused(&self) -> u64 {
         self.sent.refused_before + self.sent.refusals.count()
     }
 
-    /// Stores the points of a window. Returns one that is stored.
+    /// Stores the points of a window. Returns one stored point.
     fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
         let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
         let points =
@@ -270,7 +269,7 @@ impl Run<'_> {
 
         let mut united = United::new(sorted);
         let options = args.upload_options();
-        // A window is sent again as a whole.
+        // No progress within a window: after a failure, the whole window is sent again.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
         let groups = beside_no_means(united.by_ref(), comparison, notes.clone(), *now);
         let watched = Watched::new(groups, Some(comparison), *now);
@@ -281,7 +280,7 @@ impl Run<'_> {
     }
 }
 
-/// The file that keeps the progress, or another one: in the current directory, named like the server.
+/// A file of the import in the current directory, named after the server: the progress, or another one.
 fn beside(server: &Server, suffix: &str) -> PathBuf {
     let host = server.shown().split("://").last().unwrap_or_default();
     let name: String =
@@ -293,7 +292,7 @@ fn earlier(path: &Path) -> Option<Progress> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Returns the progress, and says so, if the table has what was stored.
+/// Returns the progress, and announces it, if the table still has what was stored.
 fn still_true(progress: Option<Progress>, client: &Client) -> anyhow::Result<Option<Progress>> {
     let Some(known) = progress else { return Ok(None) };
     if let Some(why) = session::missing(known.witness.as_ref(), client)? {

@@ -1,4 +1,4 @@
-//! Imports the points of a source: sorts, unites and sends them, or reports what they are. Reads no file.
+//! Imports the points of a source: sorts, unites and sends them, or reports them in a dry run. Reads no file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,12 +25,12 @@ use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::{counted, print};
 
-/// What a dry run says of statistics, because it asks no server.
+/// What a dry run says of hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
 statistics   of hours for which the table has finer readings are left out by the import, which asks it, and so are
              readings of powers in hours whose mean it has; a dry run asks no table and counts them";
 
-/// Imports a source, or reports what an import would do.
+/// Imports a source, or reports in a dry run what an import would do.
 pub(super) fn import(
     args: &ImportArgs,
     source: Source,
@@ -67,7 +67,7 @@ pub(super) fn import(
     let thin_before = args.thin_before(began)?;
     let options = args.upload_options();
     if args.dry_run {
-        // The source's own sums are of all of it.
+        // The source's own sums are totals over all its time, so they fit no part of it.
         let is_part = args.from.is_some() || args.to.is_some();
         let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
         let taught = Taught::of(&units, now);
@@ -136,7 +136,7 @@ pub(super) fn import(
     compared.finish(is_rolled_up, &all, refused_before)
 }
 
-/// Returns the groups of lines that are sent: those before an instant thinned, if there is one.
+/// Returns the groups of lines to send. Lines before the instant `thin_before` are thinned.
 fn groups<'a>(
     united: impl Iterator<Item = anyhow::Result<Group>> + 'a,
     thin_before: Option<Timestamp>,
@@ -149,7 +149,7 @@ fn groups<'a>(
     }
 }
 
-/// Returns the metrics that the table has as counters.
+/// Returns the metrics that are counters in the table's registry.
 fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<MetricName>> {
     let known = Described::ask(client, device.as_str());
     let known = known.context("--thin asks which metrics are counters")?;
@@ -161,7 +161,7 @@ fn selection(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Selection> {
     Selection::of(span, (&args.only, &args.except), now)
 }
 
-/// What a person wants of a source.
+/// The points that the person wants from a source.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     selection: Selection,
@@ -169,7 +169,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads the options, and the map where it is not a dry run that writes it.
+    /// Reads the options and the map of series. In a dry run the map's file may be missing, because the dry run writes
+    /// it.
     pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
         let selection = selection(args, now)?;
         let map_file = args.csv.map.first().map(Path::new);
@@ -180,13 +181,13 @@ impl Wanted {
         Ok(Self { selection, map })
     }
 
-    /// Counts relative times from another instant.
+    /// Counts relative times from the start of the first run.
     pub(super) fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
         Ok(Self { selection: selection(args, began)?, ..self })
     }
 
-    /// Returns what tells an import of it from others. A relative time is as it was written: it is another instant in
-    /// each run.
+    /// Returns a text that identifies the import. Relative times stay as they were written, because their instant
+    /// differs in each run.
     pub(super) fn asked(&self, args: &ImportArgs) -> String {
         let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
         let target = without_login(args.target.name());
@@ -194,18 +195,18 @@ impl Wanted {
         format!("to {target} {database:?} {precision:?} {options}")
     }
 
-    /// Returns the span in nanoseconds, whose end is not in it.
+    /// Returns the span in nanoseconds; the end is exclusive.
     pub(super) fn span(&self) -> (i64, i64) {
         self.selection.span()
     }
 
-    /// Returns the map.
+    /// Returns the map of series.
     pub(super) const fn map(&self) -> &SeriesMap {
         &self.map
     }
 
-    /// Returns those of the points that are wanted, as they are wanted. One whose time no reading can have is refused
-    /// here, before anything counts with it.
+    /// Selects and maps the wanted points. A point with a time that no reading can have is refused here, before
+    /// anything counts it.
     pub(super) fn of_points(
         self,
         points: impl Iterator<Item = anyhow::Result<Point>>,
@@ -236,7 +237,7 @@ impl Wanted {
     }
 }
 
-/// Prints what a source says about itself and leaves out.
+/// Prints the source's remarks, and what is left out of it.
 fn print_notes(notes: &Notes) {
     let says = notes.to_string();
     if !says.is_empty() {
@@ -244,7 +245,7 @@ fn print_notes(notes: &Notes) {
     }
 }
 
-/// Prints what was united.
+/// Prints the counts of united points.
 pub(super) fn print_counts(counts: Counts) {
     for (count, noun, text) in [
         (

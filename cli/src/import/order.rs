@@ -1,8 +1,8 @@
-//! Puts the lines of a file into the order in which they are sent: those of each device by time. Sends nothing.
+//! Puts the lines of a file into the order in which they are sent: for each device by time. Sends nothing.
 //!
-//! Then the readings of 15 minutes reach the stream together, and their rollup is folded once or twice
-//! instead of once a reading. A file in that order is read twice. Any other is sorted on disk, by device and
-//! time. Lines of one device and timestamp stay in the file's order, because the last one wins.
+//! In this order the readings of 15 minutes reach the stream together, and their rollup is folded once or twice instead
+//! of once a reading. A file in this order is read twice. Any other is sorted on disk, by device and time. Lines of one
+//! device and timestamp stay in the file's order, because the last one wins.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,12 +17,13 @@ use super::line::{Line, Lines};
 use super::sort::{self, RUN, Sortable};
 use crate::progress;
 
-/// The most devices whose newest timestamps are compared; a file with more is sorted.
+/// The maximum number of devices whose order is checked; a file with more is sorted.
 const MAX_DEVICES: usize = 100_000;
 
-/// Returns the lines of a file in order, and a bar of their number, if that is known. `open` opens the file.
+/// Returns the lines of a file in order, and a progress bar, with its length if the number of lines is known. `open`
+/// opens the file.
 ///
-/// A stream, which cannot be read again, keeps its own order, unless it `must_be_sorted`.
+/// A stream cannot be read twice, so it keeps its own order, unless it `must_be_sorted`.
 pub(super) fn lines(
     path: &Path,
     must_be_sorted: bool,
@@ -36,7 +37,7 @@ pub(super) fn lines(
 
         (lines, bar) = open()?;
         if let Some(count) = ordered {
-            // The bar of the file would show what is read.
+            // The file's own bar shows what is read.
             bar.set_draw_target(ProgressDrawTarget::hidden());
             return Ok((lines, progress::share(count)?));
         }
@@ -51,7 +52,7 @@ pub(super) fn lines(
     Ok((Box::new(lines), bar))
 }
 
-/// Returns the number of the lines, if the timestamps of no device go back.
+/// Returns the number of lines, or `None` if the timestamps of a device go back.
 fn count_if_ordered(lines: Lines) -> anyhow::Result<Option<u64>> {
     let mut newest: HashMap<String, i64> = HashMap::new();
     let mut count = 0;
@@ -69,7 +70,7 @@ fn count_if_ordered(lines: Lines) -> anyhow::Result<Option<u64>> {
     Ok(Some(count))
 }
 
-/// Returns the device and the timestamp of a line, in milliseconds; neither of a line that is no reading.
+/// Returns the device and the timestamp of a line, in milliseconds; empty for a line that is not a reading.
 pub(super) fn owner(line: &Line) -> (String, Option<i64>) {
     #[derive(Deserialize)]
     struct Form<'a> {
@@ -86,7 +87,7 @@ pub(super) fn owner(line: &Line) -> (String, Option<i64>) {
     at.map_or_else(|_| Default::default(), |at| (device_id, Some(at.as_millis())))
 }
 
-/// A line that is no reading has neither device nor timestamp, and so comes first.
+/// Lines that are not readings have neither device nor timestamp, so they come first.
 impl Sortable for Line {
     fn place(&self) -> (String, Option<i64>) {
         owner(self)

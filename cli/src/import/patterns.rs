@@ -1,28 +1,28 @@
-//! Patterns of names, in which `*` is any text and `?` any character. Knows no source.
+//! Patterns of names: `*` matches any text and `?` any character. Knows no source.
 
 use domain::Reading;
 
-/// Patterns; none names nothing.
+/// A list of patterns; an empty list matches nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Patterns(Vec<String>);
 
 impl Patterns {
-    /// Makes those of an option.
+    /// Makes the patterns from an option's values.
     pub(super) fn of(patterns: &[String]) -> Self {
         Self(patterns.to_vec())
     }
 
-    /// Whether they name nothing.
+    /// Whether the list is empty.
     pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one of them names this.
+    /// Whether a pattern matches this text.
     pub(super) fn name(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| is_match(pattern, text))
     }
 
-    /// Returns a reading without the metrics that they name; `None` if they name its device or all metrics.
+    /// Returns a reading without the metrics that match; `None` if the device or all metrics match.
     pub(super) fn leave_out_of(&self, reading: Reading) -> Option<Reading> {
         if self.is_empty() {
             return Some(reading);
@@ -39,13 +39,13 @@ impl Patterns {
     }
 }
 
-/// Whether a text is of a pattern. Where the rest does not fit, the last `*` takes one character more; no earlier one
-/// has to, so that the steps are at most the product of both lengths.
+/// Whether a text matches a pattern. On a mismatch, only the last `*` takes one more character, never an earlier one.
+/// So the number of steps is at most the product of both lengths.
 fn is_match(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
-    // The place behind the last `*`, and where the text begins that it does not take.
+    // The position after the last `*`, and where the text after its match begins.
     let mut star = None;
     while let Some(c) = text.get(read) {
         match pattern.get(at) {

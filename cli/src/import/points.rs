@@ -1,7 +1,7 @@
 //! The way of a source's points to the server: sorted, united, sent as line protocol. Reads no source.
 //!
-//! They go to the write endpoint and not to `POST /readings`, because a write teaches the devices their units, kinds and
-//! names, and maps by the settings of the token: so the points become what the sender itself would have made of them.
+//! Points go to the write endpoint, not to `POST /readings`: a write also registers units, kinds and names, and maps
+//! tags by the token's settings. So the devices are the same as if the original sender had written the points.
 
 mod beside_means;
 mod left_out;

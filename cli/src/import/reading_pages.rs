@@ -1,4 +1,4 @@
-//! The first readings of a list, page by page. Asks nobody itself.
+//! The first readings of a list, page by page. Sends no request itself.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde_json::value::RawValue;
 
 use crate::source_api::cursor_after;
 
-/// The most readings of a page.
+/// The maximum number of readings in a page.
 const MAX_PAGE: usize = 10_000;
 
-/// The members of a reading, as the server wrote them.
+/// The members of a reading, each with its JSON from the server.
 pub(super) type Row = BTreeMap<String, Box<RawValue>>;
 
-/// A page of the list.
+/// A page of a list of readings.
 #[derive(Deserialize)]
 pub(super) struct Page {
     data: Vec<Row>,
     next_cursor: Option<String>,
 }
 
-/// Returns the first readings of a list, at most `count`. `get` returns a page, if the list is there.
+/// Returns at most `count` of the first readings of a list. `get` returns a page, or `None` if the list does not exist.
 ///
-/// A page of some metrics is made of as many readings as it may have, with these metrics or without them. So it may be
-/// empty although others follow, and each page is about more readings than the one before.
+/// With a filter for metrics, the server applies `limit` before the filter. So a page may be empty although others
+/// follow, and each request has a greater limit than the one before.
 pub(super) fn first(
     path: &str,
     count: usize,

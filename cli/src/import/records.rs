@@ -1,14 +1,14 @@
-//! Reads lines that are readings or settings, each by itself. Parses none.
+//! Reads a text whose lines are readings or settings. Parses none of them.
 
 use std::io::BufRead;
 
 use super::line::{Line, Record};
 use super::text_lines::TextLines;
 
-/// Returns the JSON of a line, or what is wrong with it; `None` if it says nothing.
+/// Returns the JSON of a line, or the reason to refuse it; `None` for a line without content.
 pub(super) type Json = fn(&[u8]) -> Option<Result<String, String>>;
 
-/// The lines of a text.
+/// Reads the lines of a text as readings or settings.
 pub(super) struct Records<R> {
     lines: TextLines<R>,
     json: Json,

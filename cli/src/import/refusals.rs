@@ -1,19 +1,19 @@
-//! The refusals of an import: the first of them with their reasons, all of them counted. Refuses nothing.
+//! The refusals of an import: the first ones with their reasons, all of them counted. Refuses nothing.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most reasons that are shown, and the most lines of one.
+/// The maximum number of reasons shown, and of lines for one reason.
 const MAX_SHOWN: usize = 20;
 const MAX_LINES: usize = 3;
 
-/// A line, or a cell of a line, that is not stored.
+/// The refusal of a line, or of a cell of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Refusal {
-    /// The line of the file, from 1; 0 where the reason tells the place.
+    /// The line number in the file, from 1; 0 if the reason names the place.
     pub(crate) line: u64,
-    /// The column or the field, and the reason.
+    /// The column or field, and the reason of the refusal.
     pub(crate) reason: String,
 }
 
@@ -26,12 +26,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Refusals for the same reason.
+/// Refusals with the same reason.
 #[derive(Debug)]
 struct Alike {
     reason: String,
     count: u64,
-    /// The first of them.
+    /// The numbers of the first lines.
     lines: Vec<u64>,
 }
 
@@ -63,18 +63,18 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Returns their number.
+    /// Returns the number of refusals.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds others.
+    /// Adds the refusals of `others`.
     pub(super) fn append(&mut self, others: Self) {
         self.count += others.count;
         others.first.into_iter().for_each(|alike| self.name(alike));
     }
 
-    /// Returns the first.
+    /// Returns the first refusal.
     pub(super) fn first(&self) -> Option<Refusal> {
         let first = self.first.first()?;
         Some(Refusal { line: first.lines[0], reason: first.reason.clone() })
@@ -90,7 +90,7 @@ impl Refusals {
         }
     }
 
-    /// Returns those that are shown.
+    /// Returns the texts to show.
     #[cfg(test)]
     pub(super) fn shown(&self) -> Vec<String> {
         self.first.iter().map(Alike::to_string).collect()

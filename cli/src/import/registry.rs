@@ -1,7 +1,7 @@
 //! Restores the registry entries of a backup with PATCH, and its annotations with PUT. Registers no device and no room.
 //!
-//! A device's first reading registers it. A room is registered by the first reading that names it, or by a
-//! person who puts a device into it. An entry without any of these cannot be restored, and is refused.
+//! A device is registered by its first reading. A room is registered by the first reading that names it, or by a person
+//! who puts a device there. Any other entry cannot be restored, and is refused.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -20,12 +20,12 @@ use super::patterns::Patterns;
 use super::refusals::Refusal;
 use crate::client::{Ask, Client};
 
-/// The longest wait for a device or a metric that is not registered yet.
+/// The maximum wait for a device or metric that is not registered yet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// Where annotations are.
+/// The path of annotations.
 const ANNOTATIONS: &str = "/annotations/";
-/// The beginning of a body that is of one metric.
+/// The beginning of a body with settings of one metric.
 const METRICS: &str = r#"{"metrics":{""#;
 
 /// A registry entry of a backup: the requests that restore a device, a room or an annotation.
@@ -35,11 +35,11 @@ pub(super) struct RegistryLine {
     path: String,
     /// The device that an annotation is about.
     annotated: Option<DeviceId>,
-    /// By setting or metric that is restored by itself, the bodies of its requests.
+    /// For each setting or metric that is restored separately, the bodies of its requests.
     bodies: Vec<Vec<String>>,
 }
 
-/// A line that describes a device or a room, or is an annotation.
+/// The kinds of registry lines: a description of a device or a room, or an annotation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
@@ -48,7 +48,7 @@ struct Form {
     annotation: Option<AnnotationForm>,
 }
 
-/// An annotation as `GET /annotations` shows it, and without its id and its begin as `PUT` takes it.
+/// An annotation as `GET /annotations` returns it. Without its id and start, this is the body of `PUT`.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct AnnotationForm {
@@ -67,7 +67,7 @@ struct AnnotationForm {
     text: String,
 }
 
-/// A device as `GET /devices` shows it.
+/// A device in the form of `GET /devices`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeviceForm {
@@ -94,7 +94,7 @@ struct DeviceForm {
 struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<MetricKind>,
-    /// Null removes the unit of a well-known metric.
+    /// The unit; null removes the default unit of a well-known metric.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     unit: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,19 +119,19 @@ struct Settings {
     in_room_means: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hourly_until: Option<String>,
-    /// What follows from that, the device and its kind; it cannot be set.
+    /// Derived from `in_room_means`, the device and its kind; it cannot be set.
     #[serde(rename = "not_of_room", skip_serializing)]
     _not_of_room: Option<String>,
 }
 
-/// The metrics of a body.
+/// The body that sets metrics of a device.
 #[derive(Deserialize)]
 struct MetricsForm {
     #[serde(default)]
     metrics: BTreeMap<MetricName, Settings>,
 }
 
-/// A room as `GET /rooms` shows it.
+/// A room in the form of `GET /rooms`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RoomForm {
@@ -169,7 +169,7 @@ struct Patch<'a> {
 }
 
 impl RegistryLine {
-    /// Parses a line.
+    /// Parses a line of a backup.
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
         let line = record.line;
@@ -198,7 +198,7 @@ impl RegistryLine {
         }
     }
 
-    /// Returns the line without the metrics that these patterns name; `None` if they name the device.
+    /// Returns the line without the metrics that match the patterns; `None` if its device matches.
     pub(super) fn without(mut self, except: &Patterns) -> Option<Self> {
         let annotated = self.annotated.as_ref().map(DeviceId::as_str);
         if self.device().or(annotated).is_some_and(|it| except.name(it)) {
@@ -211,18 +211,18 @@ impl RegistryLine {
         Some(self)
     }
 
-    /// Returns the device that it is about.
+    /// Returns the device that the line is about.
     fn device(&self) -> Option<&str> {
         self.path.strip_prefix("/devices/")
     }
 
-    /// Returns the device, if it is put behind another.
+    /// Returns the device, if the line puts it behind a meter.
     pub(super) fn behind(&self) -> Option<DeviceId> {
         let is_behind = self.bodies.iter().flatten().any(|it| it.starts_with(r#"{"behind":"#));
         self.device().filter(|_| is_behind)?.parse().ok()
     }
 
-    /// Returns the units that it gives to metrics of its device.
+    /// Returns the units that the line gives to metrics of its device.
     pub(super) fn units(&self) -> Vec<(DeviceId, MetricName, Option<Unit>)> {
         let Some(device) = self.device().and_then(|it| it.parse::<DeviceId>().ok()) else {
             return Vec::new();
@@ -240,7 +240,8 @@ impl RegistryLine {
         self.path.starts_with(ANNOTATIONS)
     }
 
-    /// When it is applied: devices register the rooms into which they are put, and rooms make homes.
+    /// The sort key of a line: first devices, which register their rooms, then rooms, which make homes, then
+    /// annotations.
     fn order(&self) -> (bool, bool) {
         (self.is_annotation(), self.path.starts_with("/rooms/"))
     }
@@ -257,7 +258,7 @@ impl DeviceForm {
         });
         let first = Patch {
             name: self.name.as_deref(),
-            // The readings name a room that no person chose.
+            // A room that no person chose comes from the readings.
             room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
             kind: self.kind.as_deref(),
             tags: &self.tags,
@@ -265,7 +266,7 @@ impl DeviceForm {
             in_room_means: self.in_room_means,
             ..Patch::default()
         };
-        // By itself: the other device may not be registered yet.
+        // In a request of its own, because the meter may not be registered yet.
         let meter = Patch { behind: self.behind.as_ref(), ..Patch::default() };
         let alone = |patch: Patch<'_>| patch.body().map(|body| vec![body]);
         alone(first).into_iter().chain(of_metrics).chain(alone(meter)).collect()
@@ -273,10 +274,10 @@ impl DeviceForm {
 }
 
 impl Settings {
-    /// Returns the settings in the order in which they can be set.
+    /// Returns the settings as successive edits.
     ///
-    /// A metric keeps a setting when it gets a kind or a unit that has no use for the setting, which then
-    /// can no longer be set. So it is set while the metric is a counter of energy, or a gauge of power.
+    /// The server accepts some settings only for a counter of energy, others only for a gauge of power, but a metric
+    /// keeps them when its kind or unit changes. So they are set while the metric temporarily has that kind and unit.
     fn steps(&self) -> Vec<Self> {
         let Self { kind: Some(_), unit: Some(_), .. } = self else { return vec![self.clone()] };
         let energy = Self {
@@ -310,14 +311,14 @@ impl Settings {
         steps
     }
 
-    /// Returns the settings other than the kind and the unit.
+    /// Returns all settings except the kind and the unit.
     const fn further(&self) -> [&Option<Box<RawValue>>; 9] {
         let Self { modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle, .. } =
             self;
         [modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle]
     }
 
-    /// Returns whether they are the defaults of the metric's name.
+    /// Returns whether the settings are the defaults for the metric's name.
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
         let (known_kind, known) = name.well_known();
         self.kind.is_none_or(|kind| kind == known_kind)
@@ -331,13 +332,13 @@ impl Settings {
     }
 }
 
-/// Deserializes a member that is present, even if it is null.
+/// Deserializes a member that is present; null becomes `Some(Null)`.
 fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
 impl Patch<'_> {
-    /// Returns the body; `None` if there is nothing to set.
+    /// Returns the JSON of the body; `None` if there is nothing to set.
     fn body(&self) -> Option<String> {
         let body = serde_json::to_string(self).expect("ids and texts have a JSON form");
         (body != "{}").then_some(body)
@@ -354,7 +355,7 @@ pub(super) fn apply(
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::order);
-    // Each by itself, so that a metric that no reading has any more spoils no other setting.
+    // One request for each setting, so that a metric without readings does not spoil the other settings.
     let single = |line: RegistryLine| {
         let RegistryLine { line, path, annotated, bodies } = line;
         bodies.into_iter().map(move |body| RegistryLine {
@@ -413,7 +414,7 @@ fn apply_within(
 
 enum Edited {
     Done,
-    /// The device, the room or a metric is not registered.
+    /// The device, the room or a metric is not registered yet.
     Missing {
         what: String,
         reason: String,
@@ -423,7 +424,8 @@ enum Edited {
 
 fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
     for body in line.bodies.iter().flatten() {
-        // The readings on which verdicts were given may be gone. In a text a quote has a backslash before it.
+        // With `restore`, verdicts are accepted even if their readings are gone. Within a JSON string a quote is
+        // escaped, so only a member can match.
         let judges = body.contains(r#","verdicts":["#) || body.contains(r#"{"verdicts":["#);
         let path = format!("{}{}", line.path, if judges { "?restore=1" } else { "" });
         let ask = Ask {
@@ -444,7 +446,7 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         });
         match (answer.status, metric) {
             (200, _) => {}
-            // An address that only stores readings has no path of this name, whatever the table has.
+            // An address that only stores readings does not have this path, whatever the table has.
             (404, _) if problem.is_elsewhere() => {
                 return Err(client.error(&line.path, &answer)).context(
                     "the readings are stored, and devices, rooms and annotations are not restored",

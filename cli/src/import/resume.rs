@@ -1,4 +1,4 @@
-//! The progress of an import, kept in a small file beside the imported one. Sends nothing.
+//! The progress of an import, saved in a small file beside the imported one. Sends nothing.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use sha2::{Digest as _, Sha256};
 use crate::output::counted;
 use crate::progress_file::{self, HeldProgress};
 
-/// The number of lines at the beginning of a file that are processed: stored or refused.
+/// The progress: the number of lines at the beginning of a file that are processed, that is stored or refused.
 #[derive(Debug)]
 pub(super) struct Resume {
-    /// `None` for a stream, which cannot be read again.
+    /// The file of the progress; `None` for a stream, which cannot be read again.
     path: Option<PathBuf>,
-    /// The file, held from the moment in which the target is known.
+    /// The lock on the progress file, taken when the target is known.
     held: Option<Arc<HeldProgress>>,
     state: State,
-    /// The readings that the server refused of lines that do not count as processed yet.
+    /// The number of refused readings in lines that do not count as processed yet.
     refused_beyond: u64,
-    /// What progress is of that the file keeps, and that is not continued.
+    /// The name of another import whose progress the file has.
     kept: Option<String>,
-    /// Whether it begins anew, whatever an earlier import did.
+    /// Whether the import starts over, whatever an earlier import did.
     is_anew: bool,
-    /// Whether lines are processed of the file as it was, or with other options.
+    /// Whether an earlier import processed lines of a different version of the file, or with other options.
     has_changed: bool,
 }
 
@@ -38,17 +38,17 @@ struct State {
     /// The file and the target, for people. Absent in a file of an earlier version.
     #[serde(default)]
     of: Option<String>,
-    /// The fingerprint of the file and of the options with which it is read.
+    /// The fingerprint of the file and of the options for reading it.
     fingerprint: String,
     acknowledged: u64,
     witness: Option<Witness>,
     /// The number of readings that the server refused.
     #[serde(default)]
     refused: u64,
-    /// The digest of the lines; none in a file of an earlier version.
+    /// The digest of the processed lines. Absent in a file of an earlier version.
     #[serde(default)]
     passed: Option<String>,
-    /// When the first run began, in milliseconds. Absent in a file of an earlier version.
+    /// The start of the first run, in milliseconds. Absent in a file of an earlier version.
     #[serde(default)]
     began: Option<i64>,
 }
@@ -66,32 +66,31 @@ impl State {
         }
     }
 
-    /// The same import before its first line.
+    /// Returns the progress of the same import before its first line.
     fn emptied(&self) -> Self {
         let Self { of, began, fingerprint, .. } = self.clone();
         Self { of, began, ..Self::new(fingerprint) }
     }
 }
 
-/// The lines from the first one on, as a hash: their order may change although the file does not.
+/// A hash of the lines from the first one on, because their order may change although the file does not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Passed(Sha256);
 
 impl Passed {
-    /// Adds the next line.
+    /// Adds the next processed line to the hash.
     pub(super) fn add(&mut self, line: &str) {
         self.0.update(line.len().to_be_bytes());
         self.0.update(line);
     }
 
-    /// Returns the digest of the lines until now.
+    /// Returns the digest of the lines so far.
     pub(super) fn digest(&self) -> String {
         hex(&self.0.clone().finalize())
     }
 }
 
-/// The error of an import that goes on, if the lines that are processed are not those with which it begins now. It
-/// starts over.
+/// The error of an import that continues, if its first lines are not the processed ones. The import starts over.
 #[derive(Debug)]
 pub(super) struct OrderChanged;
 
@@ -103,7 +102,7 @@ impl fmt::Display for OrderChanged {
 
 impl std::error::Error for OrderChanged {}
 
-/// A reading that the table must have if these lines are stored.
+/// A stored reading. If the table has it, the processed lines are taken to be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Witness {
     pub(super) device: String,
@@ -121,21 +120,21 @@ impl From<&Reading> for Witness {
     }
 }
 
-/// The bytes at the beginning of a file that are part of its fingerprint.
+/// The number of bytes at the beginning of a file that are part of its fingerprint.
 const FINGERPRINTED: u64 = 1 << 20;
 
 impl Resume {
-    /// Reads the progress of an interrupted import of the same file to the same server. Starts over if
-    /// there is no such progress, or with `again`.
+    /// Reads the progress of an interrupted import of the same file to the same server. Starts over with `again`, or
+    /// without such progress.
     ///
-    /// The progress is kept in `state`, or else beside the file.
+    /// The progress is saved in `state`, or else beside the file.
     pub(super) fn of(
         file: &Path,
         state: Option<&Path>,
         asked: &str,
         again: bool,
     ) -> anyhow::Result<Self> {
-        // To read from a pipe would consume what is to be imported.
+        // Reading from a pipe would consume the input.
         let (path, fingerprint) = if file == Path::new("-") || !file.is_file() {
             let why = if file.is_dir() {
                 "is a directory, whose import keeps no progress"
@@ -167,8 +166,8 @@ impl Resume {
         Ok(Self { path, held: None, state, refused_beyond: 0, kept, is_anew: again, has_changed })
     }
 
-    /// Notes which file goes into which target. Fails if progress of another file or into another target is kept, which
-    /// would be lost, or if another import keeps its progress there at this time.
+    /// Notes the file and the target. Fails if the progress file belongs to another import, whose progress would be
+    /// lost, or if another import is using it.
     pub(super) fn into_target(mut self, file: &Path, target: &str) -> anyhow::Result<Self> {
         let Some(path) = &self.path else { return Ok(self) };
         let name = fs::canonicalize(file);
@@ -180,26 +179,26 @@ impl Resume {
         Ok(self)
     }
 
-    /// Returns the beginning of the first run; now before that. All runs count relative times from it and so see the same
-    /// lines.
+    /// Returns the start of the first run; `now` in the first run. All runs count relative times from it, and so see
+    /// the same lines.
     pub(super) fn began(&mut self, now: Timestamp) -> Timestamp {
         let millis = *self.state.began.get_or_insert(now.as_millis());
         Timestamp::from_millis(millis).unwrap_or(now)
     }
 
-    /// Writes the beginning of the first run before its first line is sent: a killed run may have stored lines, and
-    /// acknowledged no line.
+    /// Saves the start of the first run before the first line is sent, because a killed run may have stored lines
+    /// without saving any progress.
     pub(super) fn keep(&self) -> anyhow::Result<()> {
         if self.state.acknowledged > 0 { Ok(()) } else { self.write() }
     }
 
-    /// Returns the number of lines at the beginning that are processed.
+    /// Returns the number of processed lines.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.state.acknowledged
     }
 
-    /// Adds to the error of an import that stopped how much it stored, and where the next one continues; nothing if it
-    /// stored nothing and did not stop because of --strict.
+    /// Adds to the error of a stopped import how much was stored and where the next run continues. Adds nothing if
+    /// nothing was stored, unless the reason is --strict.
     pub(super) fn stopped(
         &self,
         error: anyhow::Error,
@@ -220,12 +219,13 @@ impl Resume {
         })
     }
 
-    /// Returns a reading among them that was stored.
+    /// Returns a stored reading of the processed lines.
     pub(super) const fn witness(&self) -> Option<&Witness> {
         self.state.witness.as_ref()
     }
 
-    /// Returns whether lines are processed of the file as it was, or with other options. The import starts over.
+    /// Returns whether an earlier import processed a different version of the file, or used other options. Then this
+    /// import starts over.
     pub(super) const fn has_changed(&self) -> bool {
         self.has_changed
     }
@@ -235,34 +235,33 @@ impl Resume {
         self.state.of.as_deref()
     }
 
-    /// Returns what tells the import from others, unless it begins anew.
+    /// Returns the fingerprint, unless the import starts over.
     pub(super) fn asked(&self) -> Option<&str> {
         (!self.is_anew).then_some(&*self.state.fingerprint)
     }
 
-    /// Returns whether the progress is kept for another import.
+    /// Returns whether the progress is saved for a later run.
     pub(super) const fn is_kept(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Returns what keeps other imports from the file of the progress.
+    /// Returns the lock that keeps other imports from the progress file.
     pub(super) fn held(&self) -> Option<Arc<HeldProgress>> {
         self.held.clone()
     }
 
-    /// Returns the name of a file beside the progress, if that is kept.
+    /// Returns the name of a file beside the progress file, if there is one.
     pub(super) fn beside(&self, suffix: &str) -> Option<PathBuf> {
         self.path.as_ref().map(|path| progress_file::with_suffix(path, suffix))
     }
 
-    /// Returns whether the progress has a digest of the processed lines. That of an earlier version of the
-    /// program has none.
+    /// Returns whether the progress has a digest of the processed lines. Progress of an earlier version has none.
     pub(super) const fn tells_lines(&self) -> bool {
         self.state.passed.is_some()
     }
 
-    /// Checks that the lines in `passed` begin this import.
-    /// Otherwise the import starts over, with what was known before its first run.
+    /// Checks that this import begins with the processed lines. Otherwise the import starts over, but keeps what is
+    /// known of the time before the first run.
     pub(super) fn ensure_same(&mut self, lines: u64, passed: &Passed) -> anyhow::Result<()> {
         if lines == self.state.acknowledged && self.state.passed == Some(passed.digest()) {
             return Ok(());
@@ -277,19 +276,19 @@ impl Resume {
         self.is_anew = true;
     }
 
-    /// Starts over at the first line, but keeps what the import found before its first run.
+    /// Starts over at the first line, but keeps what is known of the time before the first run.
     pub(super) fn forget(&mut self) -> anyhow::Result<()> {
         self.state = self.state.emptied();
         self.write()
     }
 
-    /// Returns the number of readings among them that the server refused: they are not sent again.
+    /// Returns the number of refused readings in the processed lines, which are not sent again.
     pub(super) const fn refused(&self) -> u64 {
         self.state.refused
     }
 
-    /// Records that the lines before `end` are processed, with their digest, one of their readings that is stored, and
-    /// how many more the server refused.
+    /// Records that the lines before `end` are processed, with their digest, one stored reading of them, and the number
+    /// of newly refused readings.
     pub(super) fn acknowledge(
         &mut self,
         end: u64,
@@ -308,7 +307,7 @@ impl Resume {
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
         }
-        // What is not saved is not there for the next import.
+        // If the progress cannot be saved, the next run must not count on it.
         self.write().inspect_err(|_| self.state = before)
     }
 
@@ -318,9 +317,9 @@ impl Resume {
             .with_context(|| progress_file::cannot_write(path))
     }
 
-    /// Removes the file, because the import is complete, or has stored nothing.
+    /// Removes the progress file, because the import is complete or has stored nothing.
     pub(super) fn remove(&self) {
-        // If it cannot be removed, the next import finds all lines processed, which is true.
+        // If the file cannot be removed, the next import finds all lines processed, which is true.
         if let Some(path) = &self.path {
             drop(fs::remove_file(path));
         }
@@ -332,7 +331,7 @@ fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
     let opened = File::open(file).with_context(context)?;
     let metadata = opened.metadata().with_context(context)?;
     let length = metadata.len();
-    // A file that was written to since is another file, wherever it was changed.
+    // A newer time of modification means another file, wherever the file was changed.
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let mut beginning = Vec::new();
     opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;

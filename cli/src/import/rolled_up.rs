@@ -1,7 +1,7 @@
-//! Waits until the rollups of what was imported are there. Sends no reading.
+//! Waits until the imported readings are rolled up. Sends no reading.
 //!
-//! The server tells up to which instant all changes of past readings are folded, whichever these are, and what
-//! its clock shows. All is there when that instant is the one at which the import had ended.
+//! The server tells the instant up to which all late changes are folded, and the time of its clock. The wait is over
+//! when that instant reaches the clock's time at the end of the import.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -15,22 +15,22 @@ use serde::Deserialize;
 
 use crate::client::{Ask, Client};
 
-/// Where the server tells it.
+/// The path that tells how far rollups are.
 const PATH: &str = "/health?details=1";
-/// The pauses between looks, each twice as long as the one before, and the time without any progress after which nobody
-/// waits longer.
+/// The first pause between requests; each further pause is twice as long, up to a maximum. Without progress for a
+/// longer time, the wait is given up.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How the wait ended.
+/// The result of the wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     /// Everything is rolled up.
     RolledUp,
-    /// The server does not tell: it has no rollups yet, or an older version.
+    /// The server does not tell: it has no rollups yet, or is an older version.
     Untold,
-    /// The rollups are behind and nothing moved for a long time.
+    /// The rollups lag, and made no progress for a long time.
     Behind,
 }
 
@@ -45,7 +45,7 @@ struct Rollups {
     at: Option<String>,
 }
 
-/// Waits until the server has folded all that is stored now. Fails with [`crate::interrupted::Interrupted`] when a
+/// Waits until the server has folded everything stored so far. Fails with [`crate::interrupted::Interrupted`] when a
 /// person interrupts.
 pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited> {
     let (mut stored, mut before) = (None, None);
@@ -53,7 +53,7 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
     let mut pause = FIRST_PAUSE;
     loop {
         let Some((folded, at)) = look(client)? else { return Ok(Waited::Untold) };
-        // By the server's clock: this machine's may differ.
+        // The server's clock counts, because this machine's clock may differ.
         let stored = *stored.get_or_insert(at);
         if folded >= stored {
             return Ok(Waited::RolledUp);
@@ -71,7 +71,7 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
     }
 }
 
-/// Up to when all is folded, and what the server's clock shows; `None` where it does not tell.
+/// The instant until which everything is folded, and the server's time; `None` if the server does not tell.
 fn look(client: &Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let answer = client.send(Ask::get(PATH), &AtomicBool::new(false))?;
     if answer.status != 200 {

@@ -1,33 +1,33 @@
-//! Estimates the rollups of an import: their items, and what folding them costs. Folds nothing.
+//! Estimates the rollups of an import: the number of items, and the cost of folding. Folds nothing.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 use domain::{QuarterHour, Reading, Zone};
 
-/// The readings that the rollup function takes at once: `BatchSize` of its event source mapping.
+/// The maximum number of readings per invocation of the rollup function: `BatchSize` of its event source mapping.
 const BATCH: u64 = 500;
-/// The bytes of a rollup's item without its metrics, and of a metric beside its name, at most.
+/// The maximum bytes of a rollup's item without its metrics, and of a metric without its name.
 const ITEM: u64 = 160;
 const METRIC: u64 = 110;
-/// The quarters of an hour of a day.
+/// The quarters of an hour in a day.
 const QUARTERS: u64 = 96;
 
-/// The buckets of all readings.
+/// The counted buckets of all readings.
 #[derive(Debug, Default)]
 pub(super) struct RollupEstimate {
-    /// Hashes, as of the readings: eight bytes a bucket.
+    /// Buckets are stored as hashes of eight bytes, as readings are.
     hasher: RandomState,
     quarters: HashSet<u64>,
     days: HashSet<u64>,
     readings: u64,
     bytes: u64,
-    /// The bytes of the largest rollup.
+    /// The size of the largest rollup in bytes.
     largest: u64,
 }
 
 impl RollupEstimate {
-    /// Adds a reading of this size.
+    /// Adds a reading of `bytes` bytes.
     pub(super) fn add(&mut self, reading: &Reading, bytes: u64) {
         let Reading { device, at, .. } = reading;
         self.quarters.insert(self.hasher.hash_one((device, QuarterHour::of(*at))));
@@ -38,28 +38,28 @@ impl RollupEstimate {
         self.largest = self.largest.max(ITEM + metrics.sum::<u64>());
     }
 
-    /// The rollups of 15 minutes.
+    /// The number of rollups of 15 minutes.
     pub(super) fn quarters(&self) -> u64 {
         self.quarters.len() as u64
     }
 
-    /// The rollups of days, as the days of UTC are.
+    /// The number of day rollups, assuming days of UTC.
     pub(super) fn days(&self) -> u64 {
         self.days.len() as u64
     }
 
-    /// A bucket is folded once, and once more where one batch of the stream ends and the next begins.
+    /// The number of borders between batches of the stream. A bucket on such a border is folded twice.
     const fn edges(&self) -> u64 {
         self.readings / BATCH
     }
 
-    /// One unit per started KB of each rollup.
+    /// The write units: one per started KB of each rollup.
     pub(super) fn write_units(&self) -> u64 {
         (self.quarters() + self.days() + 2 * self.edges()) * self.largest.div_ceil(1_024)
     }
 
-    /// For each fold the rollup that is there, and consistently, with one unit per started 4 KB, what is
-    /// folded: the readings of 15 minutes or the rollups of a day.
+    /// The read units of the folds. Each fold reads the existing rollup and, consistently, its sources: readings of 15
+    /// minutes, or the rollups of a day. A consistent read costs one unit per started 4 KB.
     pub(super) fn read_units(&self) -> u64 {
         let rollup = self.largest.div_ceil(4_096);
         let per_quarter = self.bytes.div_ceil(4_096 * self.quarters().max(1)).max(1);

@@ -1,16 +1,16 @@
 //! Groups the lines of a file into rounds. Sends nothing.
 //!
-//! Within a round no two readings have the same device and timestamp: such lines become one reading, in
-//! which the last line wins. Rounds are sent one after the other. So the requests of a round may run in
-//! any order, and be repeated, and an earlier line never wins over a later one.
+//! Within a round no two readings have the same device and timestamp: such lines become one reading, in which the last
+//! line wins. Rounds are sent one after the other. So the requests of a round may run in any order and be repeated, and
+//! an earlier line never wins over a later one.
 //!
-//! Metrics for which a reading has no room, as those of a line with more than a request carries, go into a round of
-//! their own behind it, all together. Until then none of the lines of both counts as processed.
+//! A reading has a maximum number of metrics. Further metrics of the same device and timestamp go together into a round
+//! of their own after the current one. Until that round is stored, no line of both rounds counts as processed.
 //!
-//! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because
-//! DynamoDB stores 25 of them with one request; each merge is a request of its own. To decide in bounded
-//! memory, the time span of each device's earlier readings is kept instead of every key: a reading outside
-//! of the span is new. So the readings of a file that is sorted by time, in either direction, are all put.
+//! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because DynamoDB stores 25
+//! of them with one request; each merge is a request of its own. To decide in bounded memory, the time span of each
+//! device's earlier readings is kept instead of every key. A reading outside the span is new. So the readings of a file
+//! that is sorted by time, in either direction, are all put.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,14 +27,14 @@ use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::resume::Passed;
 
-/// The largest body of a request: half of the server's limit.
+/// The maximum body size of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;
-/// The most members of a line: an item of the table holds no more metrics.
+/// The maximum number of members in a line; no item of the table holds more metrics.
 const MAX_LINE_MEMBERS: usize = 10_000;
-/// The most devices whose spans are kept; readings of further devices are merged.
+/// The maximum number of devices whose spans are kept; readings of further devices are merged.
 const MAX_SPANS: usize = 100_000;
 
-/// A reading, and the first of its lines.
+/// A reading, and the number of its first line.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) line: u64,
@@ -48,8 +48,8 @@ pub(super) struct Round {
     pub(super) puts: Vec<Entry>,
     /// Readings that an earlier round may hold.
     pub(super) merges: Vec<Entry>,
-    /// The merged readings that may keep metrics which the table had before the import: nothing tells whether an earlier
-    /// round has put them.
+    /// The number of merged readings that may keep metrics from before the import, because it is unknown whether an
+    /// earlier round has put these readings.
     pub(super) uncertain: u64,
     /// The number of lines that became part of another line's reading.
     pub(super) folded: u64,
@@ -57,11 +57,11 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Refusal>,
     /// Registry entries of a backup.
     pub(super) registry: Vec<RegistryLine>,
-    /// Whether the readings are what the round before had no room for: other metrics than it stores.
+    /// Whether this round holds the metrics for which the previous round had no room.
     pub(super) is_rest: bool,
-    /// The number of lines of the file that are stored when the round is.
+    /// The number of lines of the file that are processed once this round is stored.
     pub(super) end: u64,
-    /// These lines.
+    /// The digest of these lines.
     pub(super) passed: Passed,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Round {
 pub(super) struct Rounds {
     lines: Lines,
     now: Timestamp,
-    /// The most lines of a round, and the most entries of them.
+    /// The maximum number of lines, and of entries, in a round.
     size: usize,
     /// Whether every reading is merged, whatever the earlier rounds hold.
     merge: bool,
@@ -77,17 +77,17 @@ pub(super) struct Rounds {
     except: Patterns,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
-    /// The lines that were read.
+    /// The digest of all lines read so far.
     passed: Passed,
-    /// The lines before the first round whose rest is not yet in a round, and their number.
+    /// The number and the digest of the lines before the first round whose rest is not yet in a round.
     complete: (u64, Passed),
-    /// What the previous round had no room for.
+    /// The metrics for which the previous round had no room.
     rest: Vec<Entry>,
     ended: bool,
 }
 
 impl Rounds {
-    /// Makes rounds of these lines, which are received at `now`.
+    /// Makes rounds of these lines; `now` is the time of reception.
     pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
         Self {
             lines,
@@ -104,12 +104,12 @@ impl Rounds {
         }
     }
 
-    /// Leaves out devices and metrics.
+    /// Sets the devices and metrics that are left out.
     pub(super) fn without(self, except: Patterns) -> Self {
         Self { except, ..self }
     }
 
-    /// Returns the next round of the first lines, which are stored; `None` behind them.
+    /// Returns the next round of the first `lines` lines, which are already stored; `None` after them.
     pub(super) fn next_stored(&mut self, lines: u64) -> anyhow::Result<Option<Round>> {
         let left = lines.saturating_sub(self.position);
         if (left == 0 || self.ended) && self.rest.is_empty() {
@@ -119,7 +119,7 @@ impl Rounds {
         self.fill(most).map(Some)
     }
 
-    /// Returns the lines that were read, and their number.
+    /// Returns the number and the digest of the lines read so far.
     pub(super) const fn passed(&self) -> (u64, &Passed) {
         (self.position, &self.passed)
     }
@@ -159,7 +159,7 @@ impl Rounds {
         !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
     }
 
-    /// Whether nobody knows if an earlier round has put the reading: its time is within those of its device.
+    /// Whether an earlier round may have put the reading: its time is within the span of its device.
     fn is_uncertain(&self, reading: &Reading) -> bool {
         let at = reading.at;
         let within = |(first, last): &(Timestamp, Timestamp)| *first < at && at < *last;
@@ -181,7 +181,7 @@ impl Rounds {
         std::mem::take(&mut self.rest).into_iter().for_each(|entry| readings.add(entry));
 
         let mut taken = 0;
-        // Wide lines have several entries, and the memory is for a round of entries.
+        // The number of entries is limited too, because wide lines have several and a round is held in memory.
         while !round.is_rest && taken < most_lines && readings.len() < self.size {
             let Some(line) = self.lines.next().transpose()? else {
                 self.ended = true;
@@ -206,7 +206,7 @@ impl Rounds {
 
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
-        // A rest has other metrics of readings that the round before has put.
+        // A rest has further metrics of readings that the previous round has put.
         if !round.is_rest {
             let uncertain = round.merges.iter().filter(|entry| self.is_uncertain(&entry.reading));
             round.uncertain = uncertain.count() as u64;
@@ -216,14 +216,14 @@ impl Rounds {
     }
 }
 
-/// The readings of a round, each of another device or timestamp, and what they have no room for.
+/// The readings of a round, each with another device or timestamp, and the metrics for which they have no room.
 #[derive(Debug, Default)]
 struct RoundReadings {
     entries: Vec<Entry>,
     places: HashMap<(DeviceId, Timestamp), usize>,
-    /// Metrics that no entry has, in the order of their lines.
+    /// The metrics without room, in the order of their lines.
     rest: Vec<Entry>,
-    /// The places of the entries that have a rest.
+    /// The indices of the entries that have a rest.
     full: HashSet<usize>,
     /// The number of lines that became part of another line's reading.
     folded: u64,
@@ -234,7 +234,7 @@ impl RoundReadings {
         self.entries.len() + self.rest.len()
     }
 
-    /// Adds an entry, whose values win over those of an earlier one of the same device and timestamp.
+    /// Adds an entry. Its values win over those of an earlier entry with the same device and timestamp.
     fn add(&mut self, entry: Entry) {
         let Some(place) = self.places.get(&key(&entry)).copied() else {
             self.places.insert(key(&entry), self.entries.len());
@@ -244,7 +244,7 @@ impl RoundReadings {
 
         let line = entry.line;
         let earlier = &mut self.entries[place];
-        // A metric may be in the rest already, where its older value would win.
+        // Once an entry has a rest, a new metric must go there too: an older value in the rest would win otherwise.
         let takes_all =
             !self.full.contains(&place) && has_room_for(&earlier.reading, &entry.reading);
         let (known, new) = if takes_all {
@@ -264,7 +264,7 @@ impl RoundReadings {
     }
 }
 
-/// Parts a reading into the metrics of an earlier one, and new metrics.
+/// Splits a later reading into the metrics that the earlier one has, and new ones.
 fn parted_by(earlier: &Reading, later: &Reading) -> (Option<Reading>, Option<Reading>) {
     let (known, new): (BTreeMap<_, _>, BTreeMap<_, _>) = later
         .metrics()
@@ -299,8 +299,8 @@ fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
     earlier.metrics().len() + new <= MAX_METRICS
 }
 
-/// Splits a record into parts of at most [`MAX_METRICS`]: an exported reading may have more, because
-/// merging writes added them.
+/// Splits a record into parts of at most [`MAX_METRICS`]. An exported reading may have more, because merging writes
+/// added them.
 fn parts(record: Record) -> Vec<Record> {
     const OWN: [&str; 3] = ["device_id", "timestamp", "room"];
     let Record { line, json } = record;
@@ -326,7 +326,7 @@ enum Meaning {
     Registry(RegistryLine),
 }
 
-/// The members that distinguish the kinds of lines.
+/// The members that tell the kinds of lines apart.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(borrow)]
@@ -355,7 +355,7 @@ pub(super) fn is_of_registry(line: &Line) -> bool {
 }
 
 fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
-    // Reading it as a reading reports a line that is no object.
+    // A line that is not an object is parsed as a reading later, which reports the error.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if members.is_of_registry() {
             return RegistryLine::read(record).map(Meaning::Registry);
@@ -374,7 +374,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     Ok(Meaning::Reading(Box::new(reading)))
 }
 
-/// Splits entries into requests of at most this number of `readings` and of [`MAX_BODY`] bytes.
+/// Splits entries into requests of at most `readings` readings and [`MAX_BODY`] bytes.
 pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     let mut batches = Vec::new();
     let mut rest = entries;
@@ -392,7 +392,7 @@ pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     batches
 }
 
-/// Writes a reading as `POST /readings` takes it.
+/// Writes a reading as JSON for `POST /readings`.
 pub(super) fn json(reading: &Reading) -> String {
     let Reading { device, at, room, .. } = reading;
     let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);

@@ -1,4 +1,4 @@
-//! Makes readings of the rows of a CSV. Opens no file, resolves no ambiguous time.
+//! Turns the rows of a CSV into readings. Opens no file, resolves no ambiguous time.
 
 use std::collections::HashMap;
 use std::str::FromStr as _;
@@ -15,10 +15,10 @@ use super::number::DecimalMark;
 use super::refusals::Refusal;
 use super::timestamp::{self, Interval, Moment, Zone};
 
-/// What stands in a row that has no amount.
+/// The value of a metric in a row without an amount.
 pub(super) const NO_AMOUNT: &str = "null";
 
-/// The columns of a file by their index.
+/// The columns of a file, by their indices.
 pub(super) struct Rows {
     header: Vec<String>,
     timestamp: usize,
@@ -29,30 +29,30 @@ pub(super) struct Rows {
     devices: Vec<BoundDevice>,
 }
 
-/// A reading of one row whose timestamp may still be ambiguous. One without metrics is not stored; it
-/// only shows the order of the timestamps.
+/// A reading of one row whose timestamp may still be ambiguous. A draft without metrics is not stored; it only shows
+/// the order of the timestamps.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The line of the file.
+    /// The line number in the file.
     pub(super) line: u64,
-    /// The column of the timestamp.
+    /// The name of the timestamp's column.
     pub(super) column: String,
-    /// The timestamp.
+    /// The timestamp, which may be ambiguous.
     pub(super) at: Moment,
-    /// The interval that begins there.
+    /// The interval that begins at the timestamp.
     pub(super) interval: Interval,
     /// The device's id.
     pub(super) device: String,
-    /// The room's id; empty without one.
+    /// The room's id; empty without a room.
     pub(super) room: String,
-    /// Names and values.
+    /// The names and values of the metrics.
     pub(super) metrics: Vec<(String, String)>,
-    /// Whether some are amounts: two may be the same, and are of two rows.
+    /// Whether some values are amounts. Two rows with equal amounts are different rows.
     pub(super) has_amounts: bool,
 }
 
 impl Draft {
-    /// Makes the reading, with the timestamp that was decided.
+    /// Makes the reading with the resolved timestamp.
     pub(super) fn record(&self, at: domain::Timestamp) -> Option<Line> {
         if self.metrics.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl Draft {
     }
 }
 
-/// Writes a reading; without a room if that is empty.
+/// Writes a reading as JSON; an empty room is left out.
 pub(super) fn json(
     at: domain::Timestamp,
     device: &str,
@@ -94,8 +94,8 @@ enum Cell {
 }
 
 impl Cell {
-    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a
-    /// formula with a leading `'`; no id begins with one.
+    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a formula with a
+    /// leading `'`; no id begins with that character.
     fn of<'a>(&'a self, row: &'a StringRecord) -> &'a str {
         match self {
             Self::Column(place) => row[*place].strip_prefix('\'').unwrap_or(&row[*place]),
@@ -113,7 +113,7 @@ struct Bound {
 }
 
 impl Rows {
-    /// Finds the columns in a header row with this separator.
+    /// Finds the columns of a header row; `separator` is the file's.
     pub(super) fn new(
         columns: &Columns,
         header: &StringRecord,
@@ -238,7 +238,7 @@ impl Rows {
     }
 }
 
-/// Makes a metric of every other column, with the column's name.
+/// Makes a metric of every remaining column, with the column's name.
 fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Result<Vec<Bound>> {
     let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
     others
@@ -256,8 +256,7 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if one of its cells says that nothing was measured. Of an amount such a cell
-    /// is nothing.
+    /// Returns the value of a row; `None` if a cell has no measurement. In a sum of amounts, such a cell is skipped.
     fn value(
         &self,
         row: &StringRecord,

@@ -1,5 +1,5 @@
-//! Sends batches of readings until they are stored: several at once while the server keeps up, else fewer readings and one
-//! request after the other. Reads no file.
+//! Sends batches of readings until they are stored. While the server keeps up, several requests run at once; otherwise
+//! one at a time, with fewer readings. Reads no file.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,19 +15,19 @@ use super::write_units;
 use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
 use crate::pace::Pace;
 
-/// What the server refuses, and the reading, where its answer tells which.
+/// A refusal, and the refused reading if the server's answer names it.
 pub(super) type Refused<'a> = (Refusal, Option<&'a Entry>);
 
-/// The way of readings to a server.
+/// Sends readings to a server.
 pub(super) struct Sender<'a> {
     pub(super) client: &'a Client,
     pub(super) pace: Pace,
     bar: &'a ProgressBar,
-    /// The most readings of a request of a server that keeps up.
+    /// The maximum number of readings in a request while the server keeps up.
     batch: usize,
-    /// The most readings of a request while the server does not keep up; `None` while it does.
+    /// The maximum number of readings in a request while the server does not keep up; `None` while it does.
     bearable: RwLock<Option<usize>>,
-    /// The readings that the server has stored, as its answers tell.
+    /// The number of stored readings, by the server's answers.
     stored: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Sender<'a> {
 struct Sent<'a> {
     readings: usize,
     refused: Vec<Refused<'a>>,
-    /// Readings that are to be sent again.
+    /// The readings to send again.
     not_stored: Vec<&'a Entry>,
     answer: Answer,
 }
@@ -47,7 +47,7 @@ struct Receipt {
     _accepted: u64,
     #[serde(default)]
     rejected: Vec<FieldError>,
-    /// The indexes of refused readings without a reason, because the answer had no room for it.
+    /// The indices of refused readings whose reasons did not fit into the answer.
     #[serde(default)]
     more_rejected: Vec<usize>,
 }
@@ -58,12 +58,13 @@ impl<'a> Sender<'a> {
         Self { client, pace, bar, batch, bearable, stored }
     }
 
-    /// Returns the number of readings that the server has stored, also of batches that failed later.
+    /// Returns the number of stored readings, including those of batches that failed later.
     pub(super) fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// Sends a batch until all of it is stored or refused. Storing a reading twice changes nothing. Returns the refusals.
+    /// Sends a batch until every reading is stored or refused, and returns the refusals. Storing a reading twice
+    /// changes nothing.
     pub(super) fn send<'b>(
         &self,
         path: &str,
@@ -88,7 +89,7 @@ impl<'a> Sender<'a> {
         Ok(refused)
     }
 
-    /// Sends all of these readings, or as many of the first ones as a server can bear that does not keep up.
+    /// Sends all of these readings. If the server does not keep up, sends only the first ones, as many as it can store.
     fn send_some<'b>(
         &self,
         path: &str,
@@ -107,7 +108,8 @@ impl<'a> Sender<'a> {
         }
         drop(shared);
 
-        // Nobody else sends until the answer is there and the pause is over that the server asks for.
+        // The lock keeps other threads from sending until the answer is there and the pause that the server asks for is
+        // over.
         let alone = self.alone();
         let readings = alone.unwrap_or(left.len()).min(left.len());
         let sent = self.ask(path, &left[..readings], stop)?;
@@ -119,7 +121,8 @@ impl<'a> Sender<'a> {
         self.bearable.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends as much the next time as was stored this time; twice as much if all of it was.
+    /// Adapts the size of the next request: the number of readings stored this time, or twice as many if all were
+    /// stored.
     fn adapt(
         &self,
         mut bearable: RwLockWriteGuard<'_, Option<usize>>,
@@ -137,7 +140,7 @@ impl<'a> Sender<'a> {
         self.client.wait_after(&sent.answer, in_vain, stop);
     }
 
-    /// Sends one request.
+    /// Sends one request, and reads its answer.
     fn ask<'b>(
         &self,
         path: &str,
@@ -170,7 +173,7 @@ impl<'a> Sender<'a> {
         self.bar.inc((sent.readings - sent.not_stored.len()) as u64);
     }
 
-    /// Reads which of the readings are refused, and which are not stored.
+    /// Parses which readings are refused, and which are not stored.
     fn read<'b>(
         &self,
         path: &str,
@@ -187,7 +190,7 @@ impl<'a> Sender<'a> {
             }
             400 | 410 => {
                 let Problem { errors, more_errors, .. } = answer.problem();
-                // No reading of the batch is valid; the upload goes on.
+                // Every reading of the batch is invalid; the upload goes on.
                 if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
                     return Err(error());
                 }
@@ -198,7 +201,7 @@ impl<'a> Sender<'a> {
             _ => {
                 let Problem { errors, more_errors, not_stored, .. } = answer.problem();
                 let places: BTreeSet<usize> = not_stored.into_iter().collect();
-                // What is left has to be known, else readings were taken for stored.
+                // Without valid indices, readings would count as stored that are not.
                 if places.last().is_none_or(|last| *last >= entries.len()) {
                     return Err(error());
                 }
@@ -209,7 +212,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Makes the error of a batch that the token does not permit, with the first reading concerned.
+/// Makes the error of a batch that the token does not permit. Names the first refused reading.
 fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
     let problem = answer.problem();
     let first = problem.errors.iter().find_map(|refused| entries.get(refused.index?));

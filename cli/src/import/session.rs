@@ -1,4 +1,4 @@
-//! An import and its server: where an interrupted import continues, Ctrl-C, the wait for the rollups, the exit code.
+//! The common part of all imports: where an interrupted one continues, Ctrl-C, the wait for rollups, the exit code.
 //! Sends no reading.
 
 use std::process::ExitCode;
@@ -21,33 +21,33 @@ use crate::output::{print, print_error};
 use crate::progress_file::HeldProgress;
 use crate::{progress, sample_home};
 
-/// The end of a report if the server does not tell whether everything is rolled up.
+/// The end of the output if the server does not tell whether everything is rolled up.
 const UNTOLD: &str = "\
 the server does not tell whether all of it is rolled up: series and energy may lack some for minutes; when all is
 there, `roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
-/// The end of a report if nobody waited for all of it.
+/// The end of the output if the wait for rollups ended early.
 const BEHIND: &str = "\
 series and energy lack what is not rolled up yet, and say so (rollups_lack); GET /health?details=1 tells how far
 the rollups are (folded_until)";
-/// The end of a report if it did.
+/// The end of the output if everything is rolled up.
 const ROLLED_UP: &str = "rolled up: series and energy have all of it";
-/// The exit code of an import that is complete but for what was refused.
+/// The exit code of a complete import with refused readings.
 const SOME_REFUSED: u8 = 3;
-/// The exit code of an import whose readings are not all in the table afterwards.
+/// The exit code of an import after which the table lacks some of its readings.
 const SOME_MISSING: u8 = 4;
 
-/// Makes the client.
+/// Makes the client of the import's target.
 pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
     args.target.client(args.token.as_deref())
 }
 
-/// Reads the progress of the import; that of another one is an error.
+/// Reads the progress of the import. Progress of another import in the same file is an error.
 pub(super) fn progress_of(args: &ImportArgs, asked: &str) -> anyhow::Result<resume::Resume> {
     let resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
     resume.into_target(&args.file, &without_login(args.target.name()))
 }
 
-/// Makes the client, and finds out where an interrupted import continues.
+/// Makes the client, and finds where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
     let mut resume = progress_of(args, asked)?;
     let client = client(args)?;
@@ -79,11 +79,11 @@ pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client,
     Ok((client, resume))
 }
 
-/// Waits until series and energy have what was stored, and says so. Returns whether they have. A failure is said: the
-/// import is complete without the wait, which Ctrl-C ends, and nothing else.
+/// Waits until series and energy include the stored readings, and reports the result. Returns whether they do. A
+/// failure is only reported, because the import is complete without the wait. Ctrl-C ends only the wait.
 ///
-/// An import that goes on and stores nothing waits as well: the one before it may have been killed a moment ago. Where
-/// neither has stored anything, nobody is asked.
+/// An import that continues waits even if it stores nothing, because the run before may have been killed a moment ago.
+/// If no run has stored anything, there is no wait.
 pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> bool {
     if stored == 0 && !goes_on {
         return true;
@@ -113,13 +113,13 @@ pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> bool 
     waited == Waited::RolledUp
 }
 
-/// Says which devices are the sample home's, if the table has them and the token may read.
+/// Says which devices belong to the sample home, if the table has any and the token may read.
 pub(super) fn tell_of_sample_home(client: &Client) {
     let name_of = |id: &str| Described::ask(client, id).ok().flatten()?.name();
     sample_home::said_of(name_of).into_iter().for_each(print);
 }
 
-/// Returns the exit code of an import, with what the server refused before it was interrupted.
+/// Returns the exit code of an import. `refused_before` counts refusals of earlier runs.
 pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
     if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
 }
@@ -129,12 +129,12 @@ pub(super) struct Compared<'a> {
     pub(super) comparison: Comparison<'a>,
     pub(super) head: Head,
     pub(super) places: Places,
-    /// The progress, beside which is what the comparison keeps.
+    /// The lock on the progress file, beside which the comparison keeps its own file.
     pub(super) _held: Option<Arc<HeldProgress>>,
 }
 
 impl<'a> Compared<'a> {
-    /// Begins that of a file, whose report is beside it.
+    /// Begins the comparison for a file. The report is beside the file.
     pub(super) fn begin(
         args: &ImportArgs,
         client: &'a Client,
@@ -159,12 +159,12 @@ impl<'a> Compared<'a> {
         Ok(Self { comparison, head, places, _held: resume.held() })
     }
 
-    /// Expects that readings which were there are replaced with all of their metrics, or not.
+    /// Sets whether the import replaces existing readings with all their metrics.
     pub(super) fn replacing(self, replaces: bool) -> Self {
         Self { comparison: self.comparison.replacing(replaces), ..self }
     }
 
-    /// Returns what was sent. Writes the report of an import that stopped.
+    /// Returns the result of sending. Writes a report if the import stopped.
     pub(super) fn unless_stopped<T>(
         &self,
         sent: anyhow::Result<T>,
@@ -173,16 +173,17 @@ impl<'a> Compared<'a> {
         if sent.is_err()
             && let Err(error) = self.stopped(client)
         {
-            // Why the import stopped is said last, and matters more.
+            // The reason for the stop is printed last, because it matters more.
             print_error(format_args!("{error:#}"));
         }
         sent
     }
 
-    /// Writes the report of an import that stopped, if there may be something to take back.
+    /// Writes the report of a stopped import, if there may be something to take back.
     pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
         if client.is_unused() {
-            // Ended before the directory is removed, the next import has to know that the devices in it are its own.
+            // The comparison's file is removed after the directory: if the process ends in between, the next import
+            // still knows that the devices there are its own.
             self.comparison
                 .give_up_kept()
                 .into_iter()
@@ -192,7 +193,7 @@ impl<'a> Compared<'a> {
         self.comparison.stopped(&self.head, &self.places)
     }
 
-    /// Says how the table compares with the source. Returns the exit code.
+    /// Prints the comparison of the table with the source. Returns the exit code.
     pub(super) fn finish(
         self,
         is_rolled_up: bool,
@@ -206,15 +207,15 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// Makes the head of a report: what was imported, where it went, and when that began. Logins are cut from the
-/// addresses of the target, so that no password is in a report.
+/// Makes the head of a report: the source, the target, and the start of the import. Logins are removed from the
+/// target's addresses, so that a report has no password.
 pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
     let (target, url) = (without_login(args.target.name()), without_login(args.target.url()));
     Head { source: source.to_owned(), target, url, began }
 }
 
-/// Checks that the table has the last reading that the interrupted import stored. Returns the reason to
-/// start over if it does not.
+/// Checks that the table has the last reading that the interrupted import stored. If not, returns the reason to start
+/// over.
 pub(super) fn missing(
     witness: Option<&resume::Witness>,
     client: &Client,

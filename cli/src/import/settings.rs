@@ -1,4 +1,4 @@
-//! The kinds and units that a source knows, as settings of metrics. Replaces nothing that is known there already.
+//! Sets the kinds and units of metrics that a source knows. Replaces no existing setting.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use super::sources::{Known, Units};
 use crate::client::Client;
 use crate::output::{counted, print};
 
-/// Settings by device and metric.
+/// The settings of metrics, by device and metric.
 type Settings = BTreeMap<String, BTreeMap<String, Known>>;
 
-/// What a source knows of metrics, as lines would teach it.
+/// The kinds and units of metrics that a source knows. They complete readings before these are sent.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Taught(Settings);
 
 impl Taught {
-    /// Returns what is known of the points that were seen.
+    /// Makes the settings from the points that were seen.
     pub(super) fn of(units: &Units, now: Timestamp) -> Self {
         Self(settings(units, now))
     }
 
-    /// Adds it to what a reading says of its device.
+    /// Adds the settings to what a reading says of its device.
     pub(super) fn add_to(&self, reading: &mut Reading) {
         let Some(known) = self.0.get(reading.device.as_str()) else { return };
         let mut about = reading.about.take().unwrap_or_default();
@@ -40,7 +40,7 @@ impl Taught {
     }
 }
 
-/// Returns the settings of the metrics that the points of a source become.
+/// Returns the settings of the metrics that a source's points become.
 fn settings(units: &Units, now: Timestamp) -> Settings {
     let mut settings = Settings::new();
     for (point, known) in units.seen() {
@@ -69,12 +69,13 @@ pub(super) fn show(units: &Units, now: Timestamp) {
     }
 }
 
-/// What is said where the kinds of metrics were set after their readings were rolled up.
+/// The remark if the kinds of metrics were set after their readings were rolled up.
 const FOLDED_AGAIN: &str = "\
 units and counters of the source are set now, so the rollups of their devices are folded again: energy has all of it
 within a quarter of an hour in which a server runs";
 
-/// Sets what a device does not know yet. An import is complete without it: a failure is said.
+/// Sets the kinds and units that a device does not have yet. A failure is only reported, because the import is
+/// complete.
 pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
     let settings = settings(units, now);
     let count: usize = settings.values().map(BTreeMap::len).sum();
@@ -94,7 +95,7 @@ pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
 fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for (device, mut metrics) in settings {
-        // The registry follows the readings: it may not know the device yet.
+        // The registry lags behind the readings, so it may not have the device yet.
         let known = Described::ask(client, &device)?.unwrap_or_default();
         metrics.retain(|name, _| known.is_unknown(name));
         if metrics.is_empty() {

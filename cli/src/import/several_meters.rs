@@ -1,26 +1,26 @@
-//! Counters of one import that may count the same energy. Asks nobody.
+//! Finds counters of one import that may count the same energy. Sends no request.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use domain::{Meter, MetricInfo, MetricName};
 
-/// The most devices, or metrics, that are named.
+/// The maximum number of devices, or metrics, that are named.
 const MAX_NAMED: usize = 8;
 
-/// The meters of what is used. A sum of the house adds them up, by the rule of `domain::Meter`.
+/// The consumption meters of an import. A sum of the house adds them up, by the rule of `domain::Meter`.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
-    /// The devices that are behind no other.
+    /// The devices that are behind no other meter.
     devices: Vec<String>,
-    /// Those of them whose roles nothing tells.
+    /// Devices of `devices` whose role nothing tells.
     unsure: Vec<String>,
-    /// Devices with several counters whose roles nothing tells, and these.
+    /// Devices with several counters whose role nothing tells, and these counters.
     several: Vec<(String, Vec<String>)>,
 }
 
 impl Meters {
-    /// Adds a device with these metrics, if it counts by counters of what is used.
+    /// Adds a device, if one of its metrics is a consumption counter.
     pub(super) fn add(
         &mut self,
         device: &str,
@@ -43,7 +43,7 @@ impl Meters {
 }
 
 impl fmt::Display for Meters {
-    /// Begins each part with a new line. Writes nothing of one counter alone.
+    /// Begins each paragraph with a new line. Writes nothing about a single counter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [first, second, ..] = &self.devices[..] {
             write!(

@@ -1,7 +1,7 @@
-//! Sorts items on disk with a merge sort. Knows no order.
+//! Sorts items on disk with a merge sort. Defines no order.
 //!
-//! Runs that fit into memory are sorted there and written to one temporary file, and then merged. Items of one place
-//! stay in their order.
+//! Runs that fit into memory are sorted there, written to one temporary file, and then merged. Items with equal keys
+//! keep their order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,32 +16,31 @@ use serde::de::DeserializeOwned;
 use super::temporary::{ensure_room, megabytes, with_room};
 use crate::output::print;
 
-/// The memory that the items of a run take, in bytes.
+/// The memory of a run's items, in bytes.
 pub(crate) const RUN: usize = 64 << 20;
-/// The memory that an item takes beside its own bytes.
+/// The memory that an item needs in addition to its own bytes.
 const OVERHEAD: usize = 160;
-/// The bytes of an item's key beside its group, in the temporary file.
+/// The bytes of an item's key without its group, in the temporary file.
 const KEY: usize = 32;
-/// What is said while a source is sorted.
+/// The message while a source is sorted.
 pub(super) const SORTING: &str = "sorting by device and time";
-/// What is said where the temporary file cannot be written.
+/// The error if the temporary file cannot be written.
 const DOES_NOT_FIT: &str = "what is sorted does not fit";
 
-/// An item that has a place.
+/// An item with a sort key.
 pub(crate) trait Sortable: Serialize + DeserializeOwned {
-    /// Returns what it belongs to, and its time.
+    /// Returns the sort key: the owner of the item, and the time.
     fn place(&self) -> (String, Option<i64>);
 
-    /// Returns about how many bytes it has.
+    /// Returns the approximate size in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// The place of an item in the order, and the number of items before it.
+/// The sort key of an item, and the number of items before it.
 type Key = (String, Option<i64>, u64);
 
-/// Sorts items, in memory where they take at most `size` bytes. `read` tells how much of the source they are: if the
-/// directory of temporary files is too small for all of it, nobody waits until it is full. It also shows how far the
-/// sort is.
+/// Sorts items; in memory if they take at most `size` bytes. `read` is the progress bar of the source. Its length tells
+/// early if the temporary directory is too small for the whole source. It also shows the progress of the sort.
 pub(crate) fn sorted<T: Sortable>(
     items: impl Iterator<Item = anyhow::Result<T>>,
     size: usize,
@@ -62,7 +61,7 @@ pub(crate) fn sorted<T: Sortable>(
             let expected = all(before + bytes, read);
             ensure_room("sorting", expected.saturating_sub(before))?;
             if runs.is_empty() && !read.is_hidden() {
-                // A bar that is suspended tells nothing.
+                // A suspended bar shows no message, so the text is made before.
                 let said = said_before(expected, read);
                 read.suspend(|| print(said));
             }
@@ -92,7 +91,7 @@ pub(crate) fn sorted<T: Sortable>(
     Ok(merged)
 }
 
-/// Writes a run behind those before it. Returns where it begins and ends.
+/// Appends a run to the file. Returns its start and end.
 fn write<T: Sortable>(
     file: &mut Option<BufWriter<File>>,
     run: &mut Vec<(Key, T)>,
@@ -109,7 +108,8 @@ fn write<T: Sortable>(
     Ok((from, file.stream_position()?))
 }
 
-/// The bytes of all items, if the rest of the source is as what is read; where its length is unknown, of these.
+/// The expected bytes of all items, by the share of the source that is read. If the source's length is unknown, returns
+/// `bytes`.
 fn all(bytes: u64, read: &ProgressBar) -> u64 {
     let (position, length) = (read.position(), read.length().unwrap_or_default());
     if position == 0 || length <= position {
@@ -119,7 +119,7 @@ fn all(bytes: u64, read: &ProgressBar) -> u64 {
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// What is said before a source is sorted on disk that takes so many bytes there.
+/// The remark before a source is sorted on disk, with the expected space.
 fn said_before(bytes: u64, read: &ProgressBar) -> String {
     let directory = tempfile::env::temp_dir();
     let directory = directory.display();
@@ -129,16 +129,16 @@ fn said_before(bytes: u64, read: &ProgressBar) -> String {
     format!("sorting      about {} on disk, in {directory}: this takes a while", megabytes(bytes))
 }
 
-/// The items of all runs, merged.
+/// An iterator of all items in order, merged from the runs.
 pub(crate) struct Merged<T> {
     runs: Vec<Run<T>>,
-    /// The next item of each run.
+    /// The next item of each run, already read.
     heads: Vec<Option<T>>,
-    /// The places of these items, and their runs.
+    /// The keys of these items, with the indices of their runs.
     next: BinaryHeap<Reverse<(Key, usize)>>,
-    /// The number of items of all runs.
+    /// The number of items in all runs.
     count: u64,
-    /// The bytes of the temporary file.
+    /// The size of the temporary file in bytes.
     disk: u64,
 }
 
@@ -148,12 +148,12 @@ impl<T: Sortable> Merged<T> {
         self.count
     }
 
-    /// Returns the bytes that the items take on disk; 0 where they fit into memory.
+    /// Returns the bytes that the items take on disk; 0 if they fit into memory.
     pub(crate) const fn disk(&self) -> u64 {
         self.disk
     }
 
-    /// Takes the next item out of a run.
+    /// Takes the next item from a run.
     fn advance(&mut self, run: usize) -> anyhow::Result<()> {
         if let Some((key, item)) = self.runs[run].next().transpose()? {
             self.heads[run] = Some(item);
@@ -181,7 +181,7 @@ impl<T: Sortable> Iterator for Merged<T> {
     }
 }
 
-/// Items in order.
+/// A sorted run.
 enum Run<T> {
     Memory(std::vec::IntoIter<(Key, T)>),
     Disk(BufReader<FilePart>),
@@ -204,7 +204,7 @@ impl<T: Sortable> Iterator for Run<T> {
     }
 }
 
-/// A part of a file that several readers share: so one file is open, however many parts it has.
+/// A part of a file that several readers share, so that only one file is open, whatever the number of parts.
 struct FilePart {
     file: Arc<Mutex<File>>,
     from: u64,

@@ -1,4 +1,4 @@
-//! Reads a file of readings line by line: opens it, inflates it, splits it. Sends nothing.
+//! Reads a file of readings line by line: opens, decompresses and splits it. Sends nothing.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek as _, SeekFrom};
@@ -23,18 +23,18 @@ use super::text_lines::TextLines;
 use super::totals::Totals;
 use crate::progress;
 
-/// An open file.
+/// An open file of readings.
 pub(super) struct InputFile {
     reader: Box<dyn BufRead + Send>,
     format: Format,
     bar: ProgressBar,
-    /// Whether the bytes are those of the file.
+    /// Whether the bytes are the file's own, neither decompressed nor from a stream.
     is_plain: bool,
-    /// Whether there is nothing in it.
+    /// Whether the file has no content.
     is_empty: bool,
 }
 
-/// Opens the bytes of a file, with a bar that shows how much of it is read. `-` is standard input.
+/// Opens the bytes of a file, with a bar that shows how much is read. `-` is standard input.
 pub(crate) fn open_bytes(
     path: &Path,
 ) -> anyhow::Result<(BufReader<Box<dyn Read + Send>>, ProgressBar)> {
@@ -92,17 +92,17 @@ impl InputFile {
         self.bar.clone()
     }
 
-    /// Returns its format.
+    /// Returns the file's format.
     pub(super) const fn format(&self) -> Format {
         self.format
     }
 
-    /// Returns whether there is nothing in it, as in an export of an empty table.
+    /// Returns whether the file is empty, as an export of an empty table is.
     pub(super) const fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Reads the lines.
+    /// Reads the lines of the file, whatever its format.
     pub(super) fn lines(self, columns: &Columns, growing: Growing) -> anyhow::Result<Lines> {
         let format = self.format;
         let lines = self.into_lines(growing);
@@ -113,23 +113,23 @@ impl InputFile {
         }
     }
 
-    /// Returns whether the bytes are those of the file, neither inflated nor a stream.
+    /// Returns whether the bytes are the file's own, neither decompressed nor from a stream.
     pub(super) const fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Returns the lines of its text.
+    /// Returns the lines of the text.
     pub(super) fn into_lines(self, growing: Growing) -> TextLines<Box<dyn BufRead + Send>> {
         TextLines::growing(self.reader, growing)
     }
 
-    /// Returns the inflated bytes.
+    /// Returns the decompressed bytes.
     pub(super) fn into_reader(self) -> Box<dyn BufRead + Send> {
         self.reader
     }
 }
 
-/// Returns the JSON of a line of NDJSON, which has nothing else; `None` if it is blank.
+/// Returns the JSON of a line of NDJSON; `None` if the line is blank.
 fn ndjson(text: &[u8]) -> Option<Result<String, String>> {
     match std::str::from_utf8(text) {
         Ok(json) if json.trim().is_empty() => None,
@@ -143,7 +143,7 @@ fn ndjson(text: &[u8]) -> Option<Result<String, String>> {
 /// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
     lines: TextLines<R>,
-    /// Parses the last line read.
+    /// The CSV parser for the line that was read last.
     parser: csv::Reader<Cursor<Vec<u8>>>,
 }
 
@@ -193,7 +193,7 @@ impl<R: BufRead> CsvRows<R> {
 
 /// Returns the cells of a row, or the reason why they cannot be read.
 fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
-    // Only within quotes is the end of a line part of a cell.
+    // Only within quotes can a line end be part of a cell.
     if row.iter().next_back().is_some_and(|cell| cell.ends_with(b"\n")) {
         let column = row.len();
         return Err(format!(
@@ -209,7 +209,8 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// Reads the readings of a CSV with a header row, which nobody writes meanwhile and which are in order of time.
+/// Reads the readings of a CSV with a header row. No other program writes the file meanwhile, and its rows are in order
+/// of time.
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
@@ -218,20 +219,20 @@ pub(crate) fn csv_lines(
     Ok(Totals::of(columns).add_up(lines))
 }
 
-/// Reads the readings of a CSV with a header row. Where a total is asked for they have amounts.
+/// Reads the readings of a CSV with a header row. Metrics that are totals have amounts as values.
 pub(super) fn rows(
     lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
     let (header, separator, mut csv) = CsvRows::open(lines)?;
     let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
-    // A header alone names no metric, as that of an export of an empty table.
+    // A header without rows may name no metric, as in an export of an empty table.
     if records.peek().is_none() {
         return Ok(Box::new(std::iter::empty()));
     }
     let mut rows = Rows::new(columns, &header, separator)?;
     let mut passes = Passes::default();
-    // Behind the last row stands the end, which decides what waited for it.
+    // The end follows the last row as `None`, so that rows which wait for a later one are resolved.
     let records = records.map(Some).chain([None]);
     let mut failed = false;
     let lines = records.flat_map(move |record| {
@@ -257,7 +258,7 @@ pub(super) fn rows(
         }
         lines.into_iter().map(Ok).collect()
     });
-    // What follows an error of the disk would be an error again, for ever.
+    // After a disk error every further read would fail too, so the lines end.
     let mut ended = false;
     Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
 }
@@ -273,7 +274,7 @@ fn separator(header: &[u8]) -> u8 {
             *count += 1;
         }
     }
-    // Of equals the last is taken.
+    // Of equally frequent separators, the last is taken.
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.map_or(b',', |(separator, _)| separator)
 }

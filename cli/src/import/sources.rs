@@ -1,5 +1,5 @@
-//! The sources beside CSV and JSON lines, a file each. A source hands out points, as its sender would have sent them in
-//! line protocol, and notes what it leaves out. Sends nothing.
+//! The sources other than CSV and NDJSON, one file each. A source yields points as its original sender would have sent
+//! them in line protocol, and notes what it leaves out. Sends nothing.
 
 pub(super) mod emoncms;
 pub(super) mod home_assistant;
@@ -16,15 +16,15 @@ pub(super) use point::{
 };
 pub(super) use units::{Known, Units};
 
-/// The points of a source.
+/// An iterator of a source's points.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
 
-/// An open source.
+/// A source that is open for reading.
 pub(super) struct Source {
-    /// Its points. They are sorted before they are sent.
+    /// The points, which are sorted before they are sent.
     pub(super) points: Points,
-    /// What is noted while they are read.
+    /// Remarks and counts that are noted while points are read.
     pub(super) notes: Notes,
-    /// The units that it knows beside its points.
+    /// Units that the source knows and its points do not have.
     pub(super) units: Units,
 }

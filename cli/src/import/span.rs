@@ -1,4 +1,4 @@
-//! How many points or readings a dry run found of something, from when to when, and the times without any. Reads none.
+//! The number of points or readings in a dry run, their first and last times, and their gaps. Reads none.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use crate::output::counted;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) count: u64,
-    /// Milliseconds.
+    /// The first time in milliseconds.
     first: i64,
     last: i64,
-    /// The times without any that are longer than [`GAP`], and the longest of them.
+    /// The number of gaps longer than [`GAP`], and the longest gap.
     gaps: u64,
     longest: i64,
 }
 
 impl Span {
-    /// The span of one, at this millisecond.
+    /// Makes the span of one point at this millisecond.
     pub(super) const fn at(millis: i64) -> Self {
         Self { count: 1, first: millis, last: millis, gaps: 0, longest: 0 }
     }
 
-    /// Adds another one.
+    /// Adds the next point.
     pub(super) fn add(&mut self, millis: i64) {
         self.count += 1;
         let time = millis - self.last;
@@ -37,12 +37,12 @@ impl Span {
         self.last = self.last.max(millis);
     }
 
-    /// The times of the first and the last.
+    /// The times of the first and the last point.
     pub(super) fn ends(&self) -> (String, String) {
         (shown(self.first), shown(self.last))
     }
 
-    /// Writes what there is, what becomes of it, and the gaps.
+    /// Writes the counts, the target, and the gaps.
     pub(super) fn write(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -1,4 +1,4 @@
-//! The readings of a counter that a server has: the first from a time on, the last before one. Decides nothing.
+//! Finds stored readings of a counter on a server: the first from a time on, the last before a time. Decides nothing.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,11 +9,11 @@ use rust_decimal::Decimal;
 use super::reading_pages;
 use crate::client::{Ask, Client};
 
-/// The span that is asked for.
+/// The start of the requested range.
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
 
-/// Returns whether the token may read.
+/// Returns whether the token may read the table.
 pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
     let answer = client.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
     Ok(answer.status == 200)

@@ -1,4 +1,4 @@
-//! Stores one round while the next one is sent, and notes then how far an import is. Sends nothing.
+//! Stores a round while the next one is sent, and then saves the import's progress. Sends nothing.
 
 use std::panic::resume_unwind;
 use std::thread::JoinHandle;
@@ -8,21 +8,21 @@ use domain::Reading;
 use super::resume::Resume;
 use crate::client::Client;
 
-/// A round that was sent, and what is noted of it when it is stored.
+/// A sent round, with the progress to save once it is stored.
 #[derive(Debug)]
 pub(super) struct SentRound {
-    /// The readings that were sent up to its end.
+    /// The number of readings sent up to the round's end.
     pub(super) readings: u64,
-    /// The lines up to its end, which count as processed; 0 if no more lines do.
+    /// The number of lines that count as processed once the round is stored; 0 if no more lines do.
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,
     pub(super) witness: Option<Reading>,
-    /// The number of readings that were refused.
+    /// The number of refused readings.
     pub(super) refused: u64,
 }
 
-/// The rounds that are stored, and the one that is being stored.
+/// The progress of storing: the stored rounds, and the one that is being stored.
 #[derive(Debug)]
 pub(super) struct Storing<'a> {
     pub(super) resume: &'a mut Resume,
@@ -31,17 +31,17 @@ pub(super) struct Storing<'a> {
 }
 
 impl<'a> Storing<'a> {
-    /// Nothing, after what an earlier import has stored.
+    /// Makes the state at the start of a run, when no round is stored yet. `resume` has the progress of earlier runs.
     pub(super) const fn after(resume: &'a mut Resume) -> Self {
         Self { resume, under_way: None, stored: 0 }
     }
 
-    /// The readings of the rounds that are stored.
+    /// The number of readings in stored rounds.
     pub(super) const fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// Begins to store a round, as soon as the one before is stored.
+    /// Waits until the previous round is stored, then begins to store this one.
     pub(super) fn begin(&mut self, client: &Client, round: SentRound) -> anyhow::Result<()> {
         self.end()?;
         match client.store() {
@@ -51,7 +51,7 @@ impl<'a> Storing<'a> {
         Ok(())
     }
 
-    /// Waits until everything is stored that was sent.
+    /// Waits until all sent rounds are stored.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         let Some((storing, round)) = self.under_way.take() else { return Ok(()) };
         storing.join().unwrap_or_else(|panic| resume_unwind(panic))?;

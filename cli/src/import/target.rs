@@ -1,7 +1,7 @@
-//! Where an import goes: to a server, or into a directory that no server has open. Sends nothing.
+//! The target of an import: a server, or a directory that no server has open. Sends nothing.
 //!
-//! A directory that is new is made when the first reading is about to be sent: a source that cannot be read leaves none,
-//! nor does an import that stores no reading.
+//! A new directory is made only when the first reading is about to be sent. So an unreadable source leaves no
+//! directory, and neither does an import that stores no reading.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -19,19 +19,19 @@ use crate::place::Place;
 /// The address of a server that is started without options.
 const DEFAULT: &str = "http://127.0.0.1:8080";
 
-/// Where an import goes.
+/// The target of an import.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Target {
-    /// To the server that is started without options.
+    /// The server at the default address.
     #[default]
     Default,
-    /// To a server.
+    /// A server at this address.
     Server(String),
-    /// Into a directory.
+    /// A directory on this machine.
     Here(Arc<Directory>),
 }
 
-/// A directory, and its data once this process has them open.
+/// A directory, and its data once this process has opened them.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -40,8 +40,8 @@ pub(super) struct Directory {
 }
 
 impl Target {
-    /// Finds out where an import goes that sends readings: to what is named, else to Roomtide on this machine, else into
-    /// the directory. A token is for a server.
+    /// Finds the target of an import: the named server or directory, else a Roomtide at the default address, else the
+    /// default directory. A token requires a server.
     pub(super) async fn of(
         url: Option<&str>,
         place: &Place,
@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    /// Where an import goes for which no server is named, and `default` is the address at which one may run.
+    /// The target if no server is named. `default` is the address where one may run.
     async fn by_default(default: &str, place: &Place, has_token: bool) -> anyhow::Result<Self> {
         if place.is_named() {
             return Ok(Self::Here(Directory::at(place.data_dir()).await?));
@@ -73,12 +73,12 @@ impl Target {
         Ok(Self::Here(directory))
     }
 
-    /// Whether it is a server.
+    /// Whether the target is a server.
     pub(super) const fn is_server(&self) -> bool {
         matches!(self, Self::Default | Self::Server(_))
     }
 
-    /// Returns the name that tells it from others.
+    /// Returns the name that identifies the target.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Default => DEFAULT,
@@ -87,7 +87,7 @@ impl Target {
         }
     }
 
-    /// Returns the address of a server that has what is imported.
+    /// Returns the address of a server that has the imported data.
     pub(super) fn url(&self) -> &str {
         match self {
             Self::Server(url) => url,
@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    /// Makes a client.
+    /// Makes a client of the target.
     pub(super) fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
         match self {
             Self::Default | Self::Server(_) => {
@@ -106,8 +106,8 @@ impl Target {
         }
     }
 
-    /// Closes what was opened. Every client must be gone. A directory that an import has made and stored nothing in is
-    /// removed.
+    /// Closes the data that were opened. All clients must be dropped before. A new directory is removed if the import
+    /// stored nothing there.
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Here(directory) => {
@@ -123,7 +123,7 @@ impl Target {
 }
 
 impl Directory {
-    /// Opens the data of a directory that is there.
+    /// Opens the data if the directory exists.
     async fn at(path: &Path) -> anyhow::Result<Arc<Self>> {
         let name = canonical(&std::path::absolute(path)?)?.display().to_string();
         let opened = OnceLock::new();
@@ -134,7 +134,7 @@ impl Directory {
         Ok(Arc::new(Self { path: path.to_owned(), name, opened }))
     }
 
-    /// Opens the data, if they are not. Blocks, so not for a thread of the runtime.
+    /// Opens the data, if they are not open. Blocks, so it must not run on a thread of the runtime.
     fn opened(&self) -> anyhow::Result<Arc<Here>> {
         if let Some(here) = self.opened.get() {
             return Ok(Arc::clone(here));
@@ -144,8 +144,8 @@ impl Directory {
     }
 }
 
-/// The absolute path of a directory without links, which may be new. An import names its directory so in its progress:
-/// the same relative path is another directory elsewhere.
+/// The absolute path of a directory without links; the directory may be new. The progress of an import names its
+/// directory in this form, because a relative path means another directory elsewhere.
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     match (fs::canonicalize(path), path.parent(), path.file_name()) {
         (Err(_), Some(parent), Some(name)) => Ok(canonical(parent)?.join(name)),
@@ -153,8 +153,8 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// What is said of an address at which certainly no Roomtide is: nothing listens there, or something else answers.
-/// `None` where the error leaves it open, as that of a server which is busy.
+/// The remark if an address certainly has no Roomtide: nothing listens there, or another program answers. `None` if the
+/// error does not prove that, for example for a busy server.
 fn absence(url: &str, error: &anyhow::Error) -> Option<String> {
     if error.is::<NotRoomtide>() {
         return Some(format!("what answers at {url} is no Roomtide"));
@@ -163,7 +163,7 @@ fn absence(url: &str, error: &anyhow::Error) -> Option<String> {
     is_refused.then(|| format!("no Roomtide answers at {url}"))
 }
 
-/// The error of an import that would have to guess where its readings belong.
+/// The error of an import that would have to guess its target.
 fn unclear(url: &str, error: anyhow::Error) -> anyhow::Error {
     error.context(format!(
         "{url} does not tell whether it is Roomtide, and nothing is imported; name a server with --url, or a directory \
@@ -171,7 +171,7 @@ fn unclear(url: &str, error: anyhow::Error) -> anyhow::Error {
     ))
 }
 
-/// Fails if no Roomtide answers at an address. Blocks.
+/// Fails unless Roomtide answers at an address. Blocks.
 fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
     Client::new(url, None)?.ensure_roomtide(&AtomicBool::new(false))
 }

@@ -1,4 +1,4 @@
-//! The directory of temporary files: a part of it for one import, its room, and what is said where that is too small.
+//! The directory of temporary files: a subdirectory for one import, the free space, and errors if it is too small.
 //! Makes no file.
 
 use std::fmt::Display;
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::interrupted;
 
-/// The variable that names another directory.
+/// The environment variable that sets another directory.
 const VARIABLE: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
 
-/// Makes a directory for copies. It is removed when it is dropped, and when a signal ends the process.
+/// Makes a directory for copies. It is removed when it is dropped, or when a signal ends the process.
 pub(super) fn directory() -> anyhow::Result<TempDir> {
     let directory = with_room(tempfile::tempdir().map_err(Into::into), || {
         "no directory can be made".to_owned()
@@ -21,10 +21,10 @@ pub(super) fn directory() -> anyhow::Result<TempDir> {
     Ok(directory)
 }
 
-/// Fails if the directory of temporary files has less room than something takes that is written there.
+/// Fails if the directory of temporary files has less than `bytes` of free space.
 pub(super) fn ensure_room(taken_by: impl Display, bytes: u64) -> anyhow::Result<()> {
     let directory = tempfile::env::temp_dir();
-    // Where nobody tells, writing fails.
+    // If the free space is unknown, writing will fail instead.
     let free = free(&directory).unwrap_or(u64::MAX);
     ensure!(
         bytes <= free,
@@ -36,7 +36,7 @@ pub(super) fn ensure_room(taken_by: impl Display, bytes: u64) -> anyhow::Result<
     Ok(())
 }
 
-/// Adds to an error how much room the directory has.
+/// Adds the directory's free space to an error.
 pub(super) fn with_room<T>(
     result: anyhow::Result<T>,
     cannot: impl FnOnce() -> String,
@@ -50,7 +50,7 @@ pub(super) fn with_room<T>(
     })
 }
 
-/// The bytes that may still be written in a directory; `None` where the system does not tell.
+/// The free bytes of a directory; `None` if the system does not tell.
 #[cfg(unix)]
 fn free(directory: &Path) -> Option<u64> {
     let of = rustix::fs::statvfs(directory).ok()?;
@@ -62,7 +62,7 @@ const fn free(_: &Path) -> Option<u64> {
     None
 }
 
-/// Megabytes, rounded up.
+/// Writes a size in megabytes, rounded up.
 pub(super) fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }

@@ -1,4 +1,4 @@
-//! Reads a text line by line, in bounded memory. A last line that may be cut is refused. Parses no line.
+//! Reads a text line by line, in bounded memory. Refuses a last line that may be incomplete. Parses no line.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -7,21 +7,21 @@ use anyhow::Context as _;
 use super::growing::{CUT, Growing};
 use super::refusals::Refusal;
 
-/// The longest line: longer than any reading of the table, or any header row that the API writes.
+/// The maximum length of a line: longer than any reading of the table, and any header row of the API.
 pub(super) const MAX_LINE: usize = 8 << 20;
 
-/// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
+/// An iterator-like reader of lines, each of at most [`MAX_LINE`] bytes.
 pub(crate) struct TextLines<R> {
     reader: R,
     /// The number of the last line read, from 1.
     pub(crate) line: u64,
-    /// The bytes of the last line read, with its end.
+    /// The bytes of the last line read, including the line end.
     pub(crate) text: Vec<u8>,
     growing: Growing,
 }
 
 impl<R: BufRead> TextLines<R> {
-    /// Reads a text that nobody writes meanwhile.
+    /// Reads a text that no other program writes meanwhile.
     pub(crate) fn new(reader: R) -> Self {
         Self::growing(reader, Growing::default())
     }
@@ -31,8 +31,8 @@ impl<R: BufRead> TextLines<R> {
         Self { reader, line: 0, text: Vec::new(), growing }
     }
 
-    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long, and the last line
-    /// if it has no end and somebody has written the file since the import began.
+    /// Reads the next line. Returns `None` at the end. Refuses a line that is too long. Refuses the last line too if it
+    /// has no line end and the file was written since the import began.
     pub(crate) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
         let read = self.read_line();

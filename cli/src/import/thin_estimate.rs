@@ -1,34 +1,34 @@
-//! Estimates how many readings thinning to 15 minutes leaves. Thins nothing.
+//! Estimates how many readings remain after thinning to 15 minutes. Thins nothing.
 
 use std::collections::HashMap;
 
 use domain::{DeviceId, Reading};
 
-/// Milliseconds of 15 minutes.
+/// 15 minutes in milliseconds.
 const QUARTER: i64 = 900_000;
 
-/// The readings of all devices, thinned.
+/// The estimated number of readings after thinning.
 #[derive(Debug, Default)]
 pub(super) struct ThinEstimate {
     devices: HashMap<DeviceId, Device>,
     kept: u64,
 }
 
-/// What is open of a device.
+/// The current quarters of a device.
 #[derive(Debug)]
 struct Device {
     counters: Run,
     others: Run,
 }
 
-/// The readings of a quarter: for counters its end is in it, for other numbers its start.
+/// The readings of a quarter. For counters, the quarter includes its end; for other numbers, its start.
 #[derive(Debug)]
 struct Run {
     quarter: i64,
     count: u64,
-    /// Milliseconds of the newest.
+    /// The time of the newest reading in milliseconds.
     newest: i64,
-    /// Whether the second one makes one more reading.
+    /// Whether a second reading in the quarter keeps one more reading.
     second_counts: bool,
 }
 
@@ -39,7 +39,8 @@ impl Default for Run {
 }
 
 impl ThinEstimate {
-    /// Adds a reading, which has values of counters or other numbers. Those of a device come in order of time.
+    /// Adds a reading with values of counters, or of other numbers, or both. Readings of a device must come in order of
+    /// time.
     pub(super) fn add(&mut self, reading: &Reading, has_counter: bool, has_other: bool) {
         let at = reading.at.as_millis();
         let is_at_an_end = |millis: i64| millis.rem_euclid(QUARTER) == 0;
@@ -50,26 +51,28 @@ impl ThinEstimate {
         let Some(device) = self.devices.get_mut(&reading.device) else { return };
         if has_counter {
             let run = &mut device.counters;
-            // The newest stays, and the first one if none is at the end of the quarter before.
+            // The newest value is kept, and also the first one if the previous quarter has no value at its end.
             let is_behind_a_gap = run.count > 0 && !is_at_an_end(run.newest);
             self.kept += run.add((at - 1).div_euclid(QUARTER), at, 1, is_behind_a_gap);
         }
         if has_other {
-            // One mean, at the start of the quarter, where a counter's value may be. A line alone stays as it is.
+            // One mean is kept, at the quarter's start, where a counter's value may be already. A single line stays
+            // unchanged.
             let is_new = u64::from(!has_counter);
             let second_counts = has_counter && !is_at_an_end(at);
             self.kept += device.others.add(at.div_euclid(QUARTER), at, is_new, second_counts);
         }
     }
 
-    /// The number of readings that are left.
+    /// The number of readings that are kept.
     pub(super) const fn kept(&self) -> u64 {
         self.kept
     }
 }
 
 impl Run {
-    /// Adds a reading. Returns how many more are kept: so many of a new quarter, and one if its second one counts.
+    /// Adds a reading. Returns the number of additionally kept readings: `of_first` for a new quarter, and one for the
+    /// second reading if `second_counts`.
     fn add(&mut self, quarter: i64, at: i64, of_first: u64, second_counts: bool) -> u64 {
         if quarter != self.quarter {
             *self = Self { quarter, count: 1, newest: at, second_counts };

@@ -1,7 +1,7 @@
 //! Parses timestamp cells in every accepted form, and local times in their zone.
 //!
-//! It does not resolve a local time that the clock shows twice: that takes more than one line, see
-//! `clock_change`.
+//! A local time that the clock shows twice stays ambiguous here: `clock_change` resolves it with the help of other
+//! lines.
 
 use std::str::FromStr;
 
@@ -35,8 +35,8 @@ impl FromStr for Zone {
     }
 }
 
-/// The length of an interval whose beginning a row tells, and whose values are those of its end; zero where the time is
-/// that of the values.
+/// The length of the interval that begins at a row's time, if the row's values belong to the interval's end. Zero if
+/// they belong to the time itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interval(TimeDelta);
 
@@ -44,7 +44,7 @@ impl FromStr for Interval {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The units of relative times.
+        // Uses the units of relative times.
         let length = Timestamp::parse(&format!("+{text}"), Timestamp::MIN);
         let length = length.map(|end| end.since(Timestamp::MIN)).ok();
         let length = length.filter(|length| *length > TimeDelta::zero());
@@ -64,7 +64,7 @@ impl Interval {
     }
 }
 
-/// Reads a format of timestamps. With a wrong one every line would be refused.
+/// Checks a format of timestamps. With an invalid one every line would be refused.
 pub(super) fn format(text: &str) -> Result<String, String> {
     for item in StrftimeItems::new(text) {
         match item {
@@ -74,7 +74,7 @@ pub(super) fn format(text: &str) -> Result<String, String> {
                         .to_owned(),
                 );
             }
-            // chrono matches the name of a zone and ignores it.
+            // chrono parses the name of a zone, but ignores it.
             Item::Fixed(Fixed::TimezoneName) => {
                 let why = "%Z, the name of a zone, says nothing certain; cut it off, or write %z for an offset";
                 return Err(why.to_owned());
@@ -92,18 +92,18 @@ pub(super) enum Moment {
     At(Timestamp),
     /// A local time that the clock shows twice.
     Repeated {
-        /// The time on the clock.
+        /// The local time on the clock.
         local: NaiveDateTime,
-        /// The first pass.
+        /// The timestamp if the local time is in the first pass of the repeated hour.
         earlier: Timestamp,
-        /// The second pass.
+        /// The timestamp if the local time is in the second pass.
         later: Timestamp,
     },
 }
 
-/// The years on a clock whose time may be a timestamp.
+/// The years of local times that may be timestamps.
 const YEARS: std::ops::RangeInclusive<i32> = 1969..=10_000;
-/// Part of the refusal of a cell in an unknown form.
+/// The end of the refusal of a cell in an unknown form.
 const OTHER_FORM: &str = "--timestamp-format reads another form, such as '%d.%m.%Y %H:%M'";
 
 /// Parses a cell: RFC 3339, epoch digits, a date or a local time in `zone`, or a text in `format`.
@@ -121,7 +121,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         });
         local.map_err(|_| format!("{:?} is not of the form {format:?}", shown()))?
     } else {
-        // Relative times such as now and -24h would be relative to the import.
+        // Relative times such as `now` and `-24h` are refused: they would depend on the time of the import.
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(format!("{:?} is not a timestamp; {OTHER_FORM}", shown()));
         }
@@ -134,7 +134,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
             (Err(why), None) => return Err(why.to_string()),
         }
     };
-    // Near the ends of what chrono counts, no zone has an offset.
+    // Close to the limits of chrono, zones have no offset.
     if !YEARS.contains(&local.year()) {
         return Err(TimestampError::OutOfRange(shown()).to_string());
     }
@@ -160,7 +160,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
     }
 }
 
-/// Parses a date, which is its midnight, or a date and a time without an offset.
+/// Parses a date, which means its midnight, or a date and a time without an offset.
 fn local_time(text: &str) -> Option<NaiveDateTime> {
     const TIMES: [&str; 4] =
         ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];

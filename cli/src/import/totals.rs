@@ -1,7 +1,7 @@
-//! Adds up the amounts of a CSV's rows to counters, in order of time. Reads no file and sorts nothing.
+//! Adds up the amounts in a CSV's rows to counters, in order of time. Reads no file and sorts nothing.
 //!
-//! A row has its amount in the place of the counter, or `null` where it has none. Of rows of one device and time the last
-//! amount counts, as of any value.
+//! A row has the amount in the place of the counter, or `null` without an amount. If several rows have the same device
+//! and time, the last amount counts.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -23,26 +23,27 @@ use super::stored_counter;
 use super::timestamp::Interval;
 use crate::client::Client;
 
-/// Where a total begins whose first amount has a beginning. A counter that shows 0 takes no part in energy.
+/// The start value of a total whose first amount has a start time. Not 0, because a counter at 0 takes no part in
+/// energy.
 pub(super) const BASE: Decimal = Decimal::ONE;
-/// What is said where nothing tells when the first amount began.
+/// The remark if the start of the first amount is unknown.
 const NO_BEGINNING: &str = "\
 total()      without --interval nothing tells when the first row began, so its amount is in no energy; --interval 15m
              says that each row's time is the beginning of a quarter of an hour";
 
-/// What is said where nobody tells what the table has.
+/// The remark if the table's counters cannot be read.
 const UNASKED: &str = "\
 total()      the token may not read, so the counters begin at 1 whatever the table has; of several files the energy
              at each seam is wrong";
 
-/// The totals of a file, and what is said of them.
+/// The totals of a file, with the remarks about them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Totals {
     devices: BTreeMap<String, Device>,
     rules: Rules,
 }
 
-/// How amounts are added up.
+/// The rules for adding up amounts.
 #[derive(Debug, Clone, Default)]
 struct Rules {
     interval: Interval,
@@ -51,34 +52,35 @@ struct Rules {
     table: Option<Arc<Client>>,
 }
 
-/// The total of a metric at the end of its newest amount.
+/// The total of a metric, at the end of its newest amount.
 #[derive(Debug, Clone)]
 struct Total {
     at: Timestamp,
     value: Decimal,
 }
 
-/// Where a total begins.
+/// The start value of a total.
 struct Base {
     value: Decimal,
-    /// Whether an amount before ends with it at the beginning, such as the last one of another file.
+    /// Whether the table's value at the start is the end of an earlier amount, for example of the previous file.
     is_stored: bool,
 }
 
-/// The totals of a device.
+/// The totals of a device, and its waiting rows.
 #[derive(Debug, Clone, Default)]
 struct Device {
     id: String,
-    /// Each by its metric; `None` before its first amount.
+    /// The total of each metric; `None` before its first amount.
     totals: BTreeMap<String, Option<Total>>,
-    /// The time of the rows that wait for another of the same time, and of those before.
+    /// The time of the waiting rows, and the time of the rows before. Rows wait because another one may have the same
+    /// time.
     at: Option<Timestamp>,
     before: Option<Timestamp>,
     waiting: Vec<Record>,
 }
 
 impl Totals {
-    /// Returns those that the columns ask for.
+    /// Makes the totals that the columns ask for.
     pub(super) fn of(columns: &Columns) -> Self {
         let rules = Rules { interval: columns.timestamp.interval, ..Rules::default() };
         let mut totals = Self { rules, ..Self::default() };
@@ -90,12 +92,12 @@ impl Totals {
         totals
     }
 
-    /// Returns whether something tells when the first amounts begin.
+    /// Returns whether the start of the first amounts is known.
     pub(super) fn have_beginnings(&self) -> bool {
         !self.is_empty() && self.rules.interval != Interval::default()
     }
 
-    /// Returns totals that go on where the table has the counters: amounts of a month follow those of the month before.
+    /// Makes the totals continue the table's counters, so that amounts of a month follow those of the month before.
     pub(super) fn continuing(self, client: Client) -> anyhow::Result<Self> {
         if !stored_counter::may_read(&client)? {
             self.rules.notes.say(UNASKED.to_owned());
@@ -105,25 +107,25 @@ impl Totals {
         Ok(Self { rules, ..self })
     }
 
-    /// Fails if the counters of these lines cannot be beside those of the table. A pipe, which is read once, fails so at
-    /// its end.
+    /// Fails if the counters of these lines do not fit those of the table. A pipe can be read only once, so there this
+    /// check happens at its end.
     pub(super) fn ensure_fit(&self, lines: Lines) -> anyhow::Result<()> {
         let rules = Rules { notes: Notes::default(), ..self.rules.clone() };
         let unheard = Self { devices: self.devices.clone(), rules };
         unheard.add_up(lines).try_for_each(|line| line.map(drop))
     }
 
-    /// Returns whether no total is asked for.
+    /// Returns whether no metric is a total.
     pub(super) fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
 
-    /// What is said of the lines that were added up.
+    /// The remarks about the added lines.
     pub(super) const fn notes(&self) -> &Notes {
         &self.rules.notes
     }
 
-    /// Adds up the amounts of lines, in which those of each device are in order of time.
+    /// Adds up the amounts of lines. The lines of each device must be in order of time.
     pub(super) fn add_up(&self, lines: Lines) -> Lines {
         if self.is_empty() {
             return lines;
@@ -132,7 +134,7 @@ impl Totals {
         if rules.interval == Interval::default() {
             rules.notes.say(NO_BEGINNING.to_owned());
         }
-        // Behind the last line nothing is waited for.
+        // `None` marks the end, after which no row waits.
         let lines = lines.map(Some).chain([None]);
         Box::new(lines.flat_map(move |line| {
             let mut out = Vec::new();
@@ -146,7 +148,7 @@ impl Totals {
     }
 }
 
-/// Adds up a line, or hands it out if it has no part in a total.
+/// Adds up a line. A line without a total is passed on at once.
 fn take(
     line: Line,
     devices: &mut BTreeMap<String, Device>,
@@ -169,7 +171,8 @@ fn take(
 }
 
 impl Rules {
-    /// Returns where a total begins: at what the table has then, so that nothing falls between two files.
+    /// Returns the start value of a total. If the table has the counter at `begin` or before, its value is taken, so
+    /// that no energy is lost between two files.
     fn base(&self, device: &str, metric: &str, begin: Timestamp) -> anyhow::Result<Base> {
         let new = Base { value: BASE, is_stored: false };
         let Some(table) = &self.table else { return Ok(new) };
@@ -180,14 +183,14 @@ impl Rules {
             return Ok(Base { value, is_stored: false });
         }
 
-        // A value that is alone, or that of the time before, is where these amounts themselves begin, as an import stored
-        // it that was interrupted: the same lines go on.
+        // A value that is alone, or equal to the one before, is the start of these same amounts, stored by an
+        // interrupted import of the same lines.
         let before = stored_counter::last_before(table, device, metric, begin)?;
         let is_stored = before.is_some_and(|(_, before)| before != value);
         Ok(Base { value, is_stored })
     }
 
-    /// Fails if the table has a counter behind the end of a total that does not go on from it.
+    /// Fails if the table has later values of the counter that do not continue from the end of this total.
     fn ensure_continued(&self, device: &str, metric: &str, total: &Total) -> anyhow::Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
         let end = total.at.as_millis();
@@ -214,7 +217,7 @@ impl Rules {
 }
 
 impl Device {
-    /// Adds the last rows, behind which there are no others.
+    /// Adds the last rows.
     fn end(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
         self.add(rules, out)?;
         for (metric, total) in &self.totals {
@@ -224,7 +227,7 @@ impl Device {
         Ok(())
     }
 
-    /// Adds the amounts of the rows that wait, and hands these rows out.
+    /// Adds the amounts of the waiting rows, and passes these rows on.
     fn add(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
         let Rules { interval, notes, .. } = rules;
         let mut rows = mem::take(&mut self.waiting);
@@ -263,7 +266,7 @@ impl Device {
             };
             rows.iter_mut().for_each(|row| set(&mut row.json, name, after.as_deref()));
         }
-        // Without it the first interval would have no beginning.
+        // Without this reading, the first interval's amount would have no start.
         if let (false, Ok(Place { device_id, room })) =
             (firsts.is_empty(), serde_json::from_str(&last))
         {
@@ -278,7 +281,7 @@ impl Device {
     }
 }
 
-/// What a reading is of.
+/// The device and the room of a reading.
 #[derive(Deserialize)]
 struct Place {
     device_id: String,
@@ -286,7 +289,7 @@ struct Place {
     room: String,
 }
 
-/// Where a metric's value is in a row's JSON. In a string its quotes would be escaped.
+/// The position of a metric's value in a row's JSON. Within a string, the quotes of the name would be escaped.
 fn place(json: &str, name: &str) -> Option<(usize, usize, usize)> {
     let member = format!(",\"{name}\":");
     let begin = json.find(&member)?;
@@ -299,7 +302,7 @@ fn value<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     place(json, name).map(|(_, value, end)| &json[value..end])
 }
 
-/// Replaces a metric's value, or removes the metric.
+/// Replaces the value of a metric, or removes the metric.
 fn set(json: &mut String, name: &str, new: Option<&str>) {
     match (place(json, name), new) {
         (Some((_, value, end)), Some(new)) => json.replace_range(value..end, new),

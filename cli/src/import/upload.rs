@@ -20,22 +20,21 @@ use crate::client::Client;
 use crate::output::{counted, print};
 use crate::pace::{HALF, Pace};
 
-/// The readings of the first request: its answer tells what the table can bear.
+/// The number of readings in the first request, whose answer tells the table's capacity.
 pub(super) const FIRST_BATCH: usize = 25;
-/// The share of the table's units that an import takes, with the rollups that follow.
+/// The share of the table's capacity units that an import uses, including its rollups.
 pub(super) const SHARE: f64 = HALF;
-/// The seconds in which a table with bounded capacity stores a request: well within those after which the server
-/// gives up.
+/// The seconds in which a table with limited capacity is to store a request: well below the server's time-out.
 pub(super) const SECONDS_A_BATCH: f64 = 3.0;
 
 /// The options of an upload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UploadOptions {
-    /// The most readings of a request.
+    /// The maximum number of readings in a request.
     pub(super) batch: usize,
     /// Whether the first refusal ends the upload.
     pub(super) strict: bool,
-    /// The write units a second that a person chose.
+    /// The write units per second that the person chose.
     pub(super) pace: Option<f64>,
 }
 
@@ -44,13 +43,13 @@ pub(super) struct UploadOptions {
 pub(super) struct Summary {
     pub(super) stored: u64,
     folded: u64,
-    /// The readings that were merged though nobody asked for it.
+    /// The number of readings that were merged without --merge.
     merged: u64,
     updated: usize,
     pub(super) refusals: Refusals,
-    /// The readings that the server refused in earlier runs of the import.
+    /// The number of readings that the server refused in earlier runs of the import.
     pub(super) refused_before: u64,
-    /// The time that the readings took, without the registry.
+    /// The seconds for the readings, without the registry.
     seconds: f64,
 }
 
@@ -68,7 +67,7 @@ impl Summary {
     }
 }
 
-/// Why readings of a stream are merged, and what follows.
+/// The remark why readings of a stream are merged, and the consequence.
 const MERGED: &str = "the stream goes back in time, so what the table had at their times keeps its metrics that the \
                       stream lacks; a file is sorted first, and replaces";
 
@@ -116,7 +115,7 @@ pub(super) fn run(
     let result =
         send_rounds(&mut rounds, &sender, options, &mut storing, bar, (noted, &mut summary));
     summary.stored = sender.stored();
-    // Of what was sent before a failure a round may still be stored.
+    // After a failure, a round that was sent before may still be being stored.
     let result = result.and(storing.end());
     if client.holds_back() {
         summary.stored = storing.stored();
@@ -167,11 +166,11 @@ fn send_rounds(
         for entry in entries().filter(|entry| !is_stored(entry)) {
             noted.take_back(&entry.reading)?;
         }
-        // Lines that are no reading, or a part of one, count as well.
+        // Lines that are only a part of a reading, or none, count as well.
         bar.set_position(round.end);
         let sent = SentRound {
             readings: sender.stored(),
-            // Refused lines count as processed, unless the first of them ends the import.
+            // Refused lines count as processed, unless the first refusal ends the import.
             end: if options.strict && !refusals.is_empty() { 0 } else { round.end },
             passed: round.passed.digest(),
             witness: witness.map(|entry| entry.reading.clone()),
@@ -204,11 +203,11 @@ fn refuse(
     Ok(())
 }
 
-// The rooms of a file are history, whatever the registry holds now.
+// A file's rooms are history: they are stored whatever the registry has now.
 const PUT: &str = "/readings?rooms=given";
 const MERGE: &str = "/readings?merge=true&rooms=given";
 
-/// Sends a round. Returns what the server refuses.
+/// Sends a round. Returns the refusals of the server.
 fn send<'a>(
     round: &'a Round,
     sender: &Sender<'_>,

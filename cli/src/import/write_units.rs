@@ -1,14 +1,14 @@
-//! The write units of a request: its readings and the rollups that follow. Sends nothing.
+//! The write units of a request, for its readings and their rollups. Sends nothing.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
 
-/// Milliseconds of 15 minutes, and of a day.
+/// 15 minutes and a day, in milliseconds.
 const QUARTER: i64 = 900_000;
 const DAY: i64 = 86_400_000;
 
-/// Returns the units of readings, each by what it is of and its time in milliseconds: one for each, one for each rollup
-/// of 15 minutes and one for each of a day. The index by room has units of its own.
+/// Returns the write units of readings, given as pairs of owner and time in milliseconds. Each reading, each rollup of
+/// 15 minutes and each rollup of a day costs one unit. The index by room has units of its own.
 #[expect(clippy::cast_precision_loss, reason = "a request is small")]
 pub(super) fn of<'a, T: Ord + Hash + Copy + 'a>(
     readings: &(impl Iterator<Item = (T, i64)> + Clone + 'a),

@@ -1,6 +1,6 @@
-//! Writes rollups and stays to a file, and restores them where the table has none. Folds nothing.
+//! Writes rollups and stays to a file, and restores those that the table does not have. Folds nothing.
 //!
-//! A line is an item as AWS's own exports of a table write it, `{"Item": {"pk": {"S": ...}, ...}}`.
+//! Each line is an item in the form of AWS's own exports of a table, `{"Item": {"pk": {"S": ...}, ...}}`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,20 +30,20 @@ use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::progress;
 
-/// The rollups of 15 minutes that are read at once.
+/// The time whose rollups of 15 minutes are read at once.
 const WINDOW: TimeDelta = TimeDelta::days(64);
 /// The number of rollups that are put at once.
 const CONCURRENCY: usize = 16;
-/// More often no rollup is folded.
+/// The maximum version of a rollup: no rollup is folded more often.
 const MAX_VERSION: u64 = 1 << 53;
 
-/// An item of the file.
+/// An item of the backup file.
 enum Saved {
     Rollup(Box<StoredRollup>),
     Stay(DeviceStay),
 }
 
-/// The numbers of rollups and stays.
+/// The number of rollups and of stays.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     rollups: u64,
@@ -56,7 +56,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// Writes the rollups and stays of a range of devices, of all if none is named. Returns their numbers.
+/// Writes the rollups and stays of devices in a range; of all devices if none is named. Returns their numbers.
 pub(crate) async fn export(
     store: &DynamoStore,
     only: &[DeviceId],
@@ -80,7 +80,7 @@ pub(crate) async fn export(
         }
         let mut write = |rollups: Vec<StoredRollup>| {
             for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
-                // Another table has another schema, or no index.
+                // The file's target may have another schema, or no index.
                 rollup.indexed = None;
                 let json = serde_json::value::to_raw_value(&to_json(rollup.item()))?;
                 file.describe("Item", &json)?;
@@ -89,13 +89,14 @@ pub(crate) async fn export(
             bar.set_message(count.to_string());
             anyhow::Ok(())
         };
-        // Their zone may have been another; what is a day too much is restored all the same.
+        // The days of the rollups may be in another time zone, so the range may include a day too much, which does no
+        // harm.
         let dates = Zone::UTC.dates(range);
         let days = patiently(async |invocation| {
             store.days(id, dates.clone(), Order::Ascending, usize::MAX - 1, invocation).await
         });
         let days = days.await?;
-        // No quarter is older than the oldest day and than the first reading.
+        // No quarter is older than both the oldest day and the first reading.
         let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen()]).min();
         let begin = begin.map_or(range.from(), |it| it.saturating_add(-TimeDelta::days(1)));
         let (mut at, end) = (range.from().max(begin), range.to().min(now));
@@ -112,7 +113,7 @@ pub(crate) async fn export(
     Ok(count)
 }
 
-/// Restores the rollups of a file where the table has none, and the stays before those that it has. Restoring twice
+/// Restores the rollups of a file that the table does not have, and the stays before the table's first. A repetition
 /// changes nothing.
 pub(crate) async fn restore(
     store: &DynamoStore,
@@ -148,8 +149,8 @@ pub(crate) async fn restore(
                 continue;
             }
             of_other_zone += u64::from(is_of_other_zone(&rollup, zone.as_deref()));
-            // The number counts the changes of settings in the table where the rollup was folded. A later
-            // fold with the settings of this table has to be able to replace it.
+            // `settings` counts the changes of settings in the table that folded the rollup. It is lowered here, so
+            // that a later fold with the settings of this table can replace the rollup.
             let settings =
                 devices.get(&rollup.key.device).map_or(0, |it| it.fold_settings().number);
             rollup.settings = rollup.settings.min(settings);
@@ -200,7 +201,7 @@ pub(crate) async fn restore(
     Ok(())
 }
 
-/// Whether it is a day of another time zone than the table's, as far as the table has one.
+/// Whether a rollup is a day in another time zone than the table's, if the table has one.
 fn is_of_other_zone(rollup: &StoredRollup, zone: Option<&str>) -> bool {
     zone.is_some() && rollup.zone.is_some() && rollup.zone.as_deref() != zone
 }
@@ -213,7 +214,7 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
     Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
-/// The next rollup or stay of a file; `None` after the last one.
+/// Returns the next rollup or stay of a file; `None` at the end.
 fn next(lines: &mut TextLines<impl BufRead>, path: &Path) -> anyhow::Result<Option<Saved>> {
     while let Some(read) = lines.read()? {
         let context = || format!("line {} of {}", lines.line, path.display());
@@ -236,7 +237,7 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
     Ok((reader, bar))
 }
 
-/// A line of the file.
+/// A line of the backup file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -252,12 +253,12 @@ fn parse(text: &[u8]) -> anyhow::Result<Saved> {
     }
 
     let rollup: StoredRollup = item::read(item)?;
-    // Each later fold counts on from it.
+    // Later folds increment the version.
     ensure!(rollup.version < MAX_VERSION, "ver: is {}, at most {MAX_VERSION}", rollup.version);
     Ok(Saved::Rollup(Box::new(rollup)))
 }
 
-/// Writes attributes as the table's service does.
+/// Writes attributes as JSON in DynamoDB's form.
 fn to_json(item: Item) -> Value {
     fn of(attribute: Attribute) -> Value {
         match attribute {

@@ -5,12 +5,12 @@ use std::fmt;
 
 use domain::{Bucket, DeviceId, MetricName, MetricRollup, OfKind, Rollup, RoomId};
 
-/// A metric of a bucket whose stored rollup is not the one computed.
+/// A metric of a bucket whose stored rollup differs from the computed one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) device: DeviceId,
     pub(super) bucket: Bucket,
-    /// The metric, or the rooms of the readings.
+    /// The name of the metric, or a text for the rooms of the readings.
     pub(super) what: String,
     pub(super) stored: String,
     pub(super) computed: String,
@@ -27,8 +27,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the differences between the rollup that is stored, if one is, and the one computed. No rollup and
-/// the rollup of nothing are equal.
+/// Returns the differences between the stored rollup, if there is one, and the computed one. A missing rollup equals an
+/// empty one.
 pub(super) fn differences(
     device: &DeviceId,
     bucket: Bucket,

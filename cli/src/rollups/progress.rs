@@ -1,4 +1,4 @@
-//! The progress of a walk over devices and days, kept in a file until it is complete. Walks nowhere.
+//! The progress of a walk over devices and days, kept in a file until the walk is complete. Visits no day itself.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::scope::Scope;
 use crate::place::ProgressFile;
 use crate::progress_file;
 
-/// The progress of a walk, with what was found on the way.
+/// The progress of a walk, with its findings so far.
 #[derive(Debug)]
 pub(super) struct Progress<T> {
     path: PathBuf,
@@ -24,13 +24,13 @@ struct State<T> {
     /// The command and its table, for people. Absent in a file of an earlier version.
     #[serde(default)]
     of: Option<String>,
-    /// The command, with its options and its table. Only the same command continues it.
+    /// Identifies the command, with its options and its table. Only the same command continues the walk.
     asked: String,
-    /// When the first run began, in milliseconds: relative times are counted from it. Absent in a file of an earlier
-    /// version.
+    /// The start of the first run, in milliseconds; relative times are counted from there. Absent in a file of an
+    /// earlier version.
     #[serde(default)]
     began: Option<i64>,
-    /// The device under way, and the milliseconds since 1970 up to which it is done.
+    /// The current device, and the time in milliseconds up to which it is done.
     under_way: Option<(DeviceText, i64)>,
     found: T,
 }
@@ -38,8 +38,8 @@ struct State<T> {
 type DeviceText = String;
 
 impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
-    /// Reads the progress of an interrupted command that was asked the same. Progress of another command or on another
-    /// table stays as it is, and is an error.
+    /// Reads the progress of the same command, if one was interrupted. Fails if the file has the progress of another
+    /// command or table, and leaves that unchanged.
     pub(super) fn of(
         command: &str,
         scope: &Scope,
@@ -68,8 +68,8 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         Ok(Self { path: path.clone(), state })
     }
 
-    /// Returns the time up to which a device is done; `None` if it has not begun. The devices are walked in
-    /// the order of their ids.
+    /// Returns the time up to which a device is done; `None` if the walk has not reached it. Devices are visited in the
+    /// order of their ids.
     pub(super) fn done_until(&self, device: &DeviceId) -> Option<Timestamp> {
         let (under_way, until) = self.state.under_way.as_ref()?;
         match device.as_str().cmp(under_way) {
@@ -79,7 +79,7 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         }
     }
 
-    /// Returns when the command began, in its first run.
+    /// Returns the start of the command's first run.
     pub(super) fn began(&self) -> anyhow::Result<Timestamp> {
         let began = self.state.began.context("the progress does not tell when it began")?;
         Ok(Timestamp::from_millis(began)?)
@@ -90,21 +90,21 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         self.state.under_way.is_some()
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub(super) const fn found(&mut self) -> &mut T {
         &mut self.state.found
     }
 
-    /// Keeps that a device is done up to a time, and the devices before it.
+    /// Saves that a device is done up to a time, and all devices before it are done.
     pub(super) fn save(&mut self, device: &DeviceId, until: Timestamp) -> anyhow::Result<()> {
         self.state.under_way = Some((device.to_string(), until.as_millis()));
         progress_file::replace(&self.path, &serde_json::to_vec(&self.state)?)
             .with_context(|| progress_file::cannot_write(&self.path))
     }
 
-    /// Removes the file, because the walk is complete. Returns what was found.
+    /// Removes the file, because the walk is complete. Returns the findings.
     pub(super) fn finish(self) -> T {
-        // If it cannot be removed, the next command finds everything done; --again starts over.
+        // If the file cannot be removed, the next command finds everything done; --again starts over.
         drop(fs::remove_file(&self.path));
         self.state.found
     }

@@ -1,5 +1,5 @@
-//! `roomtide rollups rebuild`: folds some days of a device in memory, and puts their rollups where the table still has
-//! what was read. Chooses no order of days.
+//! `roomtide rollups rebuild`: folds some days of a device in memory, and stores the rollups unless their sources in
+//! the table have changed meanwhile. Chooses no order of days.
 
 use std::fmt;
 use std::future::ready;
@@ -41,12 +41,12 @@ pub(super) struct Rebuild {
     day_retention_days: u32,
 }
 
-/// The number of rollups that a rebuild stored and left.
+/// The number of rollups that a rebuild stored, and of those it left unchanged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rebuilt {
     pub(super) quarters: u64,
     pub(super) days: u64,
-    /// Rollups whose readings have begun to expire.
+    /// The number of rollups that were left unchanged, because their readings have begun to expire.
     pub(super) kept: u64,
 }
 
@@ -76,10 +76,10 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// The rollups of a window that are put at once.
+/// The number of a window's rollups that are put at once.
 const PUT_CONCURRENCY: usize = 8;
 
-/// Rebuilds the rollups, in transactions where there is a way for many at once. Returns their number.
+/// Rebuilds the rollups, in transactions if `bulk` is there. Returns their numbers.
 pub(super) async fn run(
     args: &Rebuild,
     store: &impl Table,
@@ -94,21 +94,21 @@ pub(super) async fn run(
         Indexing::By(schema) => schema.version(),
         Indexing::Off | Indexing::Unset => 0,
     };
-    // What was folded with another schema is folded again, and so is what was to expire at another time.
+    // Another schema or another expiry also makes a rollup outdated, so it is folded again.
     let Rebuild { quarter_retention_days: quarters, day_retention_days: days, .. } = args;
     let asked = format!("{} {schema} {quarters} {days}", zone.name());
-    // Before the zone changes: a file that cannot keep the progress ends the command with everything as it was.
+    // Before the zone changes: if the progress cannot be saved, the command fails and changes nothing.
     let now = clock.now();
     let mut progress =
         Progress::<Rebuilt>::of("rollups rebuild", &args.scope, progress, &asked, now)?;
-    // Once: the days that are given up, checked and folded begin at the same time.
+    // Computed once, so that the same range is given up, checked and folded.
     let range = args.scope.range(progress.began()?, now)?;
     let walk = Walk::over(store, &args.scope, range, zone, now).await?;
 
     if zone != stored_zone {
         zone_change::check(&walk, range.from(), stored_zone, clock.now()).await?;
-        // Set before the days are folded: from now on the function folds in the new zone too, and a day of
-        // the old one counts as absent, so that an interrupted rebuild makes no answer wrong.
+        // Set before the days are folded: from now on the function also folds in the new zone, and a day of the old
+        // zone counts as absent. So no answer is wrong if the rebuild is interrupted.
         patiently(async |invocation| store.set_rebuilt(state.since, zone.name(), invocation).await)
             .await?;
     }
@@ -122,10 +122,10 @@ pub(super) async fn run(
         quarters: days(args.quarter_retention_days),
         days: days(args.day_retention_days),
     };
-    // Of a day that is given up in part, the rest is no rollup of that day.
+    // If only a part of a day is given up, the rest must not become the rollup of that day.
     let whole_from = args.time_zone.map_or(Timestamp::MIN, |_| range.from());
     let seen = SeenRooms::default();
-    // Put by put a day at a time, so that who changes a rollup meanwhile has one day read again.
+    // With single puts, one day at a time: if somebody else changes a rollup meanwhile, only one day is read again.
     let window = if bulk.is_some() { walk::DAYS } else { 1 };
     let rebuild = RebuildDays { store, bulk, zone, seen, retention, whole_from, indexing, clock };
     let visit = async |device: &Device, days: &[Day]| {
@@ -144,7 +144,7 @@ pub(super) async fn run(
         })
         .await?;
         if let Indexing::By(schema) = &rebuild.indexing {
-            // A newer schema is not ready: this rebuild knew an older one.
+            // A newer schema is not complete, because this rebuild used an older one.
             let version = schema.version();
             patiently(async |invocation| store.set_conditions_ready(version, invocation).await)
                 .await?;
@@ -159,17 +159,17 @@ struct RebuildDays<'a, S, C> {
     zone: Zone,
     seen: SeenRooms,
     retention: Retention,
-    /// Days that begin earlier are not folded.
+    /// The start of the first day to fold; days that begin earlier are left out.
     whole_from: Timestamp,
     indexing: Indexing,
     clock: C,
 }
 
-/// The most times that a device is read again because its settings changed meanwhile.
+/// The maximum number of times that a device is read again because its settings have changed meanwhile.
 const MAX_CHANGES: usize = 5;
 
 impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
-    /// Folds the quarters of an hour of some days that follow each other, and the days.
+    /// Folds the quarters of successive days, and the days themselves.
     async fn days(&self, device: &Device, days: &[Day]) -> anyhow::Result<Rebuilt> {
         let mut rules = DeviceRules::of(device).indexed(&self.indexing);
         for _ in 0..MAX_CHANGES {
@@ -193,7 +193,8 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
         )
     }
 
-    /// Returns `None` if a rollup was folded with newer settings than these.
+    /// Folds days in memory and puts the rollups. Returns `None` if a stored rollup was folded with newer settings than
+    /// `device` has.
     async fn fold(
         &self,
         device: &DeviceRules,
@@ -203,18 +204,18 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
         let (Some(first), Some(last)) = (days.first(), days.last()) else {
             return Ok(Some(Rebuilt::default()));
         };
-        // In some zones of the past a day begins within a quarter of an hour.
+        // In some historic zones a day begins within a quarter of an hour.
         let from =
             first.quarters.map_or(first.range.from(), |it| it.from().min(first.range.from()));
         let range =
             TimeRange::new(from, last.range.to()).expect("a day does not end before it begins");
         let dates = first.date..=last.date;
         let snapshot = Snapshot::read(self.store, &device.id, range, dates, invocation).await?;
-        // A rebuild changes no reading.
+        // Flags mark changed readings, and a rebuild changes none.
         let snapshot = snapshot.without_flags();
         let session = Session::new(&snapshot, invocation, self.clock.now());
         let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
-        // Also of rollups that stay, because their readings have expired.
+        // Includes rollups that stay because their readings have expired.
         let named = snapshot.named_rooms();
         self.seen.note(session, device.registered(), &named).await?;
         let mut folded = 0;
@@ -227,7 +228,7 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
                 }
                 is_anything = !window.folded.is_empty();
                 folded += window.folded.len() as u64;
-                // What is not folded again is in the index as it is stored.
+                // Quarters that are not folded again are indexed as they are stored.
                 fold.index_quarters(quarters).await?;
             }
             let key = RollupKey::day(device.id.clone(), day.date);
@@ -252,13 +253,13 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
         Ok(Some(Rebuilt { quarters: stored - days, days, kept: folded.saturating_sub(stored) }))
     }
 
-    /// Returns whether all are put; what somebody else has changed meanwhile is not.
+    /// Puts rollups. Returns `false` if somebody else has changed one of them meanwhile.
     async fn put(&self, changes: Vec<Change>, invocation: &Invocation) -> StoreResult<bool> {
         if let Some(bulk) = &self.bulk {
             let put = bulk.put_rollups(changes).await;
             return put.map_err(|why| StoreError::Unavailable(why.into()));
         }
-        // A day is put when what it sums up is.
+        // A day is put after the quarters that it sums up.
         let is_day = |it: &Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
         let (days, quarters): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_day);
         Ok(self.put_each(&quarters, invocation).await? && self.put_each(&days, invocation).await?)

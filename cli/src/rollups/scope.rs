@@ -1,4 +1,4 @@
-//! The rollups that a command is about, and how an interrupted one continues.
+//! The options that choose a command's rollups, and those for continuing an interrupted command.
 
 use std::path::PathBuf;
 
@@ -27,13 +27,13 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Returns whether it is all rollups.
+    /// Returns whether the scope includes all rollups.
     pub(super) const fn is_everything(&self) -> bool {
         self.device.is_empty() && self.from.is_none() && self.to.is_none()
     }
 
-    /// The range until now, where no end is given. Relative times are counted from the beginning of a command's first run.
-    /// Asked for once by a command, so that all of it works on the same range.
+    /// The range; it ends now by default. Relative times are counted from the start of the command's first run. Called
+    /// once per command, so that all of its work has the same range.
     pub(super) fn range(&self, began: Timestamp, now: Timestamp) -> anyhow::Result<TimeRange> {
         let parse = |text: &Option<String>, name, default| match text {
             Some(text) => Timestamp::parse(text, began).context(name),

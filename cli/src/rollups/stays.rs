@@ -1,4 +1,4 @@
-//! The stays of a backup: those that a table has, and those of a file that are older than these. Reads no file.
+//! The stays of a backup: those that a table has, and older ones from a file. Reads no file.
 
 use anyhow::bail;
 use domain::{Device, DeviceId, DeviceStay, Stay, TimeRange, Timestamp};
@@ -10,10 +10,10 @@ use crate::patience::patiently;
 
 /// The number of stays that are read at once.
 const PAGE: usize = 1_000;
-/// The most times that a device is read again because it changed meanwhile.
+/// The maximum number of times that a device is read again because it has changed meanwhile.
 const MAX_CHANGES: usize = 5;
 
-/// The stays of a device that overlap a range.
+/// Returns the stays of a device that overlap a range.
 pub(super) async fn of_device(
     store: &impl ReadStays,
     device: &DeviceId,
@@ -32,8 +32,8 @@ pub(super) async fn of_device(
     }
 }
 
-/// Restores the stays of a device that are older than those of the table; returns how many. Interrupted, the
-/// next time goes on: the newest come first.
+/// Restores a device's stays that are older than those of the table. Returns their number. An interrupted restore can
+/// be repeated, because the newest stays come first.
 pub(super) async fn restore(
     store: &(impl ReadStays + RestoreStays + FindRegistry),
     id: &DeviceId,
@@ -63,8 +63,8 @@ pub(super) async fn restore(
     bail!("the device {id} keeps changing; run the command again")
 }
 
-/// The stays that began before the `first` of the table, and end there at the latest. One that lasts is restored
-/// of a device that is in its room.
+/// Returns the stays that are missing in the table. `first` is the start of the table's first stay; missing stays begin
+/// earlier, and are cut off there. A stay without an end is missing only if the device is in that room now.
 fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Stay> {
     let cut = |stay: &Stay| match first {
         Some(first) if stay.until.is_none_or(|until| until > first) => stay.ended(first),

@@ -1,4 +1,4 @@
-//! `roomtide rollups verify`: compares the rollups with what they sum up. Changes nothing.
+//! `roomtide rollups verify`: compares the rollups with their sources. Changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,21 +36,21 @@ pub(super) struct Verify {
     again_after: Option<Duration>,
 }
 
-/// The time in which changes are gathered before rollups follow, at most.
+/// The maximum time for which the rollup function gathers changes.
 const WINDOW: TimeDelta = TimeDelta::minutes(5);
-/// The exit code if nothing differs but rollups that new settings of their devices have not reached yet.
+/// The exit code if the only differences are rollups with older settings of their devices.
 const ONLY_OLDER_SETTINGS: u8 = 3;
-/// The most rollups that are looked at again.
+/// The maximum number of rollups that are compared again.
 const MAX_SUSPECTS: usize = 10_000;
 
-/// What the first look found.
+/// The findings of the first comparison.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Found {
     quarters: u64,
     days: u64,
-    /// Rollups that cannot be computed any more.
+    /// The number of rollups that cannot be computed any more.
     expiring: u64,
-    /// Buckets without a rollup from before the table had rollups.
+    /// The number of buckets without a rollup, from before the table had rollups.
     earlier: u64,
     frozen: Vec<Suspect>,
     suspects: Vec<Suspect>,
@@ -59,7 +59,7 @@ struct Found {
     unnoted: Vec<Unnoted>,
 }
 
-/// A room that rollups of a device name, and in which months; the table has no note of it.
+/// A room in a device's rollups for which the table has no note of presence, with the first and last month.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Unnoted {
     device: String,
@@ -68,7 +68,7 @@ struct Unnoted {
     last: String,
 }
 
-/// What is found of some days of a device.
+/// The findings for some days of a device.
 #[derive(Debug, Default)]
 struct Visited {
     verdicts: Vec<(RollupKey, Verdict)>,
@@ -76,7 +76,7 @@ struct Visited {
     unnoted: Vec<Unnoted>,
 }
 
-/// A bucket of a device.
+/// A bucket of a device that is to be compared again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Suspect {
     device: String,
@@ -98,7 +98,7 @@ impl Suspect {
         Self { device: key.device.to_string(), bucket }
     }
 
-    /// `None` if somebody else wrote it.
+    /// The key of the rollup; `None` if another program has changed the file.
     fn key(&self) -> Option<RollupKey> {
         let device = self.device.parse().ok()?;
         let bucket = match &self.bucket {
@@ -116,15 +116,15 @@ impl Suspect {
 enum Verdict {
     Equal,
     Different(Vec<Difference>),
-    /// It was folded with older settings of the device, and the rollup function is about to fold it again.
+    /// The rollup was folded with older settings of the device; the rollup function will soon fold it again.
     OlderSettings,
-    /// What it sums up has begun to expire.
+    /// The sources of the rollup have begun to expire.
     Expiring,
     /// The rollup is marked as frozen: a reading changed too late for another fold.
     Frozen,
-    /// There is no rollup, and the table had none at that time.
+    /// There is no rollup, because the table had none at that time.
     Earlier,
-    /// There is neither a rollup nor anything to sum up.
+    /// There is neither a rollup nor a source.
     Nothing,
 }
 
@@ -221,12 +221,12 @@ pub(super) async fn run(
     }
 }
 
-/// The newest watermark up to which rollups are said to be complete, if that is ahead of the clock.
+/// The newest watermark, up to which rollups count as complete, if it is ahead of the clock.
 fn watermark_ahead(state: &RollupState, now: Timestamp) -> Option<Timestamp> {
     state.sealed.iter().copied().max().filter(|sealed| *sealed > newest_watermark(now))
 }
 
-/// By device, the range of time that the rollup function still has to fold again after a change of settings.
+/// For each device, the range that the rollup function still has to fold again after a change of settings.
 async fn due_changes(
     store: &impl Table,
     devices: &[Device],
@@ -294,7 +294,8 @@ struct Comparison<'a, S, C> {
 }
 
 impl<S: Table, C: Clock> Comparison<'_, S, C> {
-    /// Compares some buckets again after a while; the differences, and the number of those that are of older settings.
+    /// Compares some buckets again after a while. Returns the differences, and the number of buckets with older
+    /// settings.
     async fn again(
         &mut self,
         keys: Vec<RollupKey>,
@@ -326,7 +327,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok((different, older_settings))
     }
 
-    /// Says which watermark is still ahead of the clock: the rollup function may have set it back meanwhile.
+    /// Reports a watermark that is still ahead of the clock. The rollup function may have set it back meanwhile.
     async fn say_watermark_ahead(&mut self) -> anyhow::Result<bool> {
         (self.state, _) = walk::state(self.store).await?;
         let Some(sealed) = watermark_ahead(&self.state, self.clock.now()) else { return Ok(false) };
@@ -337,7 +338,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok(true)
     }
 
-    /// Compares a day's quarters of an hour, and the day.
+    /// Compares the quarters of a day, and the day.
     async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Visited> {
         let mut verdicts = Vec::new();
         let mut named = NamedRooms::new();
@@ -359,7 +360,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok(Visited { verdicts, named, unnoted: Vec::new() })
     }
 
-    /// The rooms that rollups name and nobody has noted. Before the rooms of old rollups are noted, none.
+    /// The rooms that rollups name and for which presence is not noted. Empty while old rollups are not noted yet.
     async fn unnoted(&self, device: &DeviceId, named: &NamedRooms) -> anyhow::Result<Vec<Unnoted>> {
         let mut unnoted = Vec::new();
         for (room, months) in months_of(named) {
@@ -382,11 +383,11 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok(seen.await?.is_some_and(|seen| seen.covers(months)))
     }
 
-    /// Those that are still not noted, of devices that are still there.
+    /// The rooms that are still not noted, for devices that still exist.
     async fn still_unnoted(&self, found: &[Unnoted]) -> anyhow::Result<Vec<Unnoted>> {
         let mut still = Vec::new();
         for unnoted in found {
-            // Somebody else may have written the file.
+            // Another program may have changed the file.
             let Unnoted { device, room, first, last } = unnoted;
             let (Ok(device), Ok(room), Ok(first), Ok(last)) =
                 (device.parse(), room.parse(), first.parse(), last.parse())
@@ -415,7 +416,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
                 Ok(self.compare_quarter(device, quarter, stored.as_ref(), &readings))
             }
             Bucket::Day(date) => {
-                // The zone may have changed since the first look.
+                // The time zone may have changed since the first comparison.
                 let Some(range) = self.zone.day(date) else { return Ok(Verdict::Nothing) };
                 patiently(async |invocation| {
                     self.compare_day(device, bucket, range, invocation).await
@@ -425,7 +426,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         }
     }
 
-    /// The rollups and the readings of the quarters of an hour of a range.
+    /// The rollups and the readings of a range, by quarter of an hour.
     async fn quarters(
         &self,
         device: &Device,
@@ -475,7 +476,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         let now = self.clock.now();
         let key = RollupKey { device: device.id().clone(), bucket };
         let stored = self.store.rollup(&key, invocation).await?;
-        // A day of another zone counts as absent, for every reader, and a part before all of it is sealed.
+        // Readers ignore a day in another zone. They also ignore a part of a day that is not completely sealed.
         let sealed = self.state.sealed_of(device.id());
         let is_of_zone = |it: &StoredRollup| {
             let is_part = it.range.from() == range.from() && it.range.to() <= sealed;
@@ -483,7 +484,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         };
         let stored = stored.filter(is_of_zone);
         let range = match &stored {
-            // Readers take the part that is there, and the quarters of the rest.
+            // Readers use the stored part of the day, and quarters for the rest.
             Some(part) if sealed < range.to() => part.range,
             _ => range,
         };
@@ -491,12 +492,12 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         let rules = FoldRules::of(device);
         let mut computed = Rollup::default();
         let is_expiring = if quarters.is_empty() {
-            // Then the day is the fold of its readings, where these are kept longer.
+            // Without quarters, the day is the fold of its readings, which may be kept longer.
             let readings = self.store.stored_readings(device.id(), range, invocation).await?;
             computed = Rollup::fold(readings.iter().map(|it| &it.reading), &rules);
             readings.iter().any(|it| is_closing(it.expires, now))
         } else {
-            // A rollup without readings expires soon; nobody waits for it.
+            // An empty rollup expires soon, which must not delay the comparison.
             quarters.retain(|it| !it.rollup.is_empty());
             quarters.iter().for_each(|it| computed.append(&it.rollup, &rules));
             quarters.iter().any(|it| is_closing(it.expires, now))
@@ -521,7 +522,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             }
             _ if is_expiring => return Verdict::Expiring,
             None if computed.is_empty() => return Verdict::Nothing,
-            // The sweep has not come to this device's group yet.
+            // The sweep has not reached this device's group yet.
             None if self.state.sealed_of(device.id()) < range.to() => return Verdict::Nothing,
             None if range.from() < self.state.since => return Verdict::Earlier,
             _ => {}
@@ -537,8 +538,8 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         }
     }
 
-    /// Returns whether a rollup with these settings is folded again because of newer ones: the days up to the
-    /// last that they concern are.
+    /// Returns whether a rollup with these settings will be folded again because of newer ones. The function folds
+    /// whole days, up to the last day that the newer settings concern.
     fn is_due(&self, device: &Device, range: TimeRange, settings: u64) -> bool {
         let Some(Extent { first, last }) = self.due.get(device.id()).copied() else { return false };
         let end = self.zone.day(self.zone.date(last)).map_or(last, TimeRange::to);
@@ -548,7 +549,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
 
 /// Parses a time such as `2s` or `11m`.
 fn duration(text: &str) -> Result<Duration, String> {
-    // The units of relative times.
+    // Uses the units of relative times.
     let after = Timestamp::parse(&format!("+{text}"), Timestamp::MIN);
     let after =
         after.map_err(|_| format!("{text:?} is not a time; write one like 2s, 11m or 1h"))?;

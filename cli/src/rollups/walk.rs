@@ -1,4 +1,4 @@
-//! Visits the days of devices and passes over times without readings and rollups. Changes nothing itself.
+//! Visits the days of devices, and skips times without readings and rollups. Changes nothing itself.
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
@@ -45,37 +45,37 @@ impl<S> Table for S where
 {
 }
 
-/// The number of days that are visited at once: what they have fits into memory.
+/// The number of days that are visited at once, so that their content fits into memory.
 pub(super) const DAYS: usize = 8;
-/// The rollups of 15 minutes that are searched at once where there are no readings.
+/// The time that is searched at once for rollups of 15 minutes without readings.
 const SEARCHED: TimeDelta = TimeDelta::days(64);
-/// A local day, as far as it is visited.
+/// A local day, or the part of it that is visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day {
     pub(super) date: LocalDate,
-    /// Its timestamps.
+    /// The timestamps of the whole day.
     pub(super) range: TimeRange,
-    /// The quarters of an hour that are visited; `None` if none begins in the part that is visited.
+    /// The visited quarters of an hour; `None` if no quarter begins in the visited part.
     pub(super) quarters: Option<TimeRange>,
-    /// The part of it that has a rollup: all of it once it is over.
+    /// The part of the day that has a rollup; the whole day once it is over.
     pub(super) folded: Option<TimeRange>,
 }
 
-/// A walk over all days of some devices, up to the newest quarter of an hour that is over.
+/// A walk over all days of some devices, up to the newest complete quarter of an hour.
 pub(super) struct Walk<'a, S> {
     pub(super) store: &'a S,
-    /// The zone of the days.
+    /// The time zone of the days.
     pub(super) zone: Zone,
     /// The devices, in the order of their ids.
     pub(super) devices: Vec<Device>,
-    /// From the beginning to the end of a quarter of an hour.
+    /// The range of the walk, in whole quarters of an hour.
     range: TimeRange,
-    /// The end of the newest quarter of an hour that is over.
+    /// The end of the newest complete quarter of an hour.
     newest: Timestamp,
 }
 
 impl<'a, S: Table> Walk<'a, S> {
-    /// Reads the devices of a scope, whose range is `asked`.
+    /// Reads the devices of a scope. `asked` is the requested range.
     pub(super) async fn over(
         store: &'a S,
         scope: &Scope,
@@ -102,10 +102,9 @@ impl<'a, S: Table> Walk<'a, S> {
         Ok(Self { store, zone, devices, range, newest })
     }
 
-    /// Visits every day of every device on which there is anything, and keeps how far it came.
+    /// Visits every day of every device that has readings or rollups, and saves the progress.
     ///
-    /// `visit` gets some days that follow each other, and returns `None` if there was nothing; `add` keeps what it
-    /// returned otherwise.
+    /// `visit` gets some successive days, and returns `None` if they are empty; `add` collects any other result.
     pub(super) async fn visit<T, V>(
         &self,
         progress: &mut Progress<T>,
@@ -142,7 +141,7 @@ impl<'a, S: Table> Walk<'a, S> {
         Ok(())
     }
 
-    /// The next days from a time on.
+    /// Returns the next days from a time on.
     fn days(&self, mut at: Timestamp) -> Vec<Day> {
         let mut days = Vec::with_capacity(DAYS);
         while days.len() < DAYS && at < self.range.to() {
@@ -151,7 +150,7 @@ impl<'a, S: Table> Walk<'a, S> {
             let from = QuarterHour::of(range.from()).start().max(self.range.from());
             let to = QuarterHour::of(range.to()).start().min(self.range.to());
             let quarters = TimeRange::new(from, to).ok();
-            // A day that is visited in part is a part only while it is open.
+            // A partly visited day has a rollup of that part only while the day is not over.
             let folded = part_of_day(range, self.range.to());
             let folded = folded.filter(|it| *it == range || range.to() > self.newest);
             days.push(Day { date, range, quarters, folded });
@@ -160,8 +159,7 @@ impl<'a, S: Table> Walk<'a, S> {
         days
     }
 
-    /// The time at which a device begins: its first reading, even if that was deleted since, or the rollup of
-    /// its first day.
+    /// The time of a device's first reading, even if it was deleted since, or of its first day rollup.
     async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
         let dates = self.zone.date(self.range.from())..=self.zone.date(self.range.to());
         let day = patiently(async |invocation| {
@@ -173,14 +171,14 @@ impl<'a, S: Table> Walk<'a, S> {
         Ok(QuarterHour::of(begin).start().clamp(self.range.from(), self.range.to()))
     }
 
-    /// The next time from `at` on at which a device has a reading or a rollup of 15 minutes.
+    /// The next time from `at` on when a device has a reading or a rollup of 15 minutes.
     async fn next(&self, device: &DeviceId, at: Timestamp) -> anyhow::Result<Timestamp> {
         let found = self.first(device, at, |_| true).await?;
         Ok(found.unwrap_or(self.range.to()).max(at))
     }
 
-    /// The first time from `at` on at which a device has something that a day can be folded from for
-    /// another day.
+    /// The first time from `at` on when a device has a reading or an unexpired rollup, from which days in another time
+    /// zone can be folded.
     pub(super) async fn first_source(
         &self,
         device: &DeviceId,
@@ -191,7 +189,7 @@ impl<'a, S: Table> Walk<'a, S> {
         self.first(device, at, is_source).await
     }
 
-    /// The start of the first quarter of an hour from `at` on with a reading or with such a rollup.
+    /// The start of the first quarter of an hour from `at` on with a reading, or with a rollup that `is_meant`.
     async fn first(
         &self,
         device: &DeviceId,
@@ -229,7 +227,7 @@ impl<'a, S: Table> Walk<'a, S> {
     }
 }
 
-/// Reads the state of the rollups.
+/// Reads the state of the rollups, and the time zone of the days.
 pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zone)> {
     let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
     let state = state.context(

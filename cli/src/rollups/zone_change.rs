@@ -1,4 +1,4 @@
-//! Checks that the days of a table can be folded in another time zone. Folds none.
+//! Checks that the days of a table can be folded in another time zone. Folds no day.
 
 use anyhow::bail;
 use domain::{LocalDate, Order, Timestamp, Zone};
@@ -7,8 +7,8 @@ use table::StoredRollup;
 use super::walk::{Table, Walk};
 use crate::patience::patiently;
 
-/// Returns an error with the earliest date possible if a rollup of a day exists that is older than what it
-/// can be folded from again. Days before `from` may be lost.
+/// Fails if a day rollup is older than all sources from which it could be folded again. The error names the earliest
+/// possible date. Days before `from` may be lost.
 pub(super) async fn check<S: Table>(
     walk: &Walk<'_, S>,
     from: Timestamp,
@@ -32,7 +32,7 @@ pub(super) async fn check<S: Table>(
         if source.is_none_or(|source| source >= oldest.range.to()) {
             let source = source.unwrap_or(now);
             let day = walk.zone.day(walk.zone.date(source)).expect("a timestamp lies in it");
-            // A part of its day may have expired, so the next day is the first whole one.
+            // A part of the source's day may have expired, so the next day is the first complete one.
             let whole = if day.from() == source { source } else { day.to() };
             earliest = earliest.max(Some(walk.zone.date(whole)));
         }

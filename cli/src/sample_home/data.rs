@@ -1,4 +1,4 @@
-//! The sample home at any time: three weeks of a real house, over and over. Sends none; sample-home/README.md
+//! The sample home at any time: three weeks of a real house, repeated for ever. Sends nothing; sample-home/README.md
 //! names the source.
 
 use anyhow::{Context as _, bail};
@@ -12,7 +12,7 @@ use crate::import::{Columns, Line, Shape, TimestampColumn, Zone, csv_lines};
 
 static DATA: &[u8] = include_bytes!("../../sample-home/energydata.csv.gz");
 
-/// The rooms: id, name, and the number of the thermometer in it.
+/// The rooms: id, name, and the number of the room's thermometer.
 const ROOMS: [(&str, &str, u8); 9] = [
     ("kitchen", "Kitchen", 1),
     ("living-room", "Living room", 2),
@@ -26,13 +26,13 @@ const ROOMS: [(&str, &str, u8); 9] = [
 ];
 const METER: &str =
     "meter@house:current_w=Appliances+lights*6,cumulative_kwh_p=total(Appliances+lights)*0.001";
-/// The readings of a request.
+/// The number of readings in a request.
 const BATCH_SIZE: usize = 1_000;
 /// The first timestamp of the data set: 2016-01-11 17:00 in Belgium.
 const FIRST_MILLIS: i64 = 1_452_528_000_000;
 /// The interval of the data set.
 const INTERVAL_MILLIS: i64 = 600_000;
-/// The time that the data set covers. Whole weeks, so that a weekday remains one.
+/// The length of the data set: whole weeks, so that weekdays stay the same.
 pub(crate) const LAP: TimeDelta = TimeDelta::weeks(3);
 
 /// The data set, by device.
@@ -51,9 +51,9 @@ pub(crate) struct Device {
 /// A reading without its timestamp.
 #[derive(Debug)]
 struct Row {
-    /// The members behind the timestamp, without the closing brace.
+    /// The members after the timestamp, without the closing brace.
     members: String,
-    /// The counter, of the device that has one.
+    /// The counter, if the device has one.
     kwh: Option<Decimal>,
 }
 
@@ -96,18 +96,18 @@ impl Row {
 }
 
 impl Device {
-    /// Returns the bodies of `POST /readings`, NDJSON, with the readings from `from` until before `to`, in time
-    /// order, so that the readings of 15 minutes arrive together and are rolled up once.
+    /// Returns the bodies of `POST /readings`, NDJSON, with the readings from `from` until before `to`. They are in
+    /// order of time, so that the readings of 15 minutes arrive together and are rolled up once.
     ///
-    /// The data set is shifted by whole laps, and the counter goes on from lap to lap. So a reading depends on its
-    /// timestamp alone, and storing it twice changes nothing.
+    /// The data set is shifted by whole laps, and the counter continues from lap to lap. So a reading depends only on
+    /// its timestamp, and storing it twice changes nothing.
     pub(crate) fn requests(&self, from: Timestamp, to: Timestamp) -> Vec<Vec<u8>> {
         let places: Vec<i64> = (first_place(from)..first_place(to)).collect();
         let body = |places: &[i64]| places.iter().map(|place| self.reading(*place)).collect();
         places.chunks(BATCH_SIZE).map(body).map(String::into_bytes).collect()
     }
 
-    /// Returns the line of a reading by its place in the endless data set.
+    /// Returns the line of a reading by its index in the endless data set.
     fn reading(&self, place: i64) -> String {
         let rows = i64::try_from(self.rows.len()).expect("some thousands");
         let row = usize::try_from(place.rem_euclid(rows)).expect("below the number of rows");
@@ -123,12 +123,12 @@ impl Device {
     }
 }
 
-/// Returns the place of the first reading at or after a timestamp.
+/// Returns the index of the first reading at or after a timestamp.
 fn first_place(at: Timestamp) -> i64 {
     (at.as_millis() - FIRST_MILLIS + INTERVAL_MILLIS - 1).div_euclid(INTERVAL_MILLIS)
 }
 
-/// Returns the time from `now` until there is a further reading of each device.
+/// Returns the time from `now` until each device has a further reading.
 pub(crate) fn until_next(now: Timestamp) -> TimeDelta {
     let next = FIRST_MILLIS + first_place(now) * INTERVAL_MILLIS;
     TimeDelta::milliseconds(next - now.as_millis() + 1)
@@ -164,7 +164,7 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
         (format!("/devices/{id}"), json!({"name": name, "kind": kind}))
     });
     let rooms = ROOMS.into_iter().map(|(room, name, _)| {
-        // Where no comfort is judged.
+        // Outside, comfort is not judged.
         let is_outside = (room == "outside").then_some(true);
         (format!("/rooms/{room}"), json!({"name": name, "outside": is_outside}))
     });

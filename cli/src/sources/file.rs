@@ -1,5 +1,5 @@
-//! Sources as a file of JSON: TOML has no null, by which a source leaves a device out. Holds no secret unless a person
-//! writes it.
+//! Sources as a JSON file. Not TOML, which has no null, with which a source leaves a device out. Holds no secret unless
+//! a person writes one into it.
 
 use std::path::Path;
 
@@ -8,14 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::settings_file;
 
-/// The member of a file that has the sources, by their ids.
+/// The member of a file with the sources by id.
 const SOURCES: &str = "sources";
-/// What an answer has beside the members that a person writes.
+/// Members of the server's answers that a person does not write; an export leaves them out.
 const EXTRAS: [&str; 6] = ["id", "state", "host", "devices", "credit", COMPUTED];
-/// Whether the period of a source follows from its kind and devices: elsewhere it may be another one.
+/// Whether the period of a source is computed from its kind and devices. Such a period is not exported, because it may
+/// differ on another server.
 const COMPUTED: &str = "every_is_computed";
 
-/// The text of a file, of the sources as the server answered them.
+/// The text of an export file, made from the sources in the server's answer.
 pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
     let mut sources = Map::new();
     for row in rows {
@@ -34,7 +35,7 @@ pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&json!({ SOURCES: sources }))?)
 }
 
-/// The sources of a file, by their ids.
+/// Reads the sources of a file, by id.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
     let name = path.display();
     sources(settings_file::json(path)?).with_context(|| format!("{name}"))

@@ -1,15 +1,15 @@
-//! The members of a source as they are typed. Checks no member: the server does.
+//! The members of a source as a person types them. Checks no member: the server does.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
 use crate::typed_members::{self, TypedMember};
 
-/// The member that has the secrets of a source.
+/// The member with a source's secrets.
 const SECRETS: &str = "secrets";
 
-/// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history
-/// of the shell and is seen by whoever lists processes.
+/// Applies the typed members to the saved source. A secret is read from a file: a typed text stays in the history of
+/// the shell, and whoever lists processes sees it.
 pub(super) fn over(
     mut source: Map<String, Value>,
     typed: &[String],
@@ -46,7 +46,7 @@ fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     }
 }
 
-/// The value that is typed; `None` for an empty one.
+/// The JSON of a typed value; `None` if it is empty.
 fn typed_value(name: &str, value: &str) -> anyhow::Result<Option<Value>> {
     let is_json = matches!(value, "true" | "false") || value.starts_with(['{', '[']);
     if is_json {

@@ -1,4 +1,4 @@
-//! What a server answers about sources, as lines for people. Asks nothing.
+//! A server's answers about sources, as text for people. Sends no request.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::answer_text::{columns, elements, list, shown, text, texts};
 use crate::output::counted;
 
-/// What an answer tells of a source beside its settings, and the settings that are told elsewhere.
+/// Members of an answer that are not shown as settings.
 const TOLD: [&str; 10] = [
     "id",
     "kind",
@@ -21,7 +21,7 @@ const TOLD: [&str; 10] = [
     "warnings",
 ];
 
-/// The sources, a line each, and those that cannot be read.
+/// The sources, one per line, and those that cannot be read.
 pub(super) fn sources(answer: &Value) -> String {
     let rows: Vec<_> = list(answer).iter().map(row).collect();
     let mut lines = columns(&rows);
@@ -39,12 +39,12 @@ fn row(source: &Value) -> [String; 4] {
     [text(source, "id").to_owned(), kind, status(source), news(source)]
 }
 
-/// What a source does, in a word.
+/// The status of a source, in a word.
 fn status(source: &Value) -> String {
     if source["on"] == false { "off" } else { text(&source["state"], "state") }.to_owned()
 }
 
-/// Since when a source fails, when it is asked next, and why it was refused.
+/// The time since when a source fails, the time of its next request, and the reason of a refusal.
 fn news(source: &Value) -> String {
     let state = &source["state"];
     let mut news = Vec::new();
@@ -59,7 +59,7 @@ fn news(source: &Value) -> String {
     }
 }
 
-/// A source with its settings.
+/// The text of a source with its settings.
 pub(super) fn source(source: &Value) -> String {
     let mut lines = columns(&[row(source)]);
     let state = &source["state"];
@@ -84,7 +84,7 @@ pub(super) fn source(source: &Value) -> String {
     lines
 }
 
-/// The kinds of sources with their members.
+/// The text of all kinds of sources with their members.
 pub(super) fn kinds(answer: &Value) -> String {
     let mut lines = String::new();
     for kind in elements(answer, "kinds") {
@@ -98,7 +98,7 @@ pub(super) fn kinds(answer: &Value) -> String {
     lines
 }
 
-/// A member of a kind, as it is typed.
+/// A member of a kind, in the form in which it is typed.
 fn member(member: &Value) -> [String; 2] {
     let value = match text(member, "form") {
         "secret" => "@FILE",
@@ -114,7 +114,7 @@ fn member(member: &Value) -> [String; 2] {
     [format!("  {}={value}", text(member, "name")), format!("{hint}{one_of}{may_lack}")]
 }
 
-/// What a test found.
+/// The result of a test.
 pub(super) fn test(answer: &Value) -> String {
     let mut lines = String::new();
     for request in elements(answer, "requests") {
@@ -145,13 +145,13 @@ pub(super) fn test(answer: &Value) -> String {
     lines + "nothing is stored\n"
 }
 
-/// A device with its room, and its name if the maker knows one.
+/// The line of a device: its id, its room, and its name if the maker has one.
 fn device(device: &Value) -> [String; 3] {
     let room = device["room"].as_str().map_or("no room".to_owned(), |room| format!("room {room}"));
     [format!("device {}", text(device, "id")), room, text(device, "name").to_owned()]
 }
 
-/// A reading with its values.
+/// The line of a reading with its values.
 fn reading(reading: &Value) -> [String; 3] {
     let metrics = reading["metrics"].as_object().into_iter().flatten();
     let values: Vec<String> = metrics
@@ -164,7 +164,7 @@ fn reading(reading: &Value) -> [String; 3] {
     [device.to_owned(), at.to_owned(), values.join(", ")]
 }
 
-/// Why a reading is refused, with the member if one is named; else the text itself.
+/// The reason of a refusal, with the member if one is named; else the text itself.
 fn why(refused: &Value) -> String {
     let parts: Vec<_> =
         ["field", "message"].iter().filter_map(|name| refused[*name].as_str()).collect();

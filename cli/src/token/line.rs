@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use table::item::{Attribute, Kind as _};
 
-/// A token for the program that stores it. The script `deploy` reads the members in this order.
+/// A token, for a program that stores it. The script `deploy` reads the members in this order.
 #[derive(Serialize)]
 struct Line<'a> {
     scope: &'a str,
     token: &'a str,
-    /// As `PutItem` takes it. It has the token's hash only.
+    /// The item for `PutItem`. It contains only the token's hash.
     item: Map<String, Value>,
 }
 

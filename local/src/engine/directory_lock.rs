@@ -1,4 +1,4 @@
-//! The lock of a data directory, which is held for as long as an engine runs in it.
+//! The lock of a data directory, held while an engine runs there.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use crate::private;
 
-/// The file that is locked. It has [`USED`] once there is a table.
+/// The name of the locked file. The file contains [`USED`] once the directory has a table.
 pub(super) const LOCK: &str = "lock";
 const USED: &[u8] = b"used\n";
 
-/// The lock of a data directory; the operating system lets go of it with the process.
+/// The lock of a data directory; the operating system releases it when the process ends.
 #[derive(Debug)]
 pub(super) struct DirectoryLock(File);
 
 impl DirectoryLock {
-    /// Takes the directory for this process alone; `None` if another has it.
+    /// Locks the directory for this process; `None` if another process has the lock.
     pub(super) fn take(directory: &Path) -> io::Result<Option<Self>> {
         let file = private::options().create(true).truncate(false).open(directory.join(LOCK))?;
         match file.try_lock() {
@@ -37,10 +37,10 @@ impl DirectoryLock {
 }
 
 impl Drop for DirectoryLock {
-    /// Lets go of the lock, and not only of the file: a child process that was started at this moment still has the
-    /// file open, and `flock(2)` keeps the lock until each of its copies is closed or one of them is unlocked.
+    /// Unlocks explicitly: closing the file is not enough. A child process that was started at this moment still has
+    /// the file open, and `flock(2)` keeps the lock until all copies are closed or one of them is unlocked.
     fn drop(&mut self) {
-        // A lock that cannot be given up goes with the process.
+        // If unlocking fails, the lock ends with the process.
         let _ = self.0.unlock();
     }
 }

@@ -1,7 +1,7 @@
 //! The engine's endpoint: `DynamoDB`'s protocol over HTTP, for programs that have its key. Knows no table.
 //!
-//! The engine's own server answers everybody who reaches the port: every user of the machine and,
-//! because it allows every origin, every web page that is open on it.
+//! The engine's own server is not used, because it answers everybody who reaches the port: every user of the machine
+//! and, since it allows every origin, every web page that is open there.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ use crate::warning::WarningLimiter;
 /// The largest body that `DynamoDB` takes.
 const MAX_BODY: usize = 16 << 20;
 
-/// What performs the operations.
+/// The parts of the engine that perform operations.
 pub(super) struct Operations {
-    /// All but those that follow.
+    /// Performs all operations that the fields below do not.
     pub(super) database: Database,
-    /// `Query` between two sort keys.
+    /// Performs `Query` between two sort keys.
     pub(super) ranges: Ranges,
-    /// `BatchWriteItem` and `BatchExecuteStatement`.
+    /// Performs `BatchWriteItem` and `BatchExecuteStatement`.
     pub(super) writer: Writer,
-    /// Whose turn it is to write.
+    /// The lock that serializes writers.
     pub(super) turns: Turns,
     /// The capacity of the table, if it is bounded.
     pub(super) throttle: Option<Throttle>,
@@ -82,7 +82,7 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
     match endpoint.operations.run(operation, &body).await {
         Ok(answer) => response(StatusCode::OK, answer),
         Err(error) => {
-            // Not the request's fault: the disk is full, the file is damaged or cannot be written.
+            // The server's fault: the disk is full, the file is damaged or cannot be written.
             if error.status_code() >= 500 {
                 endpoint.warnings.warn(format_args!("the engine cannot do {operation}: {error}"));
             }
@@ -92,7 +92,7 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
     }
 }
 
-/// Whether a request is signed with the key, and not a web page's.
+/// Whether a request is signed with the key and does not come from a web page.
 fn admits(key: &str, headers: &HeaderMap) -> bool {
     let signed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let credential = signed.and_then(|signed| signed.split_once("Credential="));
@@ -120,7 +120,7 @@ impl Operations {
         }
     }
 
-    /// What stores, tests and other tools ask of a table.
+    /// Performs an operation that stores, tests and other tools use.
     async fn perform(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
         let database = &self.database;
         match operation {
@@ -154,7 +154,7 @@ impl Operations {
         }
     }
 
-    /// Writes many items, in one transaction with others that wait.
+    /// Writes many items. Requests that wait share one transaction.
     async fn batch(&self, request: writer::Request) -> dynoxide::Result<String> {
         written(&self.writer.write(request).await?)
     }
@@ -169,7 +169,7 @@ impl Operations {
         ask(body, operation)
     }
 
-    /// Changes what tables there are, or their settings.
+    /// Creates, changes or deletes tables.
     async fn define<Q: DeserializeOwned, A: Serialize>(
         &self,
         body: &[u8],

@@ -1,5 +1,5 @@
-//! Many items in one transaction, without records of the stream: for items that come with everything that is made of
-//! them. Makes no item.
+//! Writes many items in one transaction, without stream records: for items that come together with everything derived
+//! from them. Makes no item.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use table::keys::{PK, ROOM, SK, TTL};
 
 use super::writer::{Turns, WriterConnection};
 
-/// An item that another is to replace, and the version that it must have.
+/// A precondition of a load: the item under this key has this version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unchanged {
     pub(crate) pk: String,
@@ -22,18 +22,19 @@ pub(crate) struct Unchanged {
     pub(crate) version: Option<u64>,
 }
 
-/// The attributes that a whole reading does without where it has no room and does not expire: they are not kept.
+/// Attributes that are not kept from the stored item: a new whole reading leaves them out if it has no room or does not
+/// expire.
 const MAY_LACK: [&str; 4] = [ROOM, NAMED, NAMED_ROOM, TTL];
 
 /// An item to put.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NewItem {
     pub(crate) item: Item,
-    /// Whether what is stored under its key keeps the attributes that the item does not name, as a merged reading does.
+    /// Whether attributes of the stored item stay if the new one does not name them, as for a merged reading.
     pub(crate) keeps_others: bool,
 }
 
-/// The engine's file, for whoever puts items into it past the protocol.
+/// Puts items into the engine's file, bypassing the protocol.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(super) database: Database,
@@ -42,9 +43,9 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Puts items, all or none, if those of `unchanged` are as they were; returns whether they are. Blocks.
+    /// Puts all items if each of `unchanged` still holds; else returns `false` and stores nothing. Blocks.
     pub(crate) fn put(&self, items: Vec<NewItem>, unchanged: &[Unchanged]) -> anyhow::Result<bool> {
-        // Nobody else writes while this turn lasts.
+        // The turn keeps all other writers out.
         let turn = self.turns.blocking_lock();
         for known in unchanged {
             let stored = self.stored(&turn, &known.pk, &known.sk)?;
@@ -74,7 +75,7 @@ impl Load {
         Ok(true)
     }
 
-    /// An item, as the engine stores it.
+    /// The stored JSON of an item.
     fn stored(
         &self,
         turn: &WriterConnection,
@@ -88,7 +89,7 @@ impl Load {
 }
 
 impl Unchanged {
-    /// What must be where an item is put: the same of a version, or nothing.
+    /// The precondition for replacing an item: the stored item has this version; with `None`, no item is stored.
     pub(crate) fn of(item: &Item, version: Option<u64>) -> Self {
         Self { pk: text(item, PK), sk: text(item, SK), version }
     }

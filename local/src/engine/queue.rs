@@ -1,4 +1,4 @@
-//! A queue in the engine's own file, in place of one of Amazon SQS. Delivers no message.
+//! A queue in the engine's own file, instead of one of Amazon SQS. Delivers no message.
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use super::writer::Turns;
 
 /// A queue of messages, in a table beside the engine's own.
 ///
-/// A message that is sent is in the file, under the same promise as an item of the table, and stays there until it is
-/// removed. So a process that is killed finds every message when it comes back, and with it how often
-/// the message was received.
+/// A sent message is as durable as an item of the table, and stays in the file until it is removed. So a killed process
+/// finds every message again at its next start, with the count of its deliveries.
 pub(crate) struct Queue {
     name: String,
     turns: Turns,
@@ -21,16 +20,17 @@ pub(crate) struct Queue {
 /// A message that is received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// Its number in the queue; they grow with time.
+    /// The message's number in the queue; numbers grow with time.
     pub(crate) number: i64,
-    /// What was sent.
+    /// The text that was sent.
     pub(crate) body: String,
     /// How often it was received, this time included.
     pub(crate) receives: u32,
 }
 
 impl Queue {
-    /// The queue called `name`. Everything in it is due: nobody but this process receives anything.
+    /// Opens the queue called `name`. All its messages are due at once, because no other process can still be working
+    /// on one.
     pub(super) fn open(turns: Turns, name: &str) -> anyhow::Result<Arc<Self>> {
         let turn = turns.blocking_lock();
         turn.sqlite().execute_batch(
@@ -63,7 +63,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until a message is sent, or has been since the last wait.
+    /// Waits until a message is sent; returns at once if one was sent since the last wait.
     pub(crate) async fn sent(&self) {
         self.sent.notified().await;
     }
@@ -113,7 +113,7 @@ impl Queue {
         Ok(u64::try_from(count)?)
     }
 
-    /// Returns whether a message is due at `now`, or being processed.
+    /// Returns whether a message is due at `now` or in process.
     pub(crate) fn has_due(&self, now: Timestamp) -> anyhow::Result<bool> {
         let turn = self.turns.blocking_lock();
         let mut statement = turn.sqlite().prepare_cached(

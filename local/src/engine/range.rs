@@ -1,8 +1,7 @@
-//! A `Query` between two sort keys of the table, answered from the rows of the engine's file. Knows no reading, and
-//! leaves every other question to the engine.
+//! Answers a `Query` between two sort keys from the rows of the engine's file. Leaves every other query to the engine.
 //!
-//! The file has each item as the JSON that an answer needs. The engine reads that into a map, copies the map and writes
-//! it again, which was more than half of what a chart took on one machine.
+//! The file holds each item as the JSON that an answer needs. The engine parses the JSON into a map, copies the map and
+//! writes JSON again, which took more than half of the time of a chart on one machine.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,16 +15,17 @@ use serde::Deserialize;
 use serde_json::json;
 use table::keys::{PK, SK};
 
+/// The size limit of a page of a `Query`. Source:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// A connection that reads.
+/// A read-only connection to the engine's file.
 pub(super) struct Ranges {
     connection: Mutex<Connection>,
     table: &'static str,
 }
 
-/// The request. With any other member it is another question.
+/// The body of a `Query` that is answered here. A body with any further member goes to the engine.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Asked {
@@ -47,12 +47,12 @@ struct Text {
     text: String,
 }
 
-/// A range as the rows are asked for: keys of texts, with the mark that the engine gives them.
+/// The range of rows to read. Keys are text, with the prefix that the engine gives text keys.
 struct Wanted {
     pk: String,
     first: String,
     last: String,
-    /// The sort key after which it begins.
+    /// The sort key after which the page begins.
     after: Option<String>,
     is_ascending: bool,
     is_consistent: bool,
@@ -60,14 +60,14 @@ struct Wanted {
 }
 
 impl Ranges {
-    /// Opens a file that the engine has created, to read its `table`.
+    /// Opens a file that the engine has created, to read the rows of `table`.
     pub(super) fn open(file: &Path, table: &'static str) -> anyhow::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         Ok(Self { connection: Mutex::new(connection), table })
     }
 
-    /// The answer to a `Query`, or `None` where the engine has to answer: what is asked otherwise, and what fails.
+    /// The answer to a `Query`; `None` if the engine has to answer, because the request has another form or fails.
     pub(super) fn answer(&self, body: &[u8]) -> Option<String> {
         let wanted = self.wanted(serde_json::from_slice(body).ok()?)?;
         self.read(&wanted).ok()
@@ -89,7 +89,7 @@ impl Ranges {
             None => None,
             Some(mut start) => {
                 let (of, after) = (key(&mut start, PK)?, key(&mut start, SK)?);
-                // One from elsewhere is refused, and the engine knows how.
+                // A start key outside the range is an error, which the engine reports in `DynamoDB`'s form.
                 let is_within = of == pk && first <= after && after <= last && start.is_empty();
                 Some(is_within.then_some(after)?)
             }
@@ -115,7 +115,7 @@ impl Ranges {
         );
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare_cached(&statement)?;
-        // The range begins after the key, so that no row before it is read.
+        // The range begins after the start key, so that no earlier row is read.
         let (first, last) = match &wanted.after {
             Some(after) if wanted.is_ascending => (after, &wanted.last),
             Some(after) => (&wanted.first, after),

@@ -11,19 +11,19 @@ use serde_json::Value;
 use super::stream_positions;
 use super::writer::Turns;
 
-/// What the engine adds to the number of a record before it shows it, so that it has 21 digits.
+/// The offset that the engine adds to a record's number in its API, so that the number has 21 digits.
 const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 
 /// The stream of one table, with its single shard.
 ///
-/// Records are read through the engine and removed over the writer's connection, because the engine
-/// never removes any. So what the file holds of the stream is what some consumer has still to receive,
-/// and a process that is killed finds it there when it comes back.
+/// Records are read through the engine and removed over the writer's connection, because the engine never removes any.
+/// The file holds the stream records that some consumer has still to receive, so a killed process finds them at its
+/// next start.
 ///
-/// The newest record always stays, even when every consumer has passed it. The engine numbers a record one past
-/// the newest that it still has, and at least by its clock in microseconds. With that record in
-/// place numbers only grow, whatever the clock does; without it, a clock that is set back would let
-/// numbers be given a second time, and a position could then lie beyond records that are new.
+/// The newest record always stays, even when every consumer has passed it. The engine numbers a record one past the
+/// newest that the file has, and at least by its clock in microseconds. With the newest record in place numbers only
+/// grow, whatever the clock does. Without that record, a clock that is set back would give numbers a second time, and a
+/// consumer's position could lie beyond new records.
 pub(crate) struct Stream {
     database: Database,
     turns: Turns,
@@ -35,7 +35,7 @@ pub(crate) struct Stream {
 /// One record, as an event source mapping hands it to a function.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The number under which it is stored; they grow with time.
+    /// The number under which the record is stored; numbers grow with time.
     pub(crate) number: i64,
     /// The event record.
     pub(crate) event: Value,
@@ -63,7 +63,7 @@ impl Stream {
         Ok(statement.query_row([&self.table], |row| row.get(0))?)
     }
 
-    /// At most `limit` records after the one numbered `after`, oldest first; 0 is before them all.
+    /// Reads at most `limit` records after the number `after`, oldest first. 0 means from the beginning.
     pub(crate) fn read(&self, after: i64, limit: usize) -> anyhow::Result<Vec<Record>> {
         let from = if after == 0 {
             ("TRIM_HORIZON", None)
@@ -89,8 +89,8 @@ impl Stream {
         records.collect()
     }
 
-    /// Sets who consumes the stream, and returns the position of each: the number of the last record
-    /// that it has passed, 0 for a consumer that is new.
+    /// Sets the consumers of the stream, and returns the position of each: the number of the last record that the
+    /// consumer has passed, 0 for a new consumer.
     pub(crate) fn set_consumers(&self, consumers: &[String]) -> anyhow::Result<Vec<i64>> {
         let turn = self.turns.blocking_lock();
         stream_positions::set_consumers(turn.sqlite(), consumers)

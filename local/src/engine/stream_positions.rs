@@ -1,13 +1,12 @@
 //! The position of each consumer of the stream, in a table beside the engine's own. Reads no record.
 //!
-//! A position and the records that it allows to be removed change in one transaction. So after a crash a
-//! position may lie before records that were delivered, which are then delivered again, but never behind
-//! one that was not.
+//! A position and the removal of the records before it are one transaction. After a crash, a position may lie before
+//! records that were delivered, which are then delivered again. No position lies behind an undelivered record.
 
 use anyhow::Context as _;
 use rusqlite::Connection;
 
-/// Keeps the positions of `consumers`, drops those of others, and returns them in the order given.
+/// Keeps the positions of `consumers`, drops those of other consumers, and returns the positions in the given order.
 pub(super) fn set_consumers(
     connection: &Connection,
     consumers: &[String],
@@ -42,7 +41,7 @@ pub(super) fn set_consumers(
     Ok(positions)
 }
 
-/// Moves a consumer, and removes the records of `table`'s stream that all have passed, except the newest.
+/// Moves a consumer, and removes the records of `table`'s stream that all consumers have passed, except the newest.
 pub(super) fn advance(
     connection: &Connection,
     table: &str,

@@ -1,11 +1,12 @@
-//! The provisioned capacity of the deployed table before an engine that has none: what is asked beyond its units is
-//! refused. A model of AWS's documentation, not AWS. Knows no reading.
+//! The provisioned capacity of the deployed table, before an engine that has no limit: refuses requests beyond the
+//! table's units. A model of AWS's documentation, not AWS. Knows no reading.
 //!
-//! The table and each of its indexes have a bucket of units, which fills by the second and keeps what was not used for up to
-//! 300 seconds: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html>. AWS
-//! promises no burst, so the model can be without. A request is let in while its bucket holds anything, and takes what it
-//! consumed, which is known afterwards. A write needs the bucket of each index as well: an index without units holds its
-//! table up, <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>.
+//! The table and each of its indexes have a token bucket of capacity units. The bucket fills every second and keeps
+//! unused units for up to 300 seconds:
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html>. AWS promises no
+//! burst, so the model can leave it out. A request is let in while its bucket holds anything. The consumed units are
+//! known afterwards, and are taken then. A write needs capacity in the bucket of each index as well: an index without
+//! units throttles its table, <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -21,7 +22,7 @@ use crate::template::Template;
 /// The capacity of a table and its indexes.
 pub(super) struct Throttle {
     watch: Stopwatch,
-    /// By name; that of the table itself is empty.
+    /// Buckets by index name; the table's own have the empty name.
     buckets: Mutex<BTreeMap<String, Buckets>>,
 }
 
@@ -34,7 +35,7 @@ struct Bucket {
     per_second: f64,
     most: f64,
     held: f64,
-    /// When it was filled last, in seconds.
+    /// The time of the last fill, in seconds since the start.
     filled: f64,
 }
 
@@ -59,7 +60,7 @@ impl Bucket {
         self.filled = seconds;
     }
 
-    /// How many of some requests are let in.
+    /// How many of `wanted` requests the bucket lets in.
     fn admits(&self, wanted: usize) -> usize {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let held = self.held.ceil().max(0.0) as usize;
@@ -68,8 +69,8 @@ impl Bucket {
 }
 
 impl Throttle {
-    /// The units that the template provisions for the table and its index by room. The other indexes, which few tables
-    /// have, are not bounded.
+    /// Reads the units that the template provisions for the table and its index by room. The optional indexes are not
+    /// bounded.
     pub(super) fn of(template: &Template, burst: Burst) -> anyhow::Result<Self> {
         let resources = template.resources(&[("Billing", "provisioned")])?;
         let table = resources.values().find(|it| it["Type"] == "AWS::DynamoDB::Table");
@@ -89,7 +90,8 @@ impl Throttle {
         Ok(Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets) })
     }
 
-    /// Performs an operation if there is capacity for it; of a batch of puts, as many as there is capacity for.
+    /// Performs an operation if there is capacity for it. Of a batch of puts, performs as many as there is capacity
+    /// for.
     pub(super) async fn run(
         &self,
         operation: &str,
@@ -131,7 +133,7 @@ impl Throttle {
         Ok(told.to_string())
     }
 
-    /// The description of a table, with the units that it has.
+    /// Adds the provisioned units to an answer of `DescribeTable`.
     fn described(&self, answer: &str) -> String {
         let mut answer: Value = serde_json::from_str(answer).unwrap_or_default();
         let Buckets { read, write } = &self.filled()[""];
@@ -158,7 +160,7 @@ impl Throttle {
         }
     }
 
-    /// Takes what an answer says was consumed.
+    /// Takes the consumed units of an answer from the buckets.
     fn take(&self, kind: Kind, answer: &Value) {
         let consumed = &answer["ConsumedCapacity"];
         let consumed =
@@ -175,7 +177,7 @@ impl Throttle {
         }
     }
 
-    /// Takes the puts of a batch away for which there is no capacity, and returns them.
+    /// Removes the puts beyond the capacity from a batch, and returns them.
     fn leave_beyond(&self, request: &mut Value) -> Option<Value> {
         let (table, puts) = request["RequestItems"].as_object_mut()?.iter_mut().next()?;
         let puts = puts.as_array_mut()?;

@@ -1,9 +1,9 @@
 //! The engine's second connection: group commit for `BatchWriteItem` and `BatchExecuteStatement`. Performs no other
 //! operation.
 //!
-//! The engine gives each item of a batch a transaction of its own, and most of what an item costs is that
-//! transaction. Here all requests that wait share one: they are performed one after the other, committed together
-//! and only then answered.
+//! The engine writes each item of a batch in a transaction of its own, which is most of an item's cost. Here all
+//! waiting requests share one transaction: they are performed one after the other, committed together and only then
+//! answered.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use serde::Serialize;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// How many requests share a transaction at most, so that the first does not wait long for the last.
+/// The maximum number of requests in a transaction, so that the first does not wait long for the last.
 const MAX_GROUP: usize = 32;
 
-/// The codes of statements that are refused before they write anything.
+/// Error codes of statements that are refused before they write anything.
 const WRITES_NOTHING: [&str; 4] =
     ["ConditionalCheckFailed", "DuplicateItem", "ResourceNotFound", "ValidationError"];
 
-/// A request of one of the two operations.
+/// A request for one of the two batch operations.
 pub(super) enum Request {
     Items(BatchWriteItemRequest),
     Statements(BatchExecuteStatementRequest),
 }
 
-/// The answer to a request, of the same operation.
+/// The answer to a request for a batch operation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Response {
@@ -43,16 +43,16 @@ pub(super) enum Response {
     Statements(BatchExecuteStatementResponse),
 }
 
-/// A request that waits, and the channel for its answer.
+/// A waiting request, and the channel for its answer.
 struct Job {
     request: Request,
     answer: oneshot::Sender<dynoxide::Result<Response>>,
 }
 
-/// The connection, for one at a time.
+/// The writer's connection, behind a lock: one user at a time.
 ///
-/// Whatever writes to the file takes its turn here. `SQLite` would also keep writers apart, but by asking
-/// again after ever longer pauses; this lock is fair.
+/// Whatever writes to the file takes this lock. `SQLite` would also keep writers apart, but by polling with ever longer
+/// pauses; this lock is fair.
 pub(super) type Turns = Arc<Mutex<WriterConnection>>;
 
 /// Performs the requests on a thread of its own.
@@ -88,7 +88,7 @@ impl Writer {
     }
 }
 
-/// The connection, which belongs to the holder of the turn.
+/// The connection that writes. Whoever has the lock of [`Turns`] may use it.
 pub(super) struct WriterConnection {
     file: PathBuf,
     storage: Storage,
@@ -100,9 +100,9 @@ impl WriterConnection {
     pub(super) fn open(file: PathBuf) -> anyhow::Result<Self> {
         let storage = Storage::new(file.to_str().context("its path is not Unicode")?)?;
         storage.disable_bulk_loading()?;
-        // What a savepoint may have to restore is kept in memory, not in a temporary file.
+        // Data for rolling back a savepoint are kept in memory, not in a temporary file.
         storage.conn().pragma_update(None, "temp_store", "MEMORY")?;
-        // Without it every write looks at all records of the stream to number the next one.
+        // Without this index every write scans all records of the stream to number the next one.
         storage.conn().execute_batch(
             "CREATE INDEX IF NOT EXISTS roomtide_stream_order
              ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
@@ -123,12 +123,13 @@ impl WriterConnection {
         self.storage.conn()
     }
 
-    /// The stored JSON of an item, by its keys as the engine writes them.
+    /// The stored JSON of an item, by its keys in the engine's encoding.
     pub(super) fn item(&self, table: &str, pk: &str, sk: &str) -> anyhow::Result<Option<String>> {
         Ok(self.storage.get_item(table, pk, sk)?)
     }
 
-    /// Forgets what it knows of tables; needed after one was created, changed or deleted.
+    /// Opens the connection again, because it caches the definitions of tables. Needed after a table was created,
+    /// changed or deleted.
     pub(super) fn reopen(&mut self) -> anyhow::Result<()> {
         *self = Self::open(self.file.clone())?;
         Ok(())
@@ -141,7 +142,7 @@ impl WriterConnection {
         match self.commit(requests).await {
             Ok(answers) => {
                 for (waiting, answer) in waiting.into_iter().zip(answers) {
-                    // The client may have gone meanwhile.
+                    // The client may have disconnected meanwhile.
                     let _ = waiting.send(answer);
                 }
             }
@@ -156,7 +157,7 @@ impl WriterConnection {
         }
     }
 
-    /// Writes the requests in one transaction. An error means that none of them is stored.
+    /// Performs the requests in one transaction. An error means that nothing is stored.
     async fn commit(
         &self,
         requests: Vec<Request>,
@@ -170,7 +171,7 @@ impl WriterConnection {
             let answer = self.execute(request).await;
             self.in_group.store(false, Ordering::Relaxed);
             if answer.is_err() {
-                // Fails where SQLite has given up the whole transaction: the disk is full, for example.
+                // Fails if SQLite has rolled back the whole transaction, for example because the disk is full.
                 sqlite.execute_batch("ROLLBACK TO request")?;
             }
             sqlite.execute_batch("RELEASE request")?;
@@ -187,7 +188,7 @@ impl WriterConnection {
             }
             Request::Statements(request) => {
                 let answer = batch_execute_statement::execute(&self.storage, request).await?;
-                // The engine has not undone what such a statement wrote before it failed.
+                // The engine does not undo what a failed statement has already written.
                 let errors = answer.responses.iter().filter_map(|it| it.error.as_ref());
                 let mut halfway = errors.filter(|it| !WRITES_NOTHING.contains(&it.code.as_str()));
                 match halfway.next() {

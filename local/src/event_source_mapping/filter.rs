@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde_json::Value;
 
-/// A pattern of the event filter language, as far as the template uses it.
+/// A pattern of the event filter language. Supports only the forms that the template uses.
 #[derive(Debug, PartialEq)]
 pub(super) enum Pattern {
     Members(Vec<(String, Self)>),
@@ -33,7 +33,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether a value matches; `None` is a member that is missing.
+    /// Returns whether a value matches; `None` stands for a missing member.
     pub(super) fn matches(&self, value: Option<&Value>) -> bool {
         match self {
             Self::Members(members) => members

@@ -10,8 +10,8 @@ use table::{Invocation, Session};
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///
-/// API Gateway reads a body before it invokes a function, so the functions check the token when the body
-/// is there. On a local network that would let everybody send bodies.
+/// API Gateway reads a body before it invokes a function, so the functions check the token after the body has arrived.
+/// On a local network that would let everybody send bodies.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     authenticator: Authenticator,
@@ -25,7 +25,7 @@ impl Authorizer {
         Self { authenticator: Authenticator::new(Auth::On), store, telemetry }
     }
 
-    /// Refuses a request that every function would refuse, whatever its body is.
+    /// Refuses a request that every function would refuse, whatever the body is.
     pub(super) async fn authorize(
         &self,
         request: &Request,
@@ -34,7 +34,7 @@ impl Authorizer {
         let mut log = WideEvent::begin("authorizer");
         let session = Session::new(&self.store, invocation, SystemClock.now());
         let grant = self.authenticator.authenticate(request, session, &mut log).await;
-        // A refusal is not logged, unless the table did not answer.
+        // Refusals are not logged, only failures of the table.
         if let Err(problem) = &grant
             && problem.kind != ProblemKind::Unauthorized
         {

@@ -22,12 +22,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::warning::warn;
 
-/// Limits on clients.
+/// Limits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most connections at once; further ones wait until one of them ends.
+    /// The most connections at once; further clients wait until one ends.
     pub(super) connections: usize,
-    /// The time for a request's head, from the connection or the last answer on.
+    /// The time for a request's head, from the connection's start or the last answer on.
     pub(super) head: Duration,
     /// The time for a request's head while all connections are taken, because others may be waiting.
     pub(super) head_when_full: Duration,
@@ -50,7 +50,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The pause after a failed accept: the process may have too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves requests with `answer` until told to stop, and answers those under way.
+/// Serves requests with `answer` until told to stop, then answers the requests under way.
 pub(super) async fn serve<F, A>(
     listener: TcpListener,
     limits: Limits,
@@ -123,14 +123,14 @@ where
         let mut is_ending = false;
         loop {
             let has_ended = tokio::select! {
-                // An error is the client's: it left, was too slow or did not speak HTTP.
+                // An error is the client's: it disconnected, was too slow or did not speak HTTP.
                 _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => true,
                 () = is_to_end(&mut self.stop, &mut self.full, self.limits), if !is_ending => false,
             };
             if has_ended {
                 break;
             }
-            // A connection without a request ends now, any other after its answer.
+            // A connection without a request ends now; others end after their answer.
             if !asked.load(Ordering::Relaxed) {
                 return;
             }
@@ -143,7 +143,8 @@ where
     }
 }
 
-/// Waits until the server stops, or until all connections are taken and this one had time to ask.
+/// Waits until the connection has to end: the server stops, or all connections are taken and this client had its time
+/// to send a request.
 async fn is_to_end(
     stop: &mut watch::Receiver<bool>,
     full: &mut watch::Receiver<bool>,
@@ -159,7 +160,7 @@ async fn is_to_end(
     }
 }
 
-/// Waits until the value is true, or its sender is gone.
+/// Waits until the value is true or the sender is dropped.
 async fn becomes_true(value: &mut watch::Receiver<bool>) {
     drop(value.wait_for(|value| *value).await);
 }

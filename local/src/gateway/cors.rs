@@ -1,4 +1,4 @@
-//! Lets the web page ask the address at which readings are stored, as a function URL does by its settings of CORS.
+//! Lets the web page send requests to the address that stores readings, as the CORS settings of a function URL do.
 //! Refuses nothing.
 //!
 //! Source: <https://docs.aws.amazon.com/lambda/latest/dg/urls-configuration.html>
@@ -12,7 +12,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
-/// The answer to a browser that asks first whether its page may send such a request.
+/// The answer to a browser's preflight request; `None` for any other request.
 pub(super) fn preflight(parts: &Parts) -> Option<Response> {
     let asks = parts.method == Method::OPTIONS
         && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -30,7 +30,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response> {
     Some(permitting(parts, response))
 }
 
-/// The answer to a page's request, which the page may read.
+/// Adds the headers with which a browser lets the web page read the response.
 pub(super) fn permitting(parts: &Parts, mut response: Response) -> Response {
     if parts.headers.contains_key(ORIGIN) {
         let all = HeaderValue::from_static("*");

@@ -1,4 +1,4 @@
-//! The event that API Gateway's HTTP API makes of a request, payload format 2.0. Invokes nothing.
+//! The event, payload format 2.0, into which API Gateway's HTTP API turns a request. Invokes nothing.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -78,8 +78,8 @@ pub(crate) fn event(
     serde_json::from_value(event)
 }
 
-/// Sets the body of an event, as text or as base64; where the gateway `damages_gzip`, whatever is called text
-/// is passed on as text.
+/// Sets the body of an event, as text or as base64. If the gateway `damages_gzip`, a body with a text type is passed on
+/// as text even when it is compressed.
 pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>, damages_gzip: bool) {
     if body.is_empty() {
         return;
@@ -121,8 +121,7 @@ fn query_parameters(query: &str) -> BTreeMap<String, String> {
     joined
 }
 
-/// Returns whether API Gateway passes a body on as text. All other bodies become base64, forms and NDJSON
-/// among them.
+/// Returns whether API Gateway passes a body on as text. All other bodies become base64, including forms and NDJSON.
 fn is_text(content_type: &str, content_encoding: &str) -> bool {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let plain = content_encoding.is_empty() || content_encoding.eq_ignore_ascii_case("identity");

@@ -7,13 +7,12 @@ use http::Method;
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 
-/// Returns why a request is refused that a web page of another origin than ours or `page` may have sent, under its own name
-/// or, after DNS rebinding, under ours.
+/// Returns the reason to refuse a request, if a web page may have sent it whose origin is neither ours nor `page`. Such
+/// a page may use its own name or, after DNS rebinding, ours.
 ///
-/// `Sec-Fetch-Site` is a second look: a browser sends it with requests that have no `Origin`, such as
-/// for an image, and no page can change it. Programs that are no browser send neither. Whoever follows a link to our page,
-/// as that of a message, or opens it in a frame, gets it: it has no readings, its policy says in whose frame it is shown,
-/// and what it asks comes from itself.
+/// `Sec-Fetch-Site` is a second check: a browser sends that header also with requests without `Origin`, such as for an
+/// image, and no page can change it. Programs that are not browsers send neither header. Our own page may be opened by
+/// a link or in a frame: the page has no readings, its policy limits the frames, and its requests come from our origin.
 pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
     let headers = &parts.headers;
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
@@ -41,7 +40,7 @@ pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
     if let Some(origin) = header(ORIGIN).filter(|origin| *origin != format!("http://{host}")) {
         return refused("Origin", origin);
     }
-    // `none` is a person who types an address. A page on another port of this machine is same-site.
+    // `none` means that a person typed the address. A page on another port of this machine is same-site.
     let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
     let is_followed = parts.method == Method::GET
         && parts.uri.path() == "/"

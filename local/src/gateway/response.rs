@@ -12,7 +12,7 @@ use http::header::{CONTENT_TYPE, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-/// Makes the response that API Gateway makes of a function's answer.
+/// Turns a function's answer into the response that API Gateway would send.
 pub(super) fn of_answer(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Response> {
     let body = match answer.body.unwrap_or_default() {
         encodings::Body::Text(text) if answer.is_base64_encoded => {
@@ -34,8 +34,7 @@ pub(super) fn of_answer(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Resp
     Ok(response)
 }
 
-/// Makes the response to a request on which a function failed, as API Gateway words it; in the words of InfluxDB
-/// on its paths.
+/// The response after a function failed, in API Gateway's words; on InfluxDB's paths, in the words of InfluxDB.
 pub(super) fn internal_server_error(path: &str) -> Response {
     if let Some(response) = in_dialect(path, ProblemKind::Internal, "Internal Server Error") {
         return response;
@@ -44,7 +43,7 @@ pub(super) fn internal_server_error(path: &str) -> Response {
     json_response(StatusCode::INTERNAL_SERVER_ERROR, "application/json", &body)
 }
 
-/// Makes the response to a request that a web page of another origin may have sent.
+/// The response that refuses a request from a web page of another origin.
 pub(super) fn foreign_origin(path: &str, detail: &str) -> Response {
     if let Some(response) = in_dialect(path, ProblemKind::Forbidden, detail) {
         return response;

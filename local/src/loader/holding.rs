@@ -1,5 +1,5 @@
-//! A table that holds readings back: the ingest function puts them in, the registry function sees them among those that
-//! are stored. Stores none of them.
+//! A table that holds readings back: the ingest function writes them, and the registry function sees them as if they
+//! were stored. Stores no held reading.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,11 @@ pub(super) type Held = BTreeMap<DeviceId, BTreeMap<Timestamp, HeldReading>>;
 #[derive(Debug, Clone)]
 pub(super) struct HeldReading {
     pub(super) reading: Reading,
-    /// Whether it is merged with what the table has, instead of replacing it.
+    /// Whether the reading is merged into the stored one, instead of replacing it.
     pub(super) is_merged: bool,
 }
 
-/// The table, and what is held back of it. Clones share both.
+/// The table and the readings that are held back from it. Clones share both.
 #[derive(Debug, Clone)]
 pub(super) struct Holding {
     table: DynamoStore,
@@ -40,12 +40,12 @@ impl Holding {
         Self { table, held: Arc::default() }
     }
 
-    /// What is held back, which is not held any more.
+    /// Takes all held readings out.
     pub(super) fn take(&self) -> Held {
         std::mem::take(&mut *self.held())
     }
 
-    /// The same, without what readings say of their devices: the registry has learned it.
+    /// Takes all held readings out, without what they say of their devices: the registry has it already.
     pub(super) fn take_learned(&self) -> Held {
         let mut held = self.take();
         for held in held.values_mut().flat_map(BTreeMap::values_mut) {
@@ -54,12 +54,12 @@ impl Holding {
         held
     }
 
-    /// The table with what is held back until now, which is not held here any more.
+    /// Moves the held readings into a new `Holding` of the same table.
     pub(super) fn split_off(&self) -> Self {
         Self { table: self.table.clone(), held: Arc::new(Mutex::new(self.take())) }
     }
 
-    /// The readings that are held back, in any order.
+    /// Returns the held readings, in any order.
     pub(super) fn readings(&self) -> Vec<Reading> {
         self.held().values().flat_map(BTreeMap::values).map(|it| it.reading.clone()).collect()
     }
@@ -73,7 +73,8 @@ impl Holding {
         for reading in readings {
             let of_device = held.entry(reading.device.clone()).or_default();
             let known = of_device.remove(&reading.at);
-            // The registry function sees one of them only.
+            // The registry function sees only one of the two readings, so the new one keeps what the earlier said of
+            // the device.
             let said = known.as_ref().and_then(|known| known.reading.about.clone());
             let mut new = HeldReading { reading: reading.clone(), is_merged };
             if let Some(known) = known.filter(|_| is_merged) {
@@ -123,7 +124,7 @@ impl QueryReadings for Holding {
         let is_behind = |one: Timestamp, other: Timestamp| {
             if is_descending { one < other } else { one > other }
         };
-        // Behind the page's last reading the table may have others.
+        // The table may have more readings after the last one of this page.
         let last = page.items.last().map(|it| it.at).filter(|_| page.has_more);
         let is_of_page = |at: Timestamp| {
             query.after.as_ref().is_none_or(|after| is_behind(at, after.at))
@@ -198,7 +199,7 @@ impl UpdateRegistry for Holding {
 }
 
 impl MarkLateChanges for Holding {
-    /// Marks nothing: nothing is stored. Who stores what is held marks what the stream has still to tell.
+    /// Marks nothing, because nothing is stored yet. The loader sets the marks when it stores the held readings.
     async fn put_late_marks(
         &self,
         _marks: &[LateMark],

@@ -1,10 +1,9 @@
-//! The policy of an event source mapping for a batch that fails. Does not wait and invokes nothing.
+//! The retry policy of an event source mapping for a failed batch. Does not wait and invokes nothing.
 //!
-//! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`: what precedes
-//! the first reported failure is done; what follows is tried again from that record; a batch that
-//! fails as a whole is tried again in halves, which uses up no attempt. One thing is kinder than AWS:
-//! when the attempts of a partial failure are used up, only the record that failed is given up, and
-//! not everything behind it in its batch.
+//! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`. Records before the first
+//! reported failure are done; the rest is tried again from that record. A batch that fails as a whole is tried again in
+//! halves, which uses up no attempt. One rule is kinder than AWS: when the attempts of a partial failure are used up,
+//! only the failed record is given up, and not everything behind it in its batch.
 
 use std::ops::Range;
 
@@ -20,11 +19,11 @@ pub(crate) struct Policy {
 /// The outcome of an invocation for the records that it received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All are done.
+    /// All records are done.
     Done,
-    /// Those before this position in the batch are done; this one is not.
+    /// The records before this position in the batch are done; this record is not.
     FailedFrom(usize),
-    /// None is known to be done: the function failed, took too long or reported an unknown record.
+    /// No record is known to be done: the function failed, took too long or reported an unknown record.
     FailedWhole,
 }
 
@@ -33,7 +32,7 @@ pub(crate) enum Outcome {
 pub(crate) enum Verdict {
     /// Go on at once.
     GoOn,
-    /// Go on after a pause; the number is how often the same records have failed.
+    /// Go on after a pause; the number counts the failures of these records.
     Pause(u32),
     /// Give up these records, and go on at once.
     GiveUp(Range<usize>),
@@ -60,7 +59,7 @@ impl Delivery {
         Self { policy, open: if length == 0 { Vec::new() } else { vec![whole] } }
     }
 
-    /// Returns the records to deliver next; `None` if none is left.
+    /// Returns the records to deliver next; `None` at the end of the batch.
     pub(crate) fn next(&self) -> Option<Range<usize>> {
         self.open.last().map(|part| part.records.clone())
     }

@@ -1,8 +1,8 @@
 //! A column of a row group: its values, and its pages. Knows no file.
 //!
-//! Sources: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> and
-//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>, whose names the numbers here
-//! have.
+//! The constants are named as in the Thrift definition. Sources:
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/> and
+//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -12,14 +12,14 @@ use flate2::write::GzEncoder;
 
 use super::thrift::{Fields, structure, varint};
 
-/// Encodings of values.
+/// The numbers of value encodings.
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 const RLE_DICTIONARY: i32 = 8;
-/// Types of pages.
+/// The numbers of page types.
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
-/// The codec that every reader has.
+/// The compression codec; every reader supports gzip.
 const GZIP: i32 = 2;
 
 /// The physical type of a column.
@@ -30,17 +30,17 @@ pub(super) enum Type {
     ByteArray = 6,
 }
 
-/// The values of a column: their distinct ones, and the place of each among these.
+/// The values of a column: the distinct values, and for each row the index of its value.
 #[derive(Debug)]
 pub(super) struct Column<T> {
     distinct: Vec<T>,
     places: HashMap<T, u32>,
     rows: Vec<u32>,
-    /// By row, whether there is a value; empty for a column that always has one.
+    /// For each row, whether it has a value; empty for a column without missing values.
     present: Vec<bool>,
 }
 
-/// A value in the encoding PLAIN.
+/// A value that can be written in the encoding PLAIN.
 pub(super) trait Plain: Ord {
     fn write(&self, out: &mut Vec<u8>);
     fn bytes(&self) -> usize;
@@ -58,7 +58,7 @@ impl Plain for String {
     }
 }
 
-/// The bits of a number.
+/// Numbers, INT64 or DOUBLE, are written as their 64 bits.
 impl Plain for u64 {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.to_le_bytes());
@@ -69,7 +69,7 @@ impl Plain for u64 {
     }
 }
 
-/// What the metadata of a file say of a written column.
+/// The sizes and offsets of a written column, for the metadata of the file.
 #[derive(Debug)]
 pub(super) struct Written {
     of: Type,
@@ -77,7 +77,7 @@ pub(super) struct Written {
     values: usize,
     uncompressed: usize,
     compressed: usize,
-    /// The bytes before the first data page.
+    /// The length of the dictionary page, which is before the first data page.
     dictionary: usize,
     nulls: usize,
     bounds: Option<(Vec<u8>, Vec<u8>)>,
@@ -112,7 +112,7 @@ impl<T: Plain + Clone + Eq + std::hash::Hash> Column<T> {
         self.rows.push(place);
     }
 
-    /// Adds a value, or none, to a column in which values may be missing.
+    /// Adds a value, or `None`, to a column in which values may be missing.
     pub(super) fn push_optional<Q>(&mut self, value: Option<&Q>)
     where
         T: std::borrow::Borrow<Q>,
@@ -124,7 +124,7 @@ impl<T: Plain + Clone + Eq + std::hash::Hash> Column<T> {
         }
     }
 
-    /// Writes the pages: a dictionary and the places in it where that is shorter, else the values themselves.
+    /// Writes the pages: a dictionary and indices if that is shorter, else the plain values.
     pub(super) fn write(&self, of: Type, out: &mut Vec<u8>) -> io::Result<Written> {
         let values = self.rows.len().max(self.present.len());
         let plain: usize =
@@ -155,7 +155,7 @@ impl<T: Plain + Clone + Eq + std::hash::Hash> Column<T> {
             page.clear();
         }
         if !self.present.is_empty() {
-            // The definition level: 1 where there is a value, behind the length of all levels.
+            // The definition levels: 1 for a row with a value. The length of all levels precedes them.
             let levels: Vec<u32> = self.present.iter().map(|it| u32::from(*it)).collect();
             let mut encoded = Vec::new();
             hybrid(&levels, 1, &mut encoded);
@@ -180,13 +180,13 @@ impl<T: Plain + Clone + Eq + std::hash::Hash> Column<T> {
         Ok(written)
     }
 
-    /// The smallest and the largest value as statistics have them. Of numbers the order of their bits is only that of
-    /// whole ones.
+    /// The smallest and the largest value, in the encoding of statistics. `None` for DOUBLE, whose values are ordered
+    /// by their bits here, which is not the numeric order.
     fn bounds(&self, of: Type) -> Option<(Vec<u8>, Vec<u8>)> {
         let bytes = |value: &T| {
             let mut bytes = Vec::new();
             value.write(&mut bytes);
-            // Statistics have a text without its length.
+            // Statistics hold text without its length prefix.
             bytes.split_off(if of == Type::ByteArray { 4 } else { 0 })
         };
         let is_ordered = of != Type::Double;
@@ -196,12 +196,12 @@ impl<T: Plain + Clone + Eq + std::hash::Hash> Column<T> {
 }
 
 impl Written {
-    /// Returns the bytes in the file, and those before compression.
+    /// Returns the compressed and the uncompressed size.
     pub(super) const fn bytes(&self) -> (usize, usize) {
         (self.compressed, self.uncompressed)
     }
 
-    /// Writes a compressed page behind its header.
+    /// Writes a page header and the compressed page.
     fn page(
         &mut self,
         out: &mut Vec<u8>,
@@ -226,7 +226,7 @@ impl Written {
         Ok(())
     }
 
-    /// Writes the metadata of the column, which begins at this place of the file.
+    /// Writes the metadata of a column that begins at this offset in the file.
     pub(super) fn describe(&self, fields: &mut Fields<'_>, name: &str, at: u64) {
         let at = at.cast_signed();
         fields.i64(2, at);
@@ -253,13 +253,14 @@ impl Written {
     }
 }
 
-/// The bits of a place among so many values.
+/// The number of bits of an index into a dictionary with this number of values.
 fn width(values: usize) -> u8 {
     let bits = usize::BITS - values.saturating_sub(1).leading_zeros();
     u8::try_from(bits.max(1)).expect("at most 64")
 }
 
-/// Writes numbers of this many bits: eight or more equal ones as a run, others packed by eight.
+/// Writes numbers of this many bits in the hybrid encoding: eight or more equal numbers as a run, others bit-packed by
+/// eight.
 fn hybrid(values: &[u32], width: u8, out: &mut Vec<u8>) {
     const GROUP: usize = 8;
     let run = |from: usize| values[from..].iter().take_while(|it| **it == values[from]).count();
@@ -283,7 +284,7 @@ fn hybrid(values: &[u32], width: u8, out: &mut Vec<u8>) {
         varint(out, ((at - from) / GROUP) as u64 * 2 + 1);
         let (mut bits, mut held) = (0_u64, 0);
         for n in from..at {
-            // What is behind the last value is filled up.
+            // The last group is padded with zeros.
             bits |= u64::from(values.get(n).copied().unwrap_or_default()) << held;
             held += width;
             while held >= 8 {

@@ -1,8 +1,8 @@
-//! The compact protocol of Thrift, as far as Parquet's headers need it: written, never read.
+//! The compact protocol of Thrift, as far as Parquet's headers need it. Only writes.
 //!
 //! Source: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
-/// The types of fields.
+/// The type codes of fields.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I32: u8 = 5;
@@ -11,16 +11,16 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// The end of a struct.
+/// The byte that ends a struct.
 const STOP: u8 = 0;
 
-/// The fields of a struct that is being written, in the order of their ids.
+/// Writes the fields of a struct, in the order of their ids.
 pub(super) struct Fields<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
 }
 
-/// Writes a struct.
+/// Writes a struct; `write` writes the fields.
 pub(super) fn structure(out: &mut Vec<u8>, write: impl FnOnce(&mut Fields<'_>)) {
     write(&mut Fields { out, last: 0 });
     out.push(STOP);
@@ -51,7 +51,7 @@ impl Fields<'_> {
         structure(self.out, write);
     }
 
-    /// A list of `count` structs, which `write` writes one after the other.
+    /// Writes a list of `count` structs; `write` writes them one after the other.
     pub(super) fn structures(&mut self, id: u8, count: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.list(id, STRUCT, count);
         write(self.out);
@@ -95,7 +95,7 @@ fn zigzag(out: &mut Vec<u8>, value: i64) {
     varint(out, (value << 1 ^ value >> 63).cast_unsigned());
 }
 
-/// Writes a number by 7 bits, the lowest first; the highest bit says that more follow.
+/// Writes a number as a varint: groups of 7 bits, the lowest first; the highest bit says that more follow.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let low = (value & 0x7f) as u8;
@@ -113,7 +113,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Reads a struct and shows it: `{1:5 2:"text" 3:[{} {}]}`. Returns also what is behind it.
+    /// Reads a struct and shows it as `{1:5 2:"text" 3:[{} {}]}`. Also returns the bytes after it.
     pub(in super::super) fn shown(bytes: &[u8]) -> (String, &[u8]) {
         let mut rest = bytes;
         let mut text = String::new();

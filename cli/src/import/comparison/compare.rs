@@ -1,4 +1,4 @@
-//! Compares what an import stored with what its source has, month by month, and says how to take it back. Sends no
+//! Compares the table with the source of an import, month by month, and writes how to take the import back. Sends no
 //! reading.
 
 use std::cell::RefCell;
@@ -27,13 +27,13 @@ use crate::import::several_meters::Meters;
 use crate::output::counted;
 use crate::progress;
 
-/// The most months that are shown.
+/// The maximum number of months that are shown.
 const MAX_SHOWN: usize = 20;
-/// The field of Home Assistant's states.
+/// The field name of Home Assistant's states.
 const VALUE: &str = "value";
-/// The hours that are asked for at once: a month, for which readings answer where there are no rollups.
+/// The time of one request for hours: a month, for which the server reads readings if there are no rollups.
 const HOURS_ASKED: TimeDelta = TimeDelta::days(31);
-/// Why nothing is compared.
+/// The reasons for no comparison.
 const UNTOLD: &str =
     "the server does not tell how far its rollups are; the URL has to answer queries, too";
 const FORBIDDEN: &str = "the token may not read";
@@ -41,29 +41,29 @@ const BEHIND: &str = "the rollups are behind; once they are not, the same comman
 
 /// The comparison of an import under way.
 pub(in crate::import) struct Comparison<'a> {
-    /// The reason if nobody can be asked.
+    /// The server's data; or the reason why the server cannot be asked.
     known: Result<Known<'a>, &'static str>,
     state: RefCell<State>,
     now: Timestamp,
-    /// Whether readings that were there are replaced with all of their metrics.
+    /// Whether the import replaces existing readings with all their metrics.
     replaces: bool,
 }
 
 struct State {
     tally: Tally,
-    /// What was noted since the last window ended.
+    /// The readings that were noted since the last window ended.
     window: Tally,
     earlier: Earlier,
     kept: Option<Kept>,
-    /// The metrics of the fields that are called `value`, as of Home Assistant's entities.
+    /// The metric that each device has for the field `value`, as Home Assistant's entities have it.
     values: BTreeMap<DeviceId, MetricName>,
-    /// What was asked last of the hours of a device.
+    /// The latest answer about the hours of a device.
     stored_hours: Option<StoredHours>,
-    /// Whether an import goes on, and nobody knows what was there before it.
+    /// Whether an import continues although the file of the table's earlier state is lost.
     is_past_unknown: bool,
-    /// The devices whose values cannot be counted without keeping all of them.
+    /// The devices whose values are not compared: counting them would need all their readings in memory.
     uncounted: BTreeSet<DeviceId>,
-    /// The readings that the server refused.
+    /// The number of readings that the server refused.
     refused: u64,
 }
 
@@ -72,48 +72,48 @@ struct State {
 pub(in crate::import) struct Compared {
     /// Whether the table lacks some values of the source.
     pub(in crate::import) is_lossy: bool,
-    /// What is said of it.
+    /// The report for the person.
     pub(in crate::import) text: String,
 }
 
-/// The months of all metrics.
+/// The compared months of all metrics, counted.
 #[derive(Default)]
 struct Months {
     series: usize,
     all: usize,
     equal: usize,
     lossy: usize,
-    /// The devices whose rollups do not reach so far back.
+    /// The number of devices whose rollups do not reach back to their first reading.
     untold: u64,
     uncounted: u64,
     deleted: u64,
-    /// The readings that the server refused.
+    /// The number of readings that the server refused.
     refused: u64,
     meters: Meters,
     /// Lines about the first months that differ without a loss of values; at most `MAX_SHOWN`.
     shown: Vec<String>,
-    /// Lines about the first months with values that the table lacks; at most `MAX_SHOWN`. Shown first.
+    /// Lines about the first months with lost values; at most `MAX_SHOWN`. They are shown first.
     shown_lossy: Vec<String>,
 }
 
-/// What the table has of a metric in an hour.
+/// The values of a metric in an hour of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) enum StoredHour {
     Empty,
-    /// The least and the largest value.
+    /// The smallest and the largest value.
     Between(Exact, Exact),
-    /// The server cannot tell, as where the rollups of 15 minutes have expired.
+    /// The server cannot tell, for example because the rollups of 15 minutes have expired.
     Untold,
 }
 
-/// What the table has of a device in the hours of a span; `None` if the server cannot tell.
+/// The hourly values of a device in a span; `None` if the server cannot tell.
 struct StoredHours {
     device: DeviceId,
     span: Range<Timestamp>,
     hours: Option<BTreeMap<Timestamp, Extremes>>,
 }
 
-/// Returns the metric of the field that is called `value`, as of Home Assistant's entities.
+/// Returns the metric that a reading has for the field `value`, as Home Assistant's entities have it.
 pub(in crate::import) fn value_metric(reading: &Reading) -> Option<&MetricName> {
     let is_value =
         |metric: &AboutMetric| metric.field.as_ref().is_some_and(|source| source.field == VALUE);
@@ -122,7 +122,7 @@ pub(in crate::import) fn value_metric(reading: &Reading) -> Option<&MetricName> 
 }
 
 impl<'a> Comparison<'a> {
-    /// Begins: asks the server whether it can tell. What devices had before is kept in the file.
+    /// Begins a comparison, if the server can answer. The file `kept` keeps what devices had before the import.
     pub(in crate::import) fn begin(
         client: &'a Client,
         kept: Option<PathBuf>,
@@ -142,7 +142,8 @@ impl<'a> Comparison<'a> {
             _ => (None, matches!(goes_on, GoesOn::No(_)).then(Earlier::default)),
         };
         if known.is_ok() && earlier.is_some() && matches!(goes_on, GoesOn::No(_)) {
-            // Without what was written a moment ago, a line would take back what is not the import's.
+            // Waits for the rollups of recent writes. Without these, a line of the report would delete readings of
+            // others.
             let bar = progress::spinner();
             let waited = rolled_up::wait(client, &bar);
             bar.finish_and_clear();
@@ -171,12 +172,12 @@ impl<'a> Comparison<'a> {
         Ok(Self { known, state: RefCell::new(state), now, replaces: false })
     }
 
-    /// Expects that readings which were there are replaced with all of their metrics, or not.
+    /// Sets whether the import replaces existing readings with all their metrics.
     pub(in crate::import) fn replacing(self, replaces: bool) -> Self {
         Self { replaces, ..self }
     }
 
-    /// Notes readings before they are sent: asks what their devices had, and adds them up.
+    /// Counts readings before they are sent, and asks what their devices had before the import.
     pub(in crate::import) fn note<'r>(
         &self,
         readings: impl IntoIterator<Item = &'r Reading>,
@@ -196,7 +197,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Returns the metric of an entity that had nothing before an instant until this import.
+    /// Returns the metric of an entity's field `value`. Returns `None` if the table had readings of the device up to
+    /// this day before the import.
     pub(in crate::import) fn value_without_past(
         &self,
         device: &DeviceId,
@@ -211,13 +213,13 @@ impl<'a> Comparison<'a> {
         state.values.get(device).filter(|_| !has_past).cloned()
     }
 
-    /// Returns the reason if the table cannot be asked.
+    /// Returns the reason if the server cannot be asked.
     pub(in crate::import) fn why_unknown(&self) -> Option<&'static str> {
         self.known.as_ref().err().copied()
     }
 
-    /// Returns what the table has of a metric in an hour of UTC. Days on which the device had nothing before the import
-    /// cost no question.
+    /// Returns the values of a metric in an hour of UTC. Costs no request if the device had no readings on that day
+    /// before the import.
     pub(in crate::import) fn stored_hour(
         &self,
         device: &DeviceId,
@@ -246,7 +248,7 @@ impl<'a> Comparison<'a> {
             .map_or(StoredHour::Empty, |(least, largest)| StoredHour::Between(least, largest)))
     }
 
-    /// Returns the first values that the table has of a metric in a span, with their times, at most `count`.
+    /// Returns at most `count` of the first stored values of a metric in a span, with their times.
     pub(in crate::import) fn stored_values(
         &self,
         device: &DeviceId,
@@ -266,20 +268,20 @@ impl<'a> Comparison<'a> {
         state.window.take_back(reading);
         state.refused += 1;
         let refused = round::json(reading);
-        // It was refused in an earlier run, too, whose progress was not saved.
+        // An earlier run counted this refusal already, but did not save its progress.
         if state.earlier.refused.remove(&refused) {
             return Ok(());
         }
         state.kept.as_mut().map_or(Ok(()), |kept| kept.add_refused(refused))
     }
 
-    /// Notes that a reading replaces values of an earlier one of its device and time.
+    /// Notes that a reading replaces values of an earlier one with the same device and time.
     pub(in crate::import) fn replace(&self, earlier: &Reading, later: &Reading) {
         self.state.borrow_mut().window.replace(earlier, later);
     }
 
-    /// Notes that nobody knows which values of a device count: its readings come in an order in which what replaces what
-    /// is not known, or some of them were refused.
+    /// Excludes a device from the comparison: its readings come in no known order, so that replaced values cannot be
+    /// told, or some readings were refused.
     pub(in crate::import) fn leave_out(&self, device: &DeviceId) {
         let mut state = self.state.borrow_mut();
         if !state.uncounted.contains(device) {
@@ -287,7 +289,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Keeps what was noted since the last window: it is stored, and is not read again.
+    /// Saves the counts of the window that ends. Its readings are stored, and a later run does not read them again.
     pub(in crate::import) fn end_window(&self, window: &str) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         let State { window: noted, kept, .. } = &mut *state;
@@ -298,7 +300,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Compares, if everything is rolled up, and writes the report.
+    /// Compares the table with the source if everything is rolled up, and writes the report.
     pub(in crate::import) fn finish(
         self,
         is_rolled_up: bool,
@@ -340,7 +342,7 @@ impl<'a> Comparison<'a> {
                 write!(said.text, "{gaps}")?;
                 write!(said.text, "{}", months.meters)?;
             }
-            // Everything is stored; only nobody knows how much.
+            // The import succeeded; only the comparison failed.
             Err(error) => said.text = format!("not compared with the source: {error:#}"),
         }
         if let Some(path) = report_at {
@@ -355,25 +357,25 @@ impl<'a> Comparison<'a> {
             kept.finish();
         }
         for report in &earlier.reports {
-            // This one has all of what those have.
+            // The new report includes all lines of the earlier reports.
             drop(std::fs::remove_file(report));
         }
         Ok(said)
     }
 
-    /// Gives up what is kept for an import that goes on. Returns the name of the file, for somebody who removes it later.
+    /// Keeps the file of the earlier state for the caller, who removes it later. Returns the file's name.
     pub(in crate::import) fn give_up_kept(&self) -> Option<PathBuf> {
         self.state.borrow_mut().kept.take().map(Kept::into_path)
     }
 
-    /// Removes what is kept for an import that goes on: nothing was sent.
+    /// Removes the file of the earlier state, because nothing was sent.
     pub(in crate::import) fn forget(&self) {
         if let Some(kept) = self.state.borrow_mut().kept.take() {
             kept.finish();
         }
     }
 
-    /// Writes the lines that take back what an import stored that stopped.
+    /// Writes a report with the lines that take a stopped import back.
     pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         state.absorb_window();
@@ -399,7 +401,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl State {
-    /// Takes back what the server refused in earlier runs.
+    /// Subtracts the readings that the server refused in earlier runs.
     fn take_back_earlier(&mut self) {
         for refused in std::mem::take(&mut self.earlier.refused) {
             if let Ok(reading) = local::read_reading(&refused, Timestamp::MAX) {
@@ -415,8 +417,8 @@ impl State {
         }
     }
 
-    /// Asks what the device and the room of a reading were before the import. A question without an answer ends the
-    /// import: its next run asks again, while an unknown past would stay unknown.
+    /// Asks what the device and the room of a reading had before the import. Fails without an answer, so that the next
+    /// run asks again: an unknown past would stay unknown.
     fn ask(&mut self, known: &Known<'_>, reading: &Reading, now: Timestamp) -> anyhow::Result<()> {
         let Reading { device, room, .. } = reading;
         self.ask_device(known, device, now)?;
@@ -449,7 +451,7 @@ impl State {
     }
 }
 
-/// What the table is compared with.
+/// The data that the table is compared with.
 struct Sides<'a> {
     tally: &'a Tally,
     earlier: &'a Earlier,
@@ -507,7 +509,7 @@ fn compare(
     Ok((months, gaps))
 }
 
-/// The months of a device's metrics; `None` if the server cannot tell.
+/// The compared months of a device's metrics; `None` if the server cannot tell.
 fn rows(
     known: &Known<'_>,
     (device, described): (&DeviceId, &Described),
@@ -588,7 +590,7 @@ impl Months {
     }
 }
 
-/// Returns the number of lines that take something back.
+/// Writes the lines that take the import back. Returns their number.
 fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usize {
     let (mut brought, mut lines) = (Vec::new(), 0);
     let until = earlier.since.unwrap_or(Timestamp::MAX);

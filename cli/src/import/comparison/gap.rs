@@ -1,13 +1,13 @@
-//! The time between the end of a history and the first reading of a live sender. Fills nothing.
+//! The time between the end of an imported history and the first reading of a live sender. Fills nothing.
 
 use std::fmt;
 
 use domain::{DeviceId, Timestamp};
 
-/// The most gaps that are shown.
+/// The maximum number of gaps that are shown.
 const MAX_SHOWN: usize = 20;
 
-/// A time without readings behind a device's history.
+/// A time without readings after a device's history.
 #[derive(Debug)]
 struct Gap {
     device: DeviceId,
@@ -21,17 +21,17 @@ pub(super) struct Gaps {
     shown: Vec<Gap>,
     count: usize,
     earliest: Option<Timestamp>,
-    /// The devices that have no later reading.
+    /// The number of devices without a later reading.
     open: usize,
 }
 
 impl Gaps {
-    /// Whether there is nothing to say.
+    /// Returns whether no device has a gap.
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0 && self.open == 0
     }
 
-    /// Notes the end of a device's history, the next reading, and the distance that its readings usually keep, in
+    /// Notes the end of a device's history, the next reading, and the usual distance of the device's readings in
     /// milliseconds.
     pub(super) fn add(
         &mut self,

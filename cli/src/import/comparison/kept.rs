@@ -1,5 +1,5 @@
-//! What devices had before an import, kept in a file beside its progress: an import that goes on does not find it any
-//! more. Asks no server.
+//! The state of devices before an import, kept in a file beside the import's progress. A later run of the import cannot
+//! find that state in the table any more. Asks no server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use super::known::{Before, OfMonth};
 use super::tally::{self, OfDevice, Tally, Totals, Values};
 use crate::progress_file;
 
-/// A line of the file.
+/// A line of the file, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -27,18 +27,18 @@ enum Line {
     Window { window: String, devices: BTreeMap<String, KeptDevice> },
 }
 
-/// The import of a file, or of a server.
+/// The identity of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::import) struct Import {
-    /// The state of the source, and the options.
+    /// Identifies the content of the source, and the options.
     pub(in crate::import) asked: String,
     /// The source and the target. Absent in a file of an earlier version.
     #[serde(default)]
     pub(in crate::import) of: Option<String>,
-    /// When the first run began, in milliseconds.
+    /// The start of the first run, in milliseconds.
     #[serde(default)]
     pub(in crate::import) began: i64,
-    /// Whether the source, or an option, has changed since then.
+    /// Whether the source or an option has changed since the first run.
     #[serde(default)]
     pub(in crate::import) has_changed: bool,
 }
@@ -51,19 +51,19 @@ impl Import {
     }
 }
 
-/// What was stored of a device in a window.
+/// The counts of a device in a window, as JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptDevice {
     months: BTreeMap<String, KeptCounts>,
-    /// Milliseconds.
+    /// The usual distance between readings, in milliseconds.
     usual_distance: Option<i64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptCounts {
-    /// The numbers of the days, with the times of their first and last readings in milliseconds.
+    /// The days of the month, with the times of their first and last readings in milliseconds.
     days: BTreeMap<u8, (i64, i64)>,
-    /// Counts and sums of positive values, and of the others.
+    /// For each metric, the count and the sum of the positive values, and of the others.
     metrics: BTreeMap<String, [(i64, String); 2]>,
 }
 
@@ -76,22 +76,22 @@ struct KeptBefore {
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptMonth {
     days: Vec<u8>,
-    /// Counts and sums.
+    /// For each metric, the count and the sum.
     metrics: BTreeMap<String, (i64, String)>,
 }
 
-/// What was known before.
+/// The file's content: the state before the import, and the results of its earlier runs.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// `None` where nobody can tell.
+    /// What each device had before the import; `None` if the server could not tell.
     pub(super) devices: BTreeMap<DeviceId, Option<Before>>,
-    /// Whether each room was new.
+    /// For each room of the import, whether it is new.
     pub(super) rooms: BTreeMap<RoomId, bool>,
-    /// The reports of runs that stopped.
+    /// The reports of earlier runs that stopped.
     pub(super) reports: Vec<PathBuf>,
-    /// The readings that the server refused, as JSON: they are read again.
+    /// The readings that the server refused, as JSON. A later run reads them again.
     pub(super) refused: BTreeSet<String>,
-    /// What is stored and not read again.
+    /// The counts of stored windows, which are not read again.
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
     /// The start of the import's first run, if the source has changed since then. Readings from this time on
     /// are not taken back, because others may have written them.
@@ -99,7 +99,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Returns whether nothing was noted.
+    /// Returns whether the file has no content beside the import's identity.
     pub(super) fn is_nothing(&self) -> bool {
         let Self { devices, rooms, reports, refused, stored, since: _ } = self;
         devices.is_empty()
@@ -110,27 +110,27 @@ impl Earlier {
     }
 }
 
-/// How an import goes on.
+/// Where a run continues an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum GoesOn<'a> {
-    /// It begins. What an earlier run found that was killed before it noted any progress is kept, also where the source
-    /// has changed since; nothing is where an import starts over.
+    /// The import begins. The file of a run that was killed before it saved any progress is used, even if the source
+    /// has changed since. `None` if the import starts over.
     No(Option<&'a Import>),
-    /// All is read again.
+    /// The import continues, and reads all of the source again.
     Read,
-    /// What follows this window is read.
+    /// The import continues after this window.
     After(&'a str),
 }
 
-/// The file.
+/// The open file.
 pub(super) struct Kept {
     path: PathBuf,
     file: File,
 }
 
 impl Kept {
-    /// Opens the file of an import that goes on, with what is in it, or begins a new one. What is there is `None` if an
-    /// import goes on whose file is gone.
+    /// Opens the file of an import that continues, or begins a new file. Returns the file with its content; the content
+    /// is `None` if an import continues but its file is lost.
     pub(super) fn open(
         path: PathBuf,
         goes_on: GoesOn<'_>,
@@ -140,13 +140,13 @@ impl Kept {
         let (earlier, lines) = match (goes_on, read(&path, goes_on)) {
             (_, Some((earlier, lines))) => (Some(earlier), lines),
             (GoesOn::No(asked), None) => {
-                // The first line tells that the file is ours, also if a crash cuts off the second one.
+                // The first line marks the file as ours, even if a crash cuts off the second.
                 let import = asked.cloned().unwrap_or_default();
                 (Some(Earlier::default()), vec![line(&Line::Import(import))?])
             }
             (_, None) => (None, Vec::new()),
         };
-        // Without a line that a crash cut off, and without a window that is read again.
+        // Drops a line that a crash cut off, and windows that are read again.
         progress_file::replace(&path, lines.concat().as_bytes()).with_context(context)?;
         let file = private::options().append(true).open(&path).with_context(context)?;
         Ok((Self { path, file }, earlier))
@@ -164,17 +164,17 @@ impl Kept {
         self.add(&Line::Room { room: room.to_string(), is_new })
     }
 
-    /// Adds the report of a run that stopped.
+    /// Adds the report of a stopped run.
     pub(super) fn add_report(&mut self, report: PathBuf) -> anyhow::Result<()> {
         self.add(&Line::Report { report })
     }
 
-    /// Adds a reading that the server refused, before the progress is saved.
+    /// Adds a reading that the server refused. Called before the progress is saved.
     pub(super) fn add_refused(&mut self, refused: String) -> anyhow::Result<()> {
         self.add(&Line::Refused { refused })
     }
 
-    /// Adds what a window stored, before the progress is saved.
+    /// Adds the counts of a stored window. Called before the progress is saved.
     pub(super) fn add_window(&mut self, window: &str, tally: &Tally) -> anyhow::Result<()> {
         let devices = tally.devices.iter().map(|(id, it)| (id.to_string(), it.into())).collect();
         self.add(&Line::Window { window: window.to_owned(), devices })
@@ -185,36 +185,37 @@ impl Kept {
         self.file.write_all(line(added)?.as_bytes()).with_context(context)
     }
 
-    /// Returns the name of the file, for somebody who removes it later.
+    /// Returns the file's name, for the caller who removes it later.
     pub(super) fn into_path(self) -> PathBuf {
         self.path
     }
 
     /// Removes the file, because the import is complete.
     pub(super) fn finish(self) {
-        // If it cannot be removed, the next import begins it anew.
+        // If the file cannot be removed, the next import overwrites it.
         drop(fs::remove_file(self.path));
     }
 }
 
-/// The text of a line.
+/// A line of the file as text.
 fn line(line: &Line) -> serde_json::Result<String> {
     Ok(serde_json::to_string(line)? + "\n")
 }
 
-/// What is in a file, and its lines. A device whose line was cut off by a crash is asked for again.
+/// The content of a file, and its lines. If a crash cut off the line of a device, the server is asked about that device
+/// again.
 fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
     let text = fs::read_to_string(path).ok()?;
     let parsed = |text: &str| Some((format!("{text}\n"), serde_json::from_str(text).ok()?));
     let mut lines: Vec<(String, Line)> = text.lines().filter_map(parsed).collect();
-    // A crash of the machine may have emptied it: then nobody knows what was there.
+    // A crash of the machine may have emptied the file. Then the earlier state is unknown.
     let Some((first, Line::Import(import))) = lines.first_mut() else { return None };
     if let GoesOn::No(wanted) = goes_on {
         let wanted = wanted?;
         if import.asked != wanted.asked {
             import.change_to(wanted)?;
             *first = line(&Line::Import(import.clone())).ok()?;
-            // What the server refused may not be in the source any more, and a report has lines of its own.
+            // The changed source may not have the refused readings any more. The reports are files of their own.
             lines.retain(|(_, line)| !matches!(line, Line::Refused { .. } | Line::Report { .. }));
         }
         lines.retain(|(_, line)| !matches!(line, Line::Window { .. }));
@@ -222,7 +223,7 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
     if let GoesOn::After(reached) = goes_on {
         let is_reached = |(_, line): &(String, Line)| matches!(line, Line::Window { window, .. } if window == reached);
         let last = lines.iter().rposition(is_reached)?;
-        // A window behind it was stored, and is read again.
+        // A later window was stored too, but the import reads it again.
         let mut place = 0;
         lines.retain(|(_, line)| {
             place += 1;
@@ -239,7 +240,7 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             }
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
             Line::Report { report } => earlier.reports.push(report),
-            // What a window stored is without them.
+            // The counts of a window already exclude these readings.
             Line::Refused { refused } if !matches!(goes_on, GoesOn::After(_)) => {
                 earlier.refused.insert(refused);
             }
@@ -259,7 +260,7 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
 }
 
 impl Import {
-    /// Notes that the same import asks for something else now; `None` if another import does.
+    /// Updates the changed source or options of the same import; `None` if `wanted` is another import.
     fn change_to(&mut self, wanted: &Self) -> Option<()> {
         let is_same = self.of.is_some() && self.of == wanted.of;
         is_same.then(|| {

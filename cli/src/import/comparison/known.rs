@@ -1,4 +1,4 @@
-//! What a server has of a device: counts and sums by month, from its day rollups. Stores nothing.
+//! A server's data about a device: counts and sums by month, from its day rollups. Stores nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,37 +17,37 @@ use crate::import::described::{self, Described};
 use crate::import::reading_pages;
 use crate::pace::{HALF, Pace};
 
-/// The longest time that one request is about.
+/// The longest range of one request.
 const MAX_ASKED: TimeDelta = TimeDelta::days(366);
-/// The age at which a server's registry is read again at the latest, with a reserve, and the pause between two looks.
+/// The maximum age of a server's cached registry, with a reserve, and the pause between two requests for it.
 const MAX_REGISTRY_AGE: Duration = Duration::from_secs(75);
 const PAUSE: Duration = Duration::from_millis(250);
-/// The read units that a request is taken to need before its answer tells them.
+/// The read units that a request is assumed to need before its answer tells them.
 const UNITS: f64 = 8.0;
 
-/// Counts and sums by metric.
+/// The count and the sum of each metric's values.
 pub(super) type ByMetric = BTreeMap<MetricName, Totals>;
 
-/// A server that is asked at half of its table's pace.
+/// A server that is read at half of its table's capacity.
 pub(super) struct Known<'a> {
     client: &'a Client,
     pace: Pace,
     zone: Zone,
 }
 
-/// What a device had before an import.
+/// The readings of a device before an import, by month.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Before {
-    /// Whether the registry did not know it.
+    /// Whether the registry did not have the device.
     pub(super) is_new: bool,
     pub(super) months: BTreeMap<Month, OfMonth>,
 }
 
-/// What a device had in a month.
+/// The values and days of a device in a month before an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OfMonth {
     pub(super) metrics: ByMetric,
-    /// The numbers of the days with readings.
+    /// The days of the month that have readings.
     pub(super) days: BTreeSet<u8>,
 }
 
@@ -71,21 +71,21 @@ struct Reading {
     timestamp: String,
 }
 
-/// The least and the largest value of each metric in an hour.
+/// The smallest and the largest value of each metric in an hour.
 pub(super) type Extremes = BTreeMap<MetricName, (Exact, Exact)>;
 
-/// The rows of a series that have values.
+/// The answer to a request for rows of a series.
 enum Rows {
-    /// The start, its local date, and the values.
+    /// For each row its start, its local date, and the values.
     Found(Vec<(Timestamp, String, ByMetric)>),
-    /// The registry does not know the device.
+    /// The registry does not have the device.
     NoDevice,
     /// The server cannot tell: its rollups do not reach so far back, or the device is being deleted.
     Untold,
 }
 
 impl Before {
-    /// Whether the device may have had readings on the days of an hour.
+    /// Whether the device may have had readings on the local days of an hour.
     pub(super) fn may_have(&self, hour: Timestamp, zone: Zone) -> bool {
         let last = hour.saturating_add(TimeDelta::minutes(59));
         [hour, last].into_iter().any(|at| {
@@ -96,7 +96,7 @@ impl Before {
 }
 
 impl<'a> Known<'a> {
-    /// Asks a server how its days are rolled up; `None` where it does not tell, or may not be asked.
+    /// Asks a server for the zone of its day rollups; `None` if the server does not tell it or refuses the request.
     pub(super) fn of(client: &'a Client) -> anyhow::Result<Option<Self>> {
         let known = Self { client, pace: Pace::of(HALF), zone: Zone::UTC };
         let answer = known.get("/health?details=1")?;
@@ -108,12 +108,12 @@ impl<'a> Known<'a> {
         Ok(zone.map(|zone| Self { zone, ..known }))
     }
 
-    /// Returns the zone of the day rollups.
+    /// Returns the time zone of the day rollups.
     pub(super) const fn zone(&self) -> Zone {
         self.zone
     }
 
-    /// Whether the token may read.
+    /// Whether the token may read the table.
     pub(super) fn may_read(&self) -> anyhow::Result<bool> {
         let answer = self.get("/rooms?limit=1")?;
         Ok(answer.status == 200)
@@ -128,7 +128,7 @@ impl<'a> Known<'a> {
         Ok(answer)
     }
 
-    /// The body of an answer; `None` if there is no such device or room.
+    /// The body of an answer; `None` if the device or room does not exist.
     fn found(&self, path: &str) -> anyhow::Result<Option<String>> {
         let answer = self.get(path)?;
         match answer.status {
@@ -138,14 +138,14 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Returns what the registry tells of a device; `None` if it does not know it.
+    /// Returns the registry's entry of a device; `None` if the registry does not have the device.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
         let path = described::path(device.as_str());
         Described::read(self.client, &path, &self.get(&path)?)
     }
 
-    /// Returns the registry's entry of a device when it has these metrics. A server remembers its registry for a minute,
-    /// and a series has no metric that is newer. The watch began when everything was stored.
+    /// Waits until the registry's entry of a device has these metrics, because a server caches its registry for a
+    /// minute. Until then a series lacks newer metrics. `watch` began when everything was stored.
     pub(super) fn described_with(
         &self,
         device: &DeviceId,
@@ -164,7 +164,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether the registry knows a room.
+    /// Whether the registry has a room.
     pub(super) fn has_room(&self, room: &RoomId) -> anyhow::Result<bool> {
         Ok(self.found(&format!("/rooms/{room}"))?.is_some())
     }
@@ -183,7 +183,7 @@ impl<'a> Known<'a> {
         first.transpose().with_context(|| self.strange())
     }
 
-    /// Returns what a device has until now, by month, with the days of each; `None` if the server cannot tell.
+    /// Returns the counts, sums and days of a device by month, until now; `None` if the server cannot tell.
     pub(super) fn before(
         &self,
         device: &DeviceId,
@@ -216,8 +216,8 @@ impl<'a> Known<'a> {
         Ok(Some(Before { is_new: false, months }))
     }
 
-    /// Adds the days whose only readings take no part in rollups, such as the zeros of a counter: these days
-    /// had readings before the import, too. Costs a request for each such day, and one for each gap.
+    /// Adds the days that have readings but no rollups, such as days with only zeros of a counter. Costs a request for
+    /// each such day, and one for each gap.
     fn add_days_without_rollups(
         &self,
         device: &DeviceId,
@@ -241,7 +241,8 @@ impl<'a> Known<'a> {
         Ok(())
     }
 
-    /// Returns what a device has in the months of these spans, which are in order; `None` if the server cannot tell.
+    /// Returns the counts and sums of a device in the months of these spans, which are in order; `None` if the server
+    /// cannot tell.
     pub(super) fn months(
         &self,
         device: &DeviceId,
@@ -265,7 +266,7 @@ impl<'a> Known<'a> {
         Ok(Some(months))
     }
 
-    /// Returns what a device has in the hours of UTC that have values, by their beginnings; `None` if the server cannot
+    /// Returns the values of a device by the start of each hour of UTC that has values; `None` if the server cannot
     /// tell.
     pub(super) fn hours(
         &self,
@@ -285,7 +286,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Returns the first values of a metric in a span, with their times, at most `count`.
+    /// Returns at most `count` of the first values of a metric in a span, with their times.
     pub(super) fn first_values(
         &self,
         device: &DeviceId,
@@ -338,7 +339,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Reads the rows of a CSV that have values. It has columns NAME.count and NAME.sum.
+/// Parses the non-empty rows of a CSV with the columns NAME.count and NAME.sum.
 fn read(text: &str, zone: Zone) -> anyhow::Result<Vec<(Timestamp, String, ByMetric)>> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers()?.clone();
@@ -362,7 +363,7 @@ fn read(text: &str, zone: Zone) -> anyhow::Result<Vec<(Timestamp, String, ByMetr
     Ok(rows)
 }
 
-/// Reads the rows of a CSV that have values. It has columns NAME.min and NAME.max.
+/// Parses the non-empty rows of a CSV with the columns NAME.min and NAME.max.
 fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers()?.clone();

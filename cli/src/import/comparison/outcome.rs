@@ -1,26 +1,26 @@
-//! How a month of a metric in the table compares with the source. Asks nobody.
+//! The result of comparing a month of a metric in the table with the source. Asks nobody.
 
 use super::tally::Totals;
 
 /// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The table has the source's values; beside them perhaps those that were there before, and no others.
+    /// The table has exactly the source's values, or these and the values from before the import.
     Equal,
-    /// The table had values before, and has at least as many as it must.
+    /// The table had values before, and has at least as many as the source, and as before.
     AtLeast,
-    /// The table has at least as many values as the source, and fewer than before.
+    /// The table has at least as many values as the source, but fewer than before.
     Fewer,
-    /// The table had none before, and has more than the source.
+    /// The table had no values before, and has more than the source.
     More,
-    /// The table has as many, and other values among them.
+    /// The table has as many values as the source, but different ones.
     OtherValues,
-    /// The table lacks values.
+    /// The table lacks some of the source's values.
     Missing,
 }
 
 impl Outcome {
-    /// Compares after an import that replaces readings as a whole, with all of their metrics.
+    /// Compares after an import that replaced readings with all their metrics.
     pub(super) fn of_replaced(source: &Totals, before: &Totals, table: &Totals) -> Self {
         match Self::of(source, before, table) {
             Self::Missing if table.count >= source.count => Self::Fewer,
@@ -28,7 +28,7 @@ impl Outcome {
         }
     }
 
-    /// Compares what the table has with the source's values and those that were there before.
+    /// Compares the table with the source and with the values from before the import.
     pub(super) fn of(source: &Totals, before: &Totals, table: &Totals) -> Self {
         if table == source || before.count > 0 && *table == source.and(before) {
             Self::Equal
@@ -43,7 +43,7 @@ impl Outcome {
         }
     }
 
-    /// Compares where nobody knows what was there before.
+    /// Compares if the values from before the import are unknown.
     pub(super) fn of_unknown_past(source: &Totals, table: &Totals) -> Self {
         match Self::of(source, &Totals::default(), table) {
             Self::More | Self::OtherValues => Self::AtLeast,
@@ -56,7 +56,7 @@ impl Outcome {
         matches!(self, Self::Missing | Self::OtherValues)
     }
 
-    /// Returns the result in a report.
+    /// Returns the result's name in a report.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -68,7 +68,7 @@ impl Outcome {
         }
     }
 
-    /// Returns why it may be so.
+    /// Returns a possible reason for the result.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Equal => "the same",

@@ -1,5 +1,5 @@
-//! The report of an import: a file for a shell, whose comments have the counts and sums, and whose lines take the
-//! import back. Compares nothing.
+//! The report of an import is a shell script: its comments have the counts and sums, and its commands take the import
+//! back. Compares nothing.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -14,17 +14,17 @@ use super::take_back::quoted;
 use super::tally::Totals;
 use crate::progress_file;
 
-/// The end of a report's name.
+/// The suffix of a report's name.
 const SUFFIX: &str = ".roomtide-report";
-/// The end of the name of the report of an import that stopped.
+/// The suffix of the report's name if the import stopped.
 const STOPPED: &str = "-stopped";
-/// What begins a comment of a shell, the number sign.
+/// The number sign (`#`), which begins a comment of a shell.
 const COMMENT: char = 0x23 as char;
-/// The most reports of one file, and what is said where there are more.
+/// The maximum number of reports of one file, and the error for more.
 const MAX_REPORTS: usize = 10_000;
 const TOO_MANY: &str = "--report: too many reports are there";
 
-/// A month of a metric.
+/// The comparison of a month of a metric, as a line of the report.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) device: DeviceId,
@@ -48,19 +48,19 @@ impl fmt::Display for Row {
     }
 }
 
-/// What the report begins with.
+/// The beginning of a report.
 #[derive(Debug, Clone)]
 pub(in crate::import) struct Head {
-    /// What was imported.
+    /// The source of the import.
     pub(in crate::import) source: String,
-    /// Where it went: a server, or a directory.
+    /// The target: a server or a directory.
     pub(in crate::import) target: String,
-    /// The address of a server that takes it back.
+    /// The address of the server that the report's commands use.
     pub(in crate::import) url: String,
     pub(in crate::import) began: Timestamp,
 }
 
-/// A report under way.
+/// The text of a report so far.
 #[derive(Debug)]
 pub(super) struct Report(String);
 
@@ -119,13 +119,13 @@ impl Report {
         ));
     }
 
-    /// Adds a line that is run.
+    /// Adds a shell command.
     pub(super) fn line(&mut self, line: &str) {
         writeln!(self.0, "{line}").expect("a text takes everything");
     }
 
-    /// Writes a file of this name, with a number where the name is taken by now, as by an import of the same file at the
-    /// same time. Returns its name.
+    /// Writes the report to a new file, with a number in its name if another import has just taken the name. Returns
+    /// the file's name.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<PathBuf> {
         let context = || format!("cannot write the report {}", path.display());
         let text = format!("{}exit ${{failed:-0}}\n", self.0);
@@ -143,7 +143,7 @@ impl Report {
     }
 }
 
-/// The files of reports; none where there is nothing beside which they could be.
+/// The files for reports; `None` if there is no place for them.
 #[derive(Debug, Default)]
 pub(in crate::import) struct Places {
     pub(super) report: Option<PathBuf>,
@@ -151,7 +151,7 @@ pub(in crate::import) struct Places {
 }
 
 impl Places {
-    /// Returns those that are asked for, or else those beside what is imported.
+    /// Returns the requested file, or else files beside the imported one.
     pub(in crate::import) fn of(
         asked: Option<&Path>,
         beside: Option<&Path>,
@@ -163,8 +163,8 @@ impl Places {
     }
 }
 
-/// The file of the report: where it is asked for, else beside what is imported. An earlier report stays, because it has
-/// the lines that take the earlier import back.
+/// The file of the report: the requested one, or else a new one beside the source. Earlier reports stay, because their
+/// commands take earlier imports back.
 fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
     if let Some(path) = asked {
         ensure!(
@@ -181,7 +181,7 @@ fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A name, and the same with numbers.
+/// The path itself, then the path with increasing numbers.
 fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..MAX_REPORTS).map(move |n| match n {
         1 => path.to_owned(),

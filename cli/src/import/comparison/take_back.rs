@@ -1,4 +1,4 @@
-//! The lines of a shell that take an import back: what the import alone stored. Deletes nothing.
+//! Shell commands that take an import back: they delete only what the import alone stored. Deletes nothing itself.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use domain::{DeviceId, Month, RoomId, Timestamp};
 use super::known::Before;
 use super::tally::OfDevice;
 
-/// The devices that one line deletes.
+/// The maximum number of devices that one command deletes.
 const MAX_DEVICES: usize = 100;
 
-/// What can be taken back of a device, and what cannot.
+/// The readings of a device that can be taken back, and those that cannot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Spans {
-    /// The first instant, and the first after the last.
+    /// The spans to delete: the first instant, inclusive, and the end, exclusive.
     pub(super) taken_back: Vec<(Timestamp, Timestamp)>,
-    /// The days on which the device had readings before, such as `2026-01-11`.
+    /// The local days on which the device had readings before the import, such as `2026-01-11`. They stay.
     pub(super) kept: Vec<String>,
 }
 
 impl Spans {
-    /// Finds the spans of an import's readings in which there was nothing before.
+    /// Finds the spans of imported readings without earlier readings.
     pub(super) fn of(imported: &OfDevice, before: &Before) -> Self {
         let taken: BTreeSet<(Month, u8)> = before
             .months
@@ -54,7 +54,7 @@ impl Spans {
     }
 }
 
-/// Writes a word so that a shell takes it as it is.
+/// Quotes a word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -63,17 +63,18 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes the line that deletes a device's readings of a span.
+/// Writes the command that deletes a device's readings in a span.
 pub(super) fn readings(device: &DeviceId, (from, to): (Timestamp, Timestamp)) -> String {
     take_back(&format!("readings --from {from} --to {to}"), device.as_str())
 }
 
-/// Writes a line with its options and with those of the whole report; an id may look like an option.
+/// Writes a command with its own options and the report's common ones. `--` precedes the id, because an id may look
+/// like an option.
 fn take_back(options: &str, id: &str) -> String {
     format!("take_back {options} \"$@\" -- {}", quoted(id))
 }
 
-/// Writes the lines that delete devices and rooms which the import brought, if they have nothing else.
+/// Writes the commands that delete new devices and rooms of the import, if nothing else uses them.
 pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
     let all = |options: &str| -> Vec<String> {
         let line = |ids: &[&DeviceId]| {

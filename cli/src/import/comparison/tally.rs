@@ -1,18 +1,18 @@
-//! The counts and sums of what a source has, by device, month and metric. Asks no server.
+//! The counts and sums of a source, by device, month and metric. Asks no server.
 //!
-//! Its memory grows with devices, months and metrics, not with readings.
+//! Memory grows with devices, months and metrics, not with readings.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use domain::{Decimal, DeviceId, Exact, MetricName, Month, Reading, TimeRange, Timestamp, Zone};
 
-/// The number of a device's newest distances by which its usual one is known.
+/// The number of newest distances from which a device's usual distance follows.
 const DISTANCES: usize = 100;
 
-/// How many values there are, and their sum.
+/// The count and the sum of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// Refusals that were not counted before make it negative.
+    /// Negative if a refused reading was not counted before.
     pub(super) count: i64,
     pub(super) sum: Exact,
 }
@@ -24,7 +24,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Returns both together.
+    /// Returns the sum of both.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self { count: self.count + other.count, sum: &self.sum + &other.sum }
     }
@@ -35,27 +35,27 @@ impl Totals {
     }
 }
 
-/// The values of a metric in a month.
+/// The values of a metric in a month, counted and summed.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     positive: Totals,
-    /// Zeros and negative values: they take no part in a counter.
+    /// Zeros and negative values, which a counter does not count.
     others: Option<Box<Totals>>,
 }
 
 impl Values {
-    /// Makes those of positive values and of others.
+    /// Makes the values from the totals of positive values and of others.
     pub(super) fn new(positive: Totals, others: Totals) -> Self {
         let others = (others != Totals::default()).then(|| Box::new(others));
         Self { positive, others }
     }
 
-    /// Returns the positive values and the others.
+    /// Returns the totals of positive values, and of others.
     pub(super) fn both(&self) -> [Totals; 2] {
         [self.positive.clone(), self.others.as_deref().cloned().unwrap_or_default()]
     }
 
-    /// Returns what takes part in the rollups: all values, or those that count for a counter.
+    /// Returns the values that take part in rollups: all, or only the positive ones of a counter.
     pub(super) fn of(&self, counts_all: bool) -> Totals {
         match &self.others {
             Some(others) if counts_all => self.positive.and(others),
@@ -64,21 +64,21 @@ impl Values {
     }
 }
 
-/// What a device has in a month.
+/// The values and days of a device in a month.
 #[derive(Debug)]
 pub(super) struct OfMonth {
     pub(super) first: Timestamp,
     pub(super) last: Timestamp,
     pub(super) metrics: BTreeMap<MetricName, Values>,
-    /// The days with readings by their numbers, and the times of the first and the last of them.
+    /// The days with readings, each with the times of its first and last reading.
     pub(super) days: BTreeMap<u8, (Timestamp, Timestamp)>,
 }
 
-/// What a device has.
+/// The values of a device.
 #[derive(Debug, Default)]
 pub(super) struct OfDevice {
     pub(super) months: BTreeMap<Month, OfMonth>,
-    /// The local day of the newest reading, its month and its number in it.
+    /// The local day of the newest reading, with its month and its number in the month.
     day: Option<(TimeRange, Month, u8)>,
     newest: Option<Timestamp>,
     distances: VecDeque<i64>,
@@ -92,12 +92,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Makes an empty one, whose days are those of a zone.
+    /// Makes an empty tally with the days of a time zone.
     pub(super) const fn new(zone: Zone) -> Self {
         Self { zone, devices: BTreeMap::new() }
     }
 
-    /// Returns the zone of its days.
+    /// Returns the time zone of the days.
     pub(super) const fn zone(&self) -> Zone {
         self.zone
     }
@@ -106,7 +106,7 @@ impl Tally {
         self.count(reading, 1);
     }
 
-    /// Adds what was counted of a device elsewhere.
+    /// Adds the counts of a device from another tally.
     pub(super) fn absorb(&mut self, id: DeviceId, other: OfDevice) {
         let device = self.devices.entry(id).or_default();
         for (month, of_month) in other.months {
@@ -121,19 +121,19 @@ impl Tally {
         device.distances.drain(..surplus);
     }
 
-    /// Takes back a reading that was refused.
+    /// Subtracts a reading that the server refused.
     pub(super) fn take_back(&mut self, reading: &Reading) {
         self.count(reading, -1);
     }
 
-    /// Removes each metric whose values were all refused: it has nothing to compare.
+    /// Removes metrics whose values were all refused, because nothing is left to compare.
     pub(super) fn forget_taken_back(&mut self) {
         for of_month in self.devices.values_mut().flat_map(|device| device.months.values_mut()) {
             of_month.metrics.retain(|_, values| values.of(true).count != 0);
         }
     }
 
-    /// Takes back those values of a reading that a later one of its device and time replaces.
+    /// Subtracts the values of a reading that a later one of the same device and time replaces.
     pub(super) fn replace(&mut self, earlier: &Reading, later: &Reading) {
         let replaced = earlier.metrics().iter().filter(|(it, _)| later.metrics().contains_key(*it));
         self.count_values(earlier, replaced, -1);
@@ -184,7 +184,7 @@ impl Tally {
 }
 
 impl OfMonth {
-    /// Makes that of some days; `None` if there are none.
+    /// Makes a month from its days; `None` if there are none.
     pub(super) fn of(
         days: BTreeMap<u8, (Timestamp, Timestamp)>,
         metrics: BTreeMap<MetricName, Values>,
@@ -210,7 +210,7 @@ impl OfMonth {
 }
 
 impl OfDevice {
-    /// Makes an empty one whose readings keep a distance, in milliseconds.
+    /// Makes an empty value with a known distance between readings, in milliseconds.
     pub(super) fn with_usual_distance(millis: Option<i64>) -> Self {
         Self { distances: millis.into_iter().collect(), ..Self::default() }
     }
@@ -221,12 +221,12 @@ impl OfDevice {
         Some((first, self.months.last_key_value()?.1.last))
     }
 
-    /// Returns the metrics.
+    /// Returns the names of all metrics.
     pub(super) fn metrics(&self) -> BTreeSet<&MetricName> {
         self.months.values().flat_map(|it| it.metrics.keys()).collect()
     }
 
-    /// Returns the distance that the newest readings kept, in milliseconds: the longest of the last hundred.
+    /// Returns the usual distance of readings in milliseconds: the longest of the newest hundred.
     pub(super) fn usual_distance(&self) -> Option<i64> {
         self.distances.iter().copied().max()
     }
@@ -244,7 +244,7 @@ impl OfDevice {
         self.newest = Some(at);
     }
 
-    /// The month of an instant and the number of its day, from 1.
+    /// Returns the month of a time, and the day of the month.
     fn day_of(&mut self, at: Timestamp, zone: Zone) -> (Month, u8) {
         if let Some((range, month, day)) = &self.day
             && range.from() <= at
@@ -259,7 +259,7 @@ impl OfDevice {
     }
 }
 
-/// The month of a date, and the number of its day.
+/// Returns the month of a date, and the day of the month.
 pub(super) fn month_and_day(date: &str) -> (Month, u8) {
     let month = date[..7].parse().expect("a date begins with year and month");
     (month, date[8..10].parse().expect("a date ends with its day"))

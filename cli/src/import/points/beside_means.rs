@@ -1,8 +1,8 @@
-//! Leaves out the readings of a power in hours whose mean of long-term statistics the table has: beside it they would count
-//! the energy of the hour once more. Sends nothing.
+//! Leaves out readings of a power in hours for which the table has the mean of long-term statistics: with both, the
+//! hour's energy would count twice. Sends nothing.
 //!
-//! An import of an older database meets such hours, if a newer one was imported before it, whose states were purged. What
-//! is there stays, so a second import does the same.
+//! Such hours occur when a newer database, whose states of that time were purged, was imported before an older one. The
+//! means in the table stay, so a second import does the same.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,32 @@ use crate::import::comparison::{Comparison, StoredHour};
 use crate::import::sources::Notes;
 use crate::import::sources::home_assistant::POWERS;
 
-/// The milliseconds of an hour, and of a quarter of it.
+/// An hour, and a quarter of an hour, in milliseconds.
 const HOUR: i64 = 3_600_000;
 const QUARTER: i64 = HOUR / 4;
-/// The quarters of an hour.
+/// The number of quarters in an hour.
 const QUARTERS: usize = 4;
-/// What is counted.
+/// The reason for leaving such readings out, as the report names it.
 const FINER: &str = "readings of powers in hours whose mean the table has";
 
-/// The means of hours that the table has, as far as lines ask for them.
+/// The stored means of hours, cached for the lines that need them.
 struct Means<'a> {
     comparison: &'a Comparison<'a>,
     now: Timestamp,
-    /// The newest hour of each series.
+    /// For each series, its newest hour.
     newest: BTreeMap<String, MeanOfHour>,
 }
 
-/// An hour of a series, and in how many of its four quarters the table has the hour's mean. 0 if the table has other
+/// An hour of a series, and the number of its quarters in which the table has the hour's mean. 0 if the table has other
 /// values in that hour.
 #[derive(Debug, Clone, Copy)]
 struct MeanOfHour {
-    /// The hours since 1970.
+    /// The number of the hour since 1970.
     hour: i64,
     quarters: usize,
 }
 
-/// The groups without the readings of powers whose hour has its mean in the table.
+/// Removes the power readings in hours whose mean the table has.
 pub(in crate::import) fn beside_no_means<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
     comparison: &'a Comparison<'a>,
@@ -58,7 +58,7 @@ pub(in crate::import) fn beside_no_means<'a>(
 }
 
 impl Means<'_> {
-    /// Decides by the first line of an hour for all of its lines.
+    /// Decides for all lines of an hour at its first line.
     fn is_beside(&mut self, line: &SentLine) -> anyhow::Result<bool> {
         if line.hour.is_some() || !is_power(&line.series) {
             return Ok(false);
@@ -78,12 +78,12 @@ impl Means<'_> {
             }
         };
 
-        // Thinned powers stand at quarters, too: a part of them is what an import stored that was killed.
+        // Thinned powers are at quarters, too: a part of the quarters is what an earlier, killed import stored.
         let is_at_quarter = line.millis.rem_euclid(QUARTER) == 0;
         Ok(quarters == QUARTERS || quarters > 0 && !is_at_quarter)
     }
 
-    /// Asks the table. A mean of 0 adds no energy.
+    /// Asks the table for an hour's mean. A mean of 0 adds no energy, so it does not count.
     fn quarters_with_mean(&self, line: &SentLine, hour: i64) -> anyhow::Result<usize> {
         let Ok(start) = Timestamp::from_millis(hour * HOUR) else { return Ok(0) };
         let Some(EntityValue { device, metric, .. }) = EntityValue::read(line, self.now) else {
@@ -105,7 +105,7 @@ impl Means<'_> {
     }
 }
 
-/// Whether a series is the power of an entity of Home Assistant, whose measurement is the unit.
+/// Whether a series is the power of a Home Assistant entity: its measurement is a unit of power.
 fn is_power(series: &str) -> bool {
     series
         .split_once(',')

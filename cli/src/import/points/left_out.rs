@@ -1,14 +1,14 @@
-//! Lines that are left out for what the table has: takes them out of their groups. Decides about none.
+//! Removes lines from their groups because of what the table has. Makes no decision itself.
 
 use domain::{DeviceId, Exact, MetricName, Timestamp};
 
 use super::unite::{Group, SentLine};
 use crate::import::comparison::value_metric;
 
-/// The most series that are remembered: an owner, whose lines follow each other, has fewer.
+/// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
 pub(super) const MAX_SERIES: usize = 100;
 
-/// The groups without lines that are left out. A group from which nothing stays goes too.
+/// Removes the lines that a predicate selects, and groups that become empty.
 pub(super) fn without(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
     mut is_left_out: impl FnMut(&SentLine) -> anyhow::Result<bool>,
@@ -25,7 +25,7 @@ pub(super) fn without(
     groups.filter_map(move |group| group.and_then(&mut kept_of).transpose())
 }
 
-/// The value of an entity, as a line has it.
+/// The value that a line has for an entity.
 pub(super) struct EntityValue {
     pub(super) device: DeviceId,
     pub(super) metric: MetricName,
@@ -33,7 +33,7 @@ pub(super) struct EntityValue {
 }
 
 impl EntityValue {
-    /// Reads it as the server would.
+    /// Parses a line as the server would.
     pub(super) fn read(line: &SentLine, now: Timestamp) -> Option<Self> {
         let (device_tags, room_tag) = line.way.tags();
         let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;

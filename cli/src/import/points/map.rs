@@ -1,5 +1,5 @@
-//! The map of series: which are imported, as which device, into which room. A CSV that a dry run writes and a person
-//! edits. Reads no source.
+//! The map of series: which series are imported, as which device, into which room. A dry run writes it as CSV and a
+//! person edits it. Reads no source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
 use crate::output::counted;
 
-/// The most rows that are named.
+/// The maximum number of rows that an error names.
 const MAX_NAMED: usize = 10;
 
-/// A row: a series, what becomes of it by itself, and what a person wants instead.
+/// A row: a series, its default target, and the target that the person wants instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) series: String,
-    /// `yes`, or `no`.
+    /// `yes` or `no`.
     pub(super) import: String,
-    /// Empty: as `becomes` says.
+    /// The wanted device; if empty, the device in `becomes`.
     pub(super) device: String,
-    /// Empty: as `becomes` says.
+    /// The wanted room; if empty, the room in `becomes`.
     pub(super) room: String,
     #[serde(default)]
     pub(super) points: u64,
@@ -36,7 +36,7 @@ pub(super) struct Row {
     pub(super) becomes: String,
 }
 
-/// What a person wants of a series.
+/// The person's wishes for a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wanted {
     is_imported: bool,
@@ -44,21 +44,21 @@ struct Wanted {
     room: Option<String>,
 }
 
-/// The rows of a file, by series. Clones share which of them the source has.
+/// The rows of a file, by series. Clones share the set of series that the source has.
 #[derive(Clone, Default)]
 pub(in crate::import) struct SeriesMap {
     rows: BTreeMap<String, Wanted>,
     met: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Shows the rows alone, which are part of what an import asks for.
+/// Shows only the rows, because the text identifies an import.
 impl fmt::Debug for SeriesMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SeriesMap").field(&self.rows).finish()
     }
 }
 
-/// Writes a file of rows.
+/// Writes a map file.
 pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
     let context = || format!("cannot write {}", path.display());
     let mut writer = csv::Writer::from_path(path).with_context(context)?;
@@ -69,7 +69,7 @@ pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Res
 }
 
 impl SeriesMap {
-    /// Reads a file.
+    /// Reads a map file.
     pub(in crate::import) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         let mut reader =
@@ -97,7 +97,8 @@ impl SeriesMap {
         }
     }
 
-    /// Names the rows that the source did not have, once all of it is read; `None` if there are none.
+    /// Names the rows whose series the source did not have; `None` if there are none. Called after all of the source
+    /// was read.
     pub(in crate::import) fn not_met(&self) -> Option<String> {
         let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown: Vec<&str> =
@@ -115,7 +116,7 @@ impl SeriesMap {
         })
     }
 
-    /// Returns the point as it is wanted; `None`, and counted, if it is not.
+    /// Returns the point with its wanted device and room. Returns `None` and counts the point if it is not wanted.
     pub(in crate::import) fn apply(
         &self,
         mut point: Point,
@@ -131,7 +132,7 @@ impl SeriesMap {
         }
         let room = room.as_ref().map(|room| format!("={},", escaped(room)));
         if let Some(entity) = point.entity() {
-            // Its class and unit stay known only while it is an entity.
+            // The class and the unit are known only while the point belongs to the entity.
             if let Some(device) = device {
                 let Some((domain, object)) = device.as_str().split_once('.') else {
                     bail!(

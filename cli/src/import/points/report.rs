@@ -1,4 +1,4 @@
-//! The report of a dry run: series with their spans, devices, metrics and units, and what an import costs. Sends
+//! The report of a dry run: series with their spans, devices, metrics and units, and the cost of the import. Sends
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -18,22 +18,22 @@ use crate::import::sources::{OwnSum, Way};
 use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
 
-/// The lines that are read at once.
+/// The number of lines that are parsed at once.
 const CHUNK: usize = 2_000;
 
-/// The report.
+/// The report of a dry run.
 #[derive(Debug, Default)]
 pub(in crate::import) struct Report {
-    /// By measurement and tags.
+    /// The series by measurement and tags.
     series: BTreeMap<String, Series>,
     estimate: Estimate,
 }
 
-/// One series.
+/// A series of the source, and its counts.
 #[derive(Debug)]
 struct Series {
     span: Span,
-    /// What becomes of it: the device, and each metric with its unit.
+    /// The target of the series: the device, and each metric with its unit.
     becomes: String,
     room: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Series {
 }
 
 impl Report {
-    /// Makes the report of an import with requests of this size, of a source with these sums of its own.
+    /// Makes the report of a source, with the source's own sums and the requests' size of the options.
     pub(in crate::import) fn of(
         groups: impl Iterator<Item = anyhow::Result<Group>>,
         own_sums: BTreeMap<String, OwnSum>,
@@ -69,7 +69,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Notes a line of its series. What becomes of a series is what its first line shows that is not refused.
+    /// Counts a line for its series. The first accepted line decides what the series becomes.
     fn note(&mut self, line: &SentLine, now: Timestamp) -> anyhow::Result<()> {
         let span = match self.series.get_mut(&line.series) {
             Some(series) => {
@@ -100,7 +100,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes the map of the series, which a person may edit.
+    /// Writes the map of the series, for a person to edit.
     pub(in crate::import) fn write_map(&self, path: &Path) -> anyhow::Result<()> {
         let row = |(name, series): (&String, &Series)| {
             let (first, last) = series.span.ends();
@@ -118,17 +118,17 @@ impl Report {
         map::write(path, self.series.iter().map(row))
     }
 
-    /// Shows what thinning would save, of a source that is not thinned.
+    /// Makes the report show what thinning would save. For sources that are not thinned.
     pub(in crate::import) const fn show_thinning(&mut self) {
         self.estimate.can_be_thinned = true;
     }
 
-    /// Adds what the source refused.
+    /// Adds the refusals of the source.
     pub(in crate::import) fn append(&mut self, refusals: Refusals) {
         self.estimate.refusals.append(refusals);
     }
 
-    /// Returns all refusals.
+    /// Returns the refusals of the source and of its lines.
     pub(in crate::import) const fn refusals(&self) -> &Refusals {
         &self.estimate.refusals
     }
@@ -140,7 +140,7 @@ fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRea
         .map_err(|problem| anyhow::anyhow!("{}", problem.detail))
 }
 
-/// What a line becomes: the device with its metrics and their units, and the room.
+/// The target of a line: the device with its metrics and their units, and the room.
 fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
     let read = read(line, way, now)?;
     let room = read.readings.iter().find_map(|reading| reading.room.as_ref());

@@ -1,4 +1,4 @@
-//! The points that a person wants: of a span, of series by their names. Reads no source.
+//! Selects the points that a person wants, by their time and the names of their series. Reads no source.
 
 use anyhow::Context as _;
 use domain::{TimeRange, Timestamp};
@@ -7,10 +7,10 @@ use crate::import::patterns::Patterns;
 use crate::import::sources::{Notes, Point};
 use crate::moment::MILLISECOND;
 
-/// What is imported of a source.
+/// The selected part of a source.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(in crate::import) struct Selection {
-    /// Nanoseconds; the first is in the span, the second is not.
+    /// The span in nanoseconds; the start is inclusive, the end exclusive.
     from: Option<i64>,
     to: Option<i64>,
     only: Patterns,
@@ -40,12 +40,12 @@ impl Selection {
         Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
     }
 
-    /// Returns the span in nanoseconds, whose end is not in it.
+    /// Returns the span in nanoseconds; the end is exclusive.
     pub(in crate::import) fn span(&self) -> (i64, i64) {
         (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
     }
 
-    /// Returns whether a point is wanted; counts it otherwise. Takes fields out of it that are not.
+    /// Returns whether a point is wanted; counts the point otherwise. Removes unwanted fields from the point.
     pub(in crate::import) fn takes(&self, point: &mut Point, notes: &Notes) -> bool {
         let why = if self.from.is_some_and(|from| point.nanos < from) {
             "points before --from"
@@ -69,8 +69,8 @@ impl Selection {
     }
 }
 
-/// Whether a pattern is that of the series, of its entity, of its measurement or of a tag's value: as line protocol
-/// writes it, or as it is.
+/// Whether a pattern matches the series, its entity, its measurement or the value of a tag, with or without the escapes
+/// of line protocol.
 fn names(patterns: &Patterns, point: &Point) -> bool {
     if patterns.is_empty() {
         return false;
@@ -82,7 +82,7 @@ fn names(patterns: &Patterns, point: &Point) -> bool {
     names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
 }
 
-/// Splits a text of line protocol where a character is not escaped.
+/// Splits a text of line protocol at each unescaped occurrence of a character.
 fn split(text: &str, end: char) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -96,7 +96,7 @@ fn split(text: &str, end: char) -> Vec<&str> {
     parts
 }
 
-/// Returns a name without the escapes of line protocol. A backslash before another character is one.
+/// Returns a name without the escapes of line protocol. A backslash before any other character stays.
 fn unescaped(name: &str) -> String {
     let mut characters = name.chars().peekable();
     let mut unescaped = String::with_capacity(name.len());

@@ -22,34 +22,34 @@ use crate::import::write_units;
 use crate::output::counted;
 use crate::pace::Pace;
 
-/// What the server advises whoever sends lines: a parameter of the write.
+/// The server's advice to add a parameter, which a person who imports cannot follow.
 const PRECISION_HINT: &str = "; add precision=";
-/// Where points are written. Its answers name refused lines by their numbers.
+/// The path of the write endpoint. Its answers name refused lines by their numbers.
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
-/// The lines of a round, after which the progress is saved.
+/// The number of lines in a round; the progress is saved after each.
 const ROUND: usize = 16_000;
-/// The largest body of a request.
+/// The maximum body size of a request.
 const MAX_BODY: usize = 512 << 10;
 
-/// What was sent.
+/// The result of sending points.
 #[derive(Debug, Default)]
 pub(in crate::import) struct Sent {
-    /// The points that the server stored.
+    /// The number of points that the server stored.
     pub(in crate::import) stored: u64,
-    /// The points that it refused in earlier runs of the import.
+    /// The number of points that the server refused in earlier runs of the import.
     pub(in crate::import) refused_before: u64,
-    /// What it refused.
+    /// The refusals of this run.
     pub(in crate::import) refusals: Refusals,
     seconds: f64,
 }
 
 impl Sent {
-    /// Begins where earlier runs of the import had this many points refused.
+    /// Makes an empty result, with the number of points that earlier runs had refused.
     pub(in crate::import) fn after_refusals(refused_before: u64) -> Self {
         Self { refused_before, ..Self::default() }
     }
 
-    /// Adds what was sent of another window.
+    /// Adds the result of another window.
     pub(in crate::import) fn add(&mut self, other: Self) {
         self.stored += other.stored;
         self.refused_before += other.refused_before;
@@ -74,8 +74,8 @@ impl fmt::Display for Sent {
 
 /// Sends all lines after those that `resume` records as processed.
 ///
-/// Rounds are sent one after the other. Within a round the requests may run in any order and be repeated: no two of
-/// its lines are of one series and time.
+/// Rounds are sent one after the other. The requests of a round may run in any order and be repeated, because no two of
+/// its lines have the same series and time.
 pub(in crate::import) fn send(
     groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
     client: &Client,
@@ -87,7 +87,7 @@ pub(in crate::import) fn send(
     let watch = Stopwatch::start();
     let mut storing = Storing::after(resume);
     let result = rounds(groups, client, options, &mut storing, bar, &mut sent);
-    // Of what was sent before a failure a round may still be stored.
+    // After a failure, a round that was sent before may still be being stored.
     let result = result.and(storing.end());
     sent.seconds = watch.elapsed().as_secs_f64();
     if client.holds_back() {
@@ -178,7 +178,7 @@ fn rounds(
         refusals.sort_by_key(|refusal| refusal.line);
         let count = refusals.len() as u64;
         let is_refused = options.strict && !refusals.is_empty();
-        // Refused lines count as processed, unless the first of them ends the import.
+        // Refused lines count as processed, unless the first refusal ends the import.
         let end = if is_refused { 0 } else { position };
         let (readings, digest) = (sent.stored, passed.digest());
         let sent_round = SentRound { readings, end, passed: digest, witness, refused: count };
@@ -191,17 +191,17 @@ fn rounds(
     Ok(())
 }
 
-/// The reading that a line became.
+/// The reading that the server makes of a line.
 fn reading(line: &SentLine, now: Timestamp) -> Option<Reading> {
     let (device_tags, room_tag) = line.way.tags();
     let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
     read.readings.into_iter().next()
 }
 
-/// The lines of a request, all of one way.
+/// The lines of a request, all with the same parameters.
 pub(super) type Batch<'a> = Vec<&'a SentLine>;
 
-/// Splits groups into requests of about this number of lines. No group is split.
+/// Splits groups into requests of about `size` lines. No group is split.
 pub(super) fn batches(groups: &[Group], size: usize) -> Vec<Batch<'_>> {
     let mut batches: Vec<Batch<'_>> = Vec::new();
     let mut bytes = 0;
@@ -222,7 +222,7 @@ pub(super) fn batches(groups: &[Group], size: usize) -> Vec<Batch<'_>> {
     batches
 }
 
-/// The address to which a batch is written.
+/// The path and query of a batch's request.
 fn path(batch: &Batch<'_>) -> String {
     let (device_tags, room_tag) = batch.first().map_or((&[][..], None), |line| line.way.tags());
     let mut path = WRITE.to_owned();
@@ -233,30 +233,30 @@ fn path(batch: &Batch<'_>) -> String {
     path
 }
 
-/// The body of a request.
+/// The body of a batch's request.
 pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }
 
-/// A line that a server refuses, whole or in part.
+/// A line that the server refuses, or some fields of such a line.
 #[derive(Debug)]
 struct RefusedLine {
-    /// Its place in the batch.
+    /// The index of the line in the batch.
     place: usize,
     refusal: Refusal,
-    /// All that the server says of it.
+    /// The server's messages about the line.
     messages: Vec<String>,
 }
 
-/// What a server refuses of a batch.
+/// The refusals of a batch.
 #[derive(Debug, Default)]
 struct Refused {
     lines: Vec<RefusedLine>,
-    /// The number of further errors, which an answer has no room for.
+    /// The number of further errors for which the answer had no room.
     unnamed: usize,
 }
 
-/// The answer of InfluxDB 3 to lines that are refused; the others are stored.
+/// InfluxDB 3's answer to a write with refused lines; the other lines are stored.
 #[derive(Deserialize)]
 struct PartialWrite {
     data: Vec<Datum>,
@@ -268,10 +268,10 @@ struct Datum {
     line_number: Option<usize>,
 }
 
-/// Writes a batch until it is stored. Returns all lines that are refused.
+/// Writes a batch until it is stored. Returns all refused lines.
 ///
-/// An answer names some of them only. Then the others are written again, in requests of as many lines as were named: an
-/// answer has room for these. Writing a line twice changes nothing.
+/// An answer names only some of the refused lines. Then the unnamed lines are written again, in requests of as many
+/// lines as the answer could name. Writing a line twice changes nothing.
 fn write(
     to: (&Client, &Pace),
     batch: &Batch<'_>,
@@ -337,7 +337,7 @@ fn write_once(
 }
 
 fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
-    // A string may have line feeds, so a line of the batch is not a line of the body.
+    // A string may contain line feeds, so the batch's lines and the body's lines have different numbers.
     let mut first_lines = Vec::with_capacity(batch.len());
     let mut number = 1;
     for line in batch {
@@ -352,7 +352,7 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
         match place.and_then(|place| Some((place, batch.get(place)?))) {
             Some((place, line)) => {
                 let reason = match line.line {
-                    // It has no option for the unit of its times.
+                    // The import has no option for the unit of these times.
                     0 => {
                         let why = error_message.split(PRECISION_HINT).next().unwrap_or_default();
                         format!("{} at {}: {why}", line.series, shown(line.millis))

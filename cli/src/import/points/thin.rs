@@ -1,11 +1,13 @@
-//! Thins old points: few lines of a series for 15 minutes. Sends nothing.
+//! Thins old points to few lines of a series per 15 minutes. Sends nothing.
 //!
-//! Of a counter the values stay that its energy by quarters of an hour needs: the first, the last at or before the end of
-//! each quarter, the one behind that end if no value is at the end itself, and both values of each step that is more than
-//! a rise. A power becomes, at the start of the quarter, its energy of the quarter over the quarter: what no value covers
-//! counts nothing, and a quarter without lines has what held into it. Any other number becomes its mean, weighted by the
-//! time that the values held. Switches (values of 0 and 1, true and false), angles and texts keep the last. A line that is
-//! alone in its quarter stays as it is, if no value held into the quarter.
+//! Of a counter, the values stay that its energy by quarters of an hour needs. These are the first value, the last at
+//! or before the end of each quarter, and the next one if no value is exactly at that end. Both values of a step that
+//! is not a plain rise stay as well.
+//!
+//! A power becomes its mean over the quarter, at the quarter's start. Time without a valid value counts as zero; a
+//! quarter without lines gets the value that still holds from before. Any other number becomes its mean, weighted by
+//! time. Switches (values of 0 and 1, true and false), angles and texts keep the last value. A single line in a quarter
+//! stays unchanged if no earlier value held into the quarter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,83 +20,83 @@ use super::unite::{Group, SentLine};
 use crate::import::settings::Taught;
 use crate::moment::MILLISECOND;
 
-/// Nanoseconds of 15 minutes.
+/// 15 minutes in nanoseconds.
 const QUARTER: i64 = 900_000_000_000;
-/// The unit of angles, whose mean tells nothing.
+/// The unit of angles. The mean of angles has no meaning.
 const ANGLE: &str = "°";
 
-/// Tells which metrics of a device the table has as counters.
+/// Returns the metrics of a device that are counters in the table.
 type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
 
-/// What is known of metrics, beside what their lines tell.
+/// What is known of metrics apart from their lines.
 pub(in crate::import) struct KnownKinds<'a> {
     pub(in crate::import) counters_of: CountersOf<'a>,
     pub(in crate::import) taught: Taught,
 }
 
-/// Groups, those before an instant thinned.
+/// An iterator of groups; groups before an instant are thinned.
 pub(in crate::import) struct Thinned<'a, I> {
     groups: I,
     known: KnownKinds<'a>,
     /// The start of the first quarter that is not thinned, in nanoseconds.
     before: i64,
     now: Timestamp,
-    /// Of the owner whose lines come now, by series.
+    /// The state of each series of the current owner.
     open: BTreeMap<String, Open>,
     owner: String,
-    /// Lines by their milliseconds and series, before which a line may still come.
+    /// Lines by milliseconds and series. They wait because an earlier line may still come.
     waiting: BTreeMap<i64, BTreeMap<String, Waiting>>,
     ready: VecDeque<Group>,
-    /// The quarters of the instant that was settled last, and of the one before it.
+    /// The quarters of the last settled instant, and of the nanosecond before it.
     settled: (i64, i64),
 }
 
-/// A line that waits.
+/// A waiting line.
 #[derive(Debug)]
 enum Waiting {
-    /// As it came.
+    /// An unchanged line.
     Whole(SentLine),
-    /// Fields by their places in the order of the series.
+    /// A new line; its fields are keyed by their position in the series.
     Made { of: SentLine, fields: BTreeMap<usize, String> },
 }
 
-/// Fields of a line at an instant in nanoseconds.
+/// The fields of a new line, each with its position, at an instant in nanoseconds.
 type Made = (i64, Vec<(usize, String)>);
 
-/// A series.
+/// The state of a series.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
     counters: BTreeMap<String, Counter>,
     powers: BTreeSet<String>,
-    /// The fields whose last value is kept.
+    /// The fields that are angles.
     angles: BTreeSet<String>,
-    /// All fields that are known.
+    /// All fields whose kind is known.
     known: BTreeSet<String>,
-    /// Whether nothing of it is thinned, because a counter's steps depend on another metric.
+    /// Whether the series is not thinned, because a counter's steps depend on another metric.
     is_whole: bool,
-    /// The quarter whose lines come now, if some came or a power held into it.
+    /// The start of the current quarter. `is_begun`: the quarter has lines, or a power holds into it.
     quarter: i64,
     is_begun: bool,
-    /// The lines of the quarter, and the newest of all.
+    /// The number of lines in the quarter, and the newest line of all.
     lines: u64,
     newest: Option<SentLine>,
-    /// Whether the line before the quarter stays as it was, and holds on by itself.
+    /// Whether the previous line was alone in its quarter and stayed unchanged, so that its value holds on by itself.
     was_alone: bool,
-    /// Whether what holds on into the first quarter that is not thinned is written.
+    /// Whether the values that hold into the first unthinned quarter are written.
     is_bridged: bool,
     fields: BTreeMap<String, Field>,
-    /// The newest texts, which teach what the metrics are.
+    /// The newest text fields, from which the server learns what the metrics are.
     texts: BTreeMap<String, String>,
-    /// The order of the fields in the first line that had them.
+    /// All fields, in the order of their first occurrence.
     order: Vec<String>,
 }
 
-/// A counter.
+/// The state of a counter.
 #[derive(Debug)]
 struct Counter {
     rule: CounterRule,
-    /// The newest value that is kept, and those behind it.
+    /// The newest value that was kept, and the values after it.
     run: Vec<Value>,
 }
 
@@ -106,27 +108,28 @@ struct Value {
     text: String,
 }
 
-/// A field of a series in a quarter.
+/// The state of a field in the current quarter.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Field {
     last: String,
-    /// The value that holds since an instant; of an earlier quarter, too.
+    /// The current value and the time since when it holds, which may be in an earlier quarter.
     holds: Option<(i64, Exact)>,
-    /// Value times nanoseconds, the nanoseconds, and until when they are added up.
+    /// The sum of values times nanoseconds. Then the sum of the nanoseconds, and the instant until which both are
+    /// summed.
     area: Exact,
     held: i64,
     counted_until: i64,
     is_switch: bool,
     is_in_quarter: bool,
-    /// Whether an earlier value held into the quarter.
+    /// Whether a value from before the quarter held into it.
     is_carried: bool,
-    /// Whether a counter has a value in the quarter that takes part.
+    /// Whether the field is a counter with a valid value in the quarter.
     is_counted: bool,
 }
 
 impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
-    /// Thins what is before an instant; its quarter is not thinned.
+    /// Thins the lines before an instant; the quarter of the instant itself is not thinned.
     pub(in crate::import) fn new(
         groups: I,
         before: Timestamp,
@@ -171,7 +174,8 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         Ok(())
     }
 
-    /// Decides what a line at an instant leaves no doubt about, and hands out what is before all that may still come.
+    /// Completes the values that a line at this instant decides, and hands out the lines that no later input can
+    /// precede.
     fn settle(&mut self, nanos: i64) {
         let quarters = (quarter_of(nanos), quarter_of(nanos - 1));
         if std::mem::replace(&mut self.settled, quarters) == quarters {
@@ -191,7 +195,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         self.hand_out(quarters.1.div_euclid(MILLISECOND));
     }
 
-    /// Ends an owner.
+    /// Completes the series of the current owner.
     fn finish(&mut self) {
         for (series, mut open) in std::mem::take(&mut self.open) {
             let mut made = open.settle(i64::MAX);
@@ -204,7 +208,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         self.hand_out(i64::MAX);
     }
 
-    /// Keeps fields of a series until all lines before them came.
+    /// Keeps new lines of a series until no earlier line can come.
     fn wait(&mut self, series: &str, made: Vec<Made>) {
         let Some(open) = self.open.get(series) else { return };
         let Some(newest) = &open.newest else { return };
@@ -224,7 +228,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         }
     }
 
-    /// Hands out the lines before a millisecond.
+    /// Hands out the waiting lines before `millis`.
     fn hand_out(&mut self, millis: i64) {
         let later = self.waiting.split_off(&millis);
         for (millis, lines) in std::mem::replace(&mut self.waiting, later) {
@@ -266,7 +270,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
 }
 
 impl Open {
-    /// Adds a line. Returns the values of counters that are kept.
+    /// Adds a line. Returns the counter values that are kept.
     fn add(&mut self, line: SentLine) -> anyhow::Result<Vec<Made>> {
         let nanos = line.millis * MILLISECOND;
         let fields = fields_of(&line)?;
@@ -305,7 +309,7 @@ impl Open {
         Ok(made)
     }
 
-    /// Finds out which fields are counters, as the registry will know them.
+    /// Finds out which fields are counters, powers and angles, as the registry will have them.
     fn learn_line(
         &mut self,
         line: &SentLine,
@@ -349,7 +353,7 @@ impl Open {
         Ok(())
     }
 
-    /// Keeps the values of counters that are the last before an end of a quarter, as a line at an instant shows.
+    /// Keeps each counter's last value before the end of a quarter, once a line at `nanos` shows that no other follows.
     fn settle(&mut self, nanos: i64) -> Vec<Made> {
         let mut made = Vec::new();
         for (place, key) in self.order.iter().enumerate() {
@@ -361,7 +365,7 @@ impl Open {
         made
     }
 
-    /// Returns the lines of the quarters before another one, without those of counters.
+    /// Completes the quarters before `next`. Returns their lines, without counter values.
     fn close(&mut self, next: i64) -> Vec<Made> {
         let mut made = Vec::new();
         while self.is_begun && self.quarter < next {
@@ -386,7 +390,7 @@ impl Open {
                 (field.is_in_quarter && !field.is_counted).then(|| field.last.clone())
             } else if is_power {
                 self.is_begun |= field.holds_at(end);
-                // A mean holds for all of the quarter.
+                // A power's mean covers the whole quarter.
                 let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
                 let is_written = field.is_in_quarter || !self.was_alone && field.held > 0;
                 is_alone &= field.is_in_quarter || !is_written;
@@ -410,7 +414,7 @@ impl Open {
         (!made.1.is_empty()).then_some(made)
     }
 
-    /// Returns what holds on into the first quarter that is not thinned, until its first line.
+    /// Returns the powers that hold into the first unthinned quarter, as means until its first line.
     fn bridge(&mut self, before: i64, nanos: i64) -> Vec<Made> {
         let until = nanos.min(behind(before));
         if std::mem::replace(&mut self.is_bridged, true) || !self.is_begun || self.was_alone {
@@ -432,14 +436,14 @@ impl Open {
 }
 
 impl Counter {
-    /// Returns the sample of a value that takes part.
+    /// Returns the sample of a value, if the counter's rule accepts the value.
     fn sample(&self, line: &SentLine, number: Option<&Exact>) -> Option<Sample> {
         let value = number?.to_decimal().ok()?;
         let at = Timestamp::from_millis(line.millis).ok()?;
         self.rule.counts(&value).then(|| Sample::new(at, value))
     }
 
-    /// Adds a value. Returns the times and texts of those that are kept.
+    /// Adds a value. Returns the times and texts of the values that are kept.
     fn add(&mut self, value: Value) -> Vec<(i64, String)> {
         let Some(last) = self.run.last() else {
             let kept = vec![(value.nanos, value.text.clone())];
@@ -460,7 +464,8 @@ impl Counter {
         kept
     }
 
-    /// Keeps the newest value; all behind the last that was kept if one step would not count what their steps count.
+    /// Keeps the newest value. Also keeps all values since the last kept one, if a single step would count another
+    /// amount.
     fn keep_last(&mut self) -> Vec<(i64, String)> {
         let Some(last) = self.run.pop() else { return Vec::new() };
         let mut kept = Vec::new();
@@ -490,12 +495,12 @@ impl Field {
         }
     }
 
-    /// Whether its value holds on at an instant.
+    /// Whether the value still holds at an instant.
     fn holds_at(&self, nanos: i64) -> bool {
         self.holds.as_ref().is_some_and(|(since, _)| since.saturating_add(hold()) > nanos)
     }
 
-    /// Adds the time that the value held until an instant, as far as it is in the quarter.
+    /// Adds the value times the time it held until an instant, within the quarter.
     fn hold_until(&mut self, nanos: i64, quarter: i64) {
         let Some((since, value)) = &self.holds else { return };
         let until = nanos.min(since.saturating_add(hold()));
@@ -507,7 +512,7 @@ impl Field {
         }
     }
 
-    /// Begins another quarter.
+    /// Resets the state of the quarter.
     fn begin(&mut self) {
         (self.area, self.held) = (Exact::zero(), 0);
         (self.is_switch, self.is_in_quarter) = (true, false);
@@ -520,22 +525,22 @@ impl Field {
     }
 }
 
-/// The nanoseconds for which a value holds.
+/// How long a value holds, in nanoseconds.
 fn hold() -> i64 {
     DEFAULT_HOLD.num_nanoseconds().unwrap_or(QUARTER)
 }
 
-/// The start of the quarter that an instant is in.
+/// The start of the quarter that contains an instant.
 const fn quarter_of(nanos: i64) -> i64 {
     nanos.div_euclid(QUARTER) * QUARTER
 }
 
-/// The first end of a quarter behind an instant.
+/// The first end of a quarter after an instant.
 const fn end_after(nanos: i64) -> i64 {
     behind(quarter_of(nanos))
 }
 
-/// The end of a quarter that begins at an instant. The last one that can be counted ends before its time is over.
+/// The end of a quarter, limited to the range of `i64`.
 const fn behind(quarter: i64) -> i64 {
     quarter.saturating_add(QUARTER)
 }
@@ -546,7 +551,7 @@ fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {
     Ok(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
 }
 
-/// The values of one field, each at its time.
+/// Makes a new line for each value of one field.
 fn fields_at(place: usize, key: &str, values: Vec<(i64, String)>) -> impl Iterator<Item = Made> {
     values.into_iter().map(move |(at, text)| (at, vec![(place, format!("{key}={text}"))]))
 }
@@ -555,7 +560,7 @@ fn is_switch(value: &Exact) -> bool {
     [Exact::zero(), Exact::from(1_i64)].contains(value)
 }
 
-/// What a line belongs to: its tags, or else its measurement.
+/// The owner of a line: its tags, or else its measurement.
 fn owner(line: &SentLine) -> &str {
     let mut escaped = false;
     for (place, c) in line.series.char_indices() {

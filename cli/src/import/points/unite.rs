@@ -1,7 +1,7 @@
-//! Unites sorted points: the fields of a series and an instant become one line. Sorts nothing.
+//! Unites sorted points: the fields of one series and millisecond become one line. Sorts nothing.
 //!
-//! An instant is a millisecond, as everywhere in Roomtide. Of points of one series that differ by less, the last wins:
-//! field by field, by the instant and then by the order of the source, in which the write-ahead log comes last.
+//! A timestamp is a millisecond, as everywhere in Roomtide. If points of a series fall into one millisecond, the last
+//! value of each field wins: by time, then by the order in the source, where the write-ahead log comes last.
 
 use std::fmt::Write as _;
 use std::iter::Peekable;
@@ -9,41 +9,41 @@ use std::iter::Peekable;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
 
-/// A line that is sent.
+/// A line to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct SentLine {
-    /// The line of the source, from 1; 0 where there are none.
+    /// The line number in the source, from 1; 0 if the source has no lines.
     pub(in crate::import) line: u64,
     /// The series: measurement and tags.
     pub(in crate::import) series: String,
     /// The time in milliseconds.
     pub(in crate::import) millis: i64,
-    /// The line of line protocol, without its end.
+    /// The text in line protocol, without a line end.
     pub(in crate::import) text: String,
-    /// The parameters of its write.
+    /// The parameters of the write request.
     pub(in crate::import) way: Way,
-    /// The beginning of the hour that it stands for, as of a point.
+    /// For a line of hourly statistics, the start of the hour.
     pub(in crate::import) hour: Option<i64>,
 }
 
-/// Lines of one owner and millisecond: they stay in one request, where the server makes one reading of them.
+/// Lines of one owner and millisecond. They stay in one request, where the server makes one reading of them.
 pub(in crate::import) type Group = Vec<SentLine>;
 
-/// What was united so far.
+/// Counts of what was united.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct Counts {
-    /// The points that were read.
+    /// The number of points that were read.
     pub(in crate::import) points: u64,
-    /// Points that differ from another of their series by less than a millisecond.
+    /// The number of points that differ from another of their series by less than a millisecond.
     pub(in crate::import) within_a_millisecond: u64,
-    /// Values that a later line replaced.
+    /// The number of values that a later line replaced.
     pub(in crate::import) replaced: u64,
-    /// Points of texts only, which are not kept.
+    /// Points that have only texts, which are not stored.
     pub(in crate::import) texts: u64,
 }
 
 impl Counts {
-    /// Adds those of another window.
+    /// Adds the counts of another window.
     pub(in crate::import) const fn add(&mut self, other: Self) {
         self.points += other.points;
         self.within_a_millisecond += other.within_a_millisecond;
@@ -52,7 +52,7 @@ impl Counts {
     }
 }
 
-/// The groups of sorted points.
+/// An iterator of groups, made from sorted points.
 pub(in crate::import) struct United<I: Iterator<Item = anyhow::Result<Point>>> {
     points: Peekable<I>,
     counts: Counts,
@@ -63,7 +63,7 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
         Self { points: points.peekable(), counts: Counts::default() }
     }
 
-    /// Returns what was united so far.
+    /// Returns the counts so far.
     pub(in crate::import) const fn counts(&self) -> Counts {
         self.counts
     }

@@ -1,8 +1,8 @@
-//! Leaves out the long-term statistics of hours for which the table has finer readings: beside these they would count the
-//! energy of the hour once more. Sends nothing.
+//! Leaves out long-term statistics of hours for which the table has finer readings: with both, the hour's energy would
+//! count twice. Sends nothing.
 //!
-//! An import of a newer database meets such hours, whose states were purged meanwhile, and so does one into the table of
-//! a live sender. An hour with no other value than that of its statistics has those of an earlier import.
+//! Such hours occur when a newer database is imported whose states were purged meanwhile, or when a live sender writes
+//! to the same table. If an hour has only values equal to its statistics, these come from an earlier import.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::import::comparison::{Comparison, StoredHour};
 use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
 
-/// What is counted.
+/// The reason for leaving such statistics out, as the report names it.
 const FINER: &str = "hours of statistics for which the table has finer readings";
 const UNTOLD: &str =
     "hours of statistics of days for which the table has readings, and tells no hours any more";
 
-/// What decides about the statistics of hours.
+/// Decides which hourly statistics are left out.
 struct VacantHours<'a> {
     comparison: &'a Comparison<'a>,
     notes: Notes,
     now: Timestamp,
-    /// The newest statistics of each series.
+    /// For each series, its newest statistics.
     newest: BTreeMap<String, Newest>,
     has_begun: bool,
 }
 
-/// The newest statistics of a series.
+/// The newest hourly statistics of a series, and the decision about that hour.
 struct Newest {
     hour: i64,
     is_left_out: bool,
@@ -37,7 +37,7 @@ struct Newest {
     value: Exact,
 }
 
-/// The groups without the statistics of hours that the table has finer.
+/// Removes the statistics of hours for which the table has finer readings.
 pub(in crate::import) fn in_vacant_hours<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
     comparison: &'a Comparison<'a>,
@@ -53,7 +53,7 @@ pub(in crate::import) fn in_vacant_hours<'a>(
 }
 
 impl VacantHours<'_> {
-    /// Decides by the first line of an hour for all of its lines.
+    /// Decides for all lines of an hour at its first line.
     fn is_left_out(&mut self, line: &SentLine, hour: i64) -> anyhow::Result<bool> {
         self.begin();
         let Some(statistics) = EntityValue::read(line, self.now) else { return Ok(false) };
@@ -71,7 +71,7 @@ impl VacantHours<'_> {
         Ok(is_left_out)
     }
 
-    /// Says once if the table cannot be asked.
+    /// Adds a remark, once, if the table cannot be asked.
     fn begin(&mut self) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -84,8 +84,8 @@ impl VacantHours<'_> {
         }
     }
 
-    /// Whether an hour is left out, which is counted then. A counter has the statistics of the hour before at its
-    /// beginning: their value is no finer reading.
+    /// Decides whether an hour is left out, and counts it. A counter has the value of the previous hour's statistics at
+    /// the start of this hour: that value does not count as a finer reading.
     fn decide(
         &self,
         statistics: &EntityValue,

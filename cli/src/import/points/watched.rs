@@ -1,4 +1,4 @@
-//! Groups on their way to the server, noted by a comparison before they are sent. Sends nothing.
+//! Notes groups for a comparison on their way to the server. Sends nothing.
 
 use std::collections::VecDeque;
 
@@ -10,18 +10,18 @@ use super::unite::{Group, SentLine};
 use crate::import::comparison::Comparison;
 use crate::import::sources::Way;
 
-/// The groups that are noted at once, and the lines that are read at once.
+/// The number of groups that are noted at once, and of lines that are parsed at once.
 const CHUNK: usize = 1_000;
 const LINES: usize = 500;
 
-/// Groups that a comparison notes.
+/// An iterator that notes groups for a comparison.
 pub(in crate::import) struct Watched<'a, I> {
     groups: I,
     pub(super) watcher: Watcher<'a>,
     noted: VecDeque<anyhow::Result<Group>>,
 }
 
-/// A comparison of the readings that lines become; none in tests.
+/// A comparison of the readings that the server makes of lines; `None` in tests.
 #[derive(Clone, Copy)]
 pub(super) struct Watcher<'a> {
     pub(super) comparison: Option<&'a Comparison<'a>>,
@@ -63,8 +63,7 @@ impl Watcher<'_> {
         comparison.note(&self.read(body, way).readings)
     }
 
-    /// Takes back what is not stored of a line that the server refused, whole or in part. Devices for which that is not
-    /// known are not compared.
+    /// Subtracts what is not stored of a refused line. If that is unknown, the devices are not compared.
     pub(super) fn take_back(&self, part: &RefusedPart) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
         match self.lost(part) {
@@ -79,8 +78,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// What is refused because of the line itself was never noted. Anything else refuses one of its readings, and no
-    /// answer tells which.
+    /// Returns what is lost of a refused line. An error of the line itself loses nothing, because the line was never
+    /// noted. Any other error refuses one of the line's readings, but the answer does not name the reading.
     fn lost(&self, RefusedPart { line, beside, number, messages }: &RefusedPart) -> Lost {
         let numbers = *number..=number + line.text.matches('\n').count();
         let together = self.read(beside, line.way);
@@ -99,7 +98,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// What the server makes of lines that cannot be read is its affair.
+    /// Parses lines as the server does. Unreadable lines are ignored here, because the server reports them.
     fn read(&self, body: &str, way: Way) -> PointsRead {
         let (device_tags, room_tag) = way.tags();
         let read = local::read_points(body.as_bytes(), self.now, device_tags, room_tag);
@@ -107,15 +106,15 @@ impl Watcher<'_> {
     }
 }
 
-/// A line that the server refused, whole or in part.
+/// A line that the server refused as a whole or in part.
 #[derive(Debug)]
 pub(super) struct RefusedPart {
     line: SentLine,
-    /// The lines of its millisecond that were sent with it, which are read together.
+    /// All lines of the same millisecond in the request. The server reads them together.
     beside: String,
-    /// Its number among them, from 1.
+    /// The number of the line among those in `beside`, from 1.
     number: usize,
-    /// What the server says of it.
+    /// The server's messages about the line.
     messages: Vec<String>,
 }
 
@@ -132,12 +131,12 @@ impl RefusedPart {
     }
 }
 
-/// What is not stored of the readings of a line.
+/// The part of a line's readings that is not stored.
 #[derive(Debug, PartialEq, Eq)]
 enum Lost {
     Nothing,
     All(Vec<Reading>),
-    /// Some of what these devices have of it.
+    /// An unknown part of these devices' readings.
     Unknown(Vec<DeviceId>),
 }
 

@@ -1,7 +1,7 @@
 //! Emoncms' feeds: the directory of its data, or its backup. Sends nothing.
 //!
-//! A feed becomes the line that emonHub's writer for InfluxDB makes of an input: its name is the measurement, its node is
-//! a tag, and the value is the field `value`. So a node is a device, and each of its feeds a metric.
+//! A feed becomes the line that emonHub's writer for InfluxDB makes of an input: the feed's name is the measurement,
+//! its node is a tag, and the value is the field `value`. So a node is a device, and each of its feeds a metric.
 //!
 //! Source: <https://github.com/openenergymonitor/emonhub/blob/master/src/interfacers/EmonHubInfluxInterfacer.py>
 
@@ -22,19 +22,19 @@ use files::Files;
 
 pub(in crate::import) use files::is_of;
 
-/// The units of energy, whose feeds are totals where they have more than one value a day.
+/// The units of energy. A feed with such a unit is a total if it has more than one value a day.
 const ENERGIES: [&str; 3] = ["Wh", "kWh", "MWh"];
-/// Seconds of a day.
+/// A day in seconds.
 const DAY: i64 = 86_400;
-/// Nanoseconds of a second.
+/// A second in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Reads a directory.
+/// Opens the feeds in a directory.
 pub(in crate::import) fn open_directory(path: &Path) -> anyhow::Result<Source> {
     source(Files::in_directory(path)?, path)
 }
 
-/// Reads a backup, or any other archive of feeds.
+/// Opens the feeds in a backup, or in any other archive of feeds.
 pub(in crate::import) fn open_archive(
     reader: impl std::io::Read,
     path: &Path,
@@ -82,7 +82,7 @@ fn source(mut files: Files, path: &Path) -> anyhow::Result<Source> {
         }
     }
     let kept = notes.clone();
-    // One is open at a time: there may be more of them than files may be open.
+    // Only one feed is open at a time: there may be more feeds than files that a process may open.
     let points = feeds.into_iter().flat_map(move |feed| {
         let notes = kept.clone();
         let values: Box<dyn Iterator<Item = _> + Send> = match Engine::open(&files, feed.id) {
@@ -94,8 +94,8 @@ fn source(mut files: Files, path: &Path) -> anyhow::Result<Source> {
     Ok(Source { points: Box::new(points), notes, units })
 }
 
-/// Keeps the files of a feed's own engine, where there are those of another, too: Emoncms leaves them there when a feed
-/// gets another engine.
+/// Keeps only the files of a feed's current engine. Emoncms leaves the files of the earlier engine when a feed gets
+/// another one.
 fn keep_one_engine(files: &mut Files, id: u64, described: &Described, notes: &Notes) {
     let own = described.is_of_fina();
     let is_of_fina = own.unwrap_or(false);
@@ -109,10 +109,10 @@ fn keep_one_engine(files: &mut Files, id: u64, described: &Described, notes: &No
     notes.leave_out(&format!("files of {left} of feed {id}, {why}"));
 }
 
-/// A feed, as lines have it.
+/// A feed with the texts of its lines.
 struct Feed {
     id: u64,
-    /// How a person finds it.
+    /// The name by which a person finds the feed.
     title: String,
     measurement: String,
     tags: String,
@@ -120,7 +120,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// Names a feed. Of feeds with the same name and node, which several users may have, the later have their number.
+    /// Names a feed. Several users may have feeds with the same name and node; the later ones get their number as a
+    /// tag.
     fn new(id: u64, described: &Described, known: &mut BTreeSet<(String, String)>) -> Self {
         let Described { name, node, unit, .. } = described;
         let name = name.clone().unwrap_or_else(|| format!("feed_{id}"));
@@ -154,7 +155,7 @@ impl Feed {
         }
     }
 
-    /// Returns the point of a value with the shortest digits of its 32 bits. One that is not a number is a gap.
+    /// Returns the point of a value, with the shortest digits that identify the 32-bit float. NaN is a gap.
     fn point(
         &self,
         value: anyhow::Result<engine::Value>,

@@ -1,7 +1,7 @@
-//! Home Assistant's database: its states, and the long-term statistics of the time before them. Sends nothing.
+//! Home Assistant's database: its states, and long-term statistics of the time before them. Sends nothing.
 //!
-//! A state becomes the line that Home Assistant's InfluxDB integration writes of it. The tables are read as they are
-//! found, because a migration to a newer schema may be half done: where two columns tell the same, the filled one
+//! A state becomes the line that Home Assistant's InfluxDB integration writes for it. The tables are inspected first,
+//! because a migration to a newer schema may be incomplete. If two columns have the same meaning, the filled one
 //! counts.
 //!
 //! Sources: <https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/recorder/db_schema.py>,
@@ -36,7 +36,7 @@ pub(in crate::import) use backup::{is_archive, is_of_backup, open as open_backup
 pub(in crate::import) use database::{Database, MAGIC};
 pub(in crate::import) use statistics::POWERS;
 
-/// The points that are read ahead.
+/// The number of points that are read ahead.
 const AHEAD: usize = 4_096;
 /// Reads a database, with the names and areas of Home Assistant's `.storage`.
 pub(in crate::import) fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
@@ -66,7 +66,7 @@ fn read(
         .context("the statistics cannot be read; is the database damaged?")
 }
 
-/// Reads `.storage` of Home Assistant, or nothing without a directory.
+/// Reads Home Assistant's `.storage`; empty without a directory.
 pub(in crate::import) fn read_storage(directory: Option<&Path>) -> anyhow::Result<Storage> {
     directory.map_or_else(|| Ok(Storage::default()), Storage::read)
 }

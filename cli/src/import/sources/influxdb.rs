@@ -1,7 +1,7 @@
 //! A running InfluxDB: its points, by measurement and window of time. Sends nothing to Roomtide.
 //!
-//! Windows are read whole before their points count, and again with half the length where one fails. Nothing is read by
-//! OFFSET, which skips and repeats where somebody writes meanwhile.
+//! The points of a window count only after the whole window is read. If that fails, half the length is tried. OFFSET is
+//! not used, because it skips and repeats points while another program writes.
 
 mod again;
 mod flux;
@@ -25,22 +25,22 @@ use crate::moment::MILLISECOND;
 pub(in crate::import) use queries::Context;
 pub(in crate::import) use server::Server;
 
-/// The first window, and the longest.
+/// The first window's length, and the maximum length.
 const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
 const MAX_WINDOW: i64 = 400 * FIRST_WINDOW;
-/// The points of a window that is long enough, and of one that is too long.
+/// Fewer points than `FEW` make the next window longer; `MANY` or more make it shorter.
 const FEW: usize = 20_000;
 const MANY: usize = 200_000;
 
 /// The points of a measurement in a window.
 pub(in crate::import) struct Window {
     pub(in crate::import) measurement: String,
-    /// The end, which is not in it, in nanoseconds.
+    /// The end of the window in nanoseconds, exclusive.
     pub(in crate::import) until: i64,
     pub(in crate::import) points: Vec<Point>,
 }
 
-/// Returns what is imported: the databases or buckets that are asked for, or the only one. Says what else there is.
+/// Returns the databases or buckets to import: the requested ones, or the only one. Reports all others through `say`.
 pub(in crate::import) fn contexts(
     server: &Server,
     wanted: &[Database],
@@ -49,25 +49,25 @@ pub(in crate::import) fn contexts(
     server.queries.contexts(wanted, &mut say)
 }
 
-/// The windows of a database, by measurement and then by time.
+/// An iterator of a database's windows, by measurement and then by time.
 pub(in crate::import) struct Windows {
     server: Arc<Server>,
     context: Context,
-    /// The measurements that are left.
+    /// The remaining measurements; the last one is current.
     measurements: Vec<Measurement>,
-    /// Where the next window begins, in the last of the measurements, and the end of its points.
+    /// The start of the next window in the current measurement, and the end of the measurement's points.
     span: Option<(i64, i64)>,
     length: i64,
-    /// The longest window to try: half of the one that failed last, and more again with each that does not fail.
+    /// The maximum length to try: half of the last window that failed, growing again with each success.
     longest: i64,
-    /// Where an earlier import ended: in this measurement.
+    /// The measurement and the time at which an earlier import ended.
     after: Option<(String, i64)>,
-    /// The span that is wanted.
+    /// The requested span.
     wanted: (i64, i64),
 }
 
 impl Windows {
-    /// Begins behind what an earlier import has done.
+    /// Begins after the points that an earlier import stored.
     pub(in crate::import) fn new(
         server: Arc<Server>,
         context: Context,
@@ -75,7 +75,7 @@ impl Windows {
         wanted: (i64, i64),
     ) -> anyhow::Result<Self> {
         let mut measurements = server.queries.measurements(&context)?;
-        // The last is taken first.
+        // Descending, because the last measurement is taken first.
         measurements.sort_by(|a, b| b.name.cmp(&a.name));
         if let Some((done, _)) = &after {
             measurements.retain(|it| it.name >= *done);
@@ -104,7 +104,7 @@ impl Windows {
                         let done = self.after.take_if(|(name, _)| *name == measurement.name);
                         let done = done.map_or(i64::MIN, |(_, until)| until);
                         let begin = first.max(self.wanted.0).max(done);
-                        // InfluxDB's first time is nearly the least number.
+                        // Saturating, because InfluxDB's first possible time is close to the minimum of `i64`.
                         let begin = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
                         (begin, last.saturating_add(1).min(self.wanted.1))
                     }
@@ -134,7 +134,7 @@ impl Windows {
         edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }
 
-    /// Reads a window; a shorter one if that fails.
+    /// Reads a window; after a failure, tries a shorter one.
     fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
         let Self { server, context, length, longest, .. } = self;
         let mut has_failed = false;

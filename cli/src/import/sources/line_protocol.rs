@@ -1,8 +1,8 @@
-//! Files of line protocol, as `influx_inspect export` and `influxd inspect export-lp` write them. Opens no file, unites
-//! no points.
+//! Files of line protocol, as `influx_inspect export` and `influxd inspect export-lp` write them. Opens no file and
+//! unites no points.
 //!
-//! An export has one field a line, series after series, and the write-ahead log last. Comments tell the database and
-//! the retention policy of the lines behind them.
+//! An export has one field per line, series after series, and the write-ahead log last. Comments name the database and
+//! the retention policy of the lines after them.
 //!
 //! Source: <https://github.com/influxdata/influxdb/blob/1.8/cmd/influx_inspect/export/export.go>
 
@@ -18,17 +18,17 @@ use crate::import::text_lines::TextLines;
 use context::Contexts;
 pub(in crate::import) use context::Database;
 
-/// The most lines of a file that a string in quotes goes over.
+/// The maximum number of lines that a quoted string spans.
 const MAX_LINES_OF_STRING: usize = 64;
-/// The number of nanoseconds of each precision, by its names.
+/// The nanoseconds of each precision, by the precision's names.
 const PRECISIONS: [(&[&str], i64); 4] =
     [(&["ns", "n"], 1), (&["us", "u"], 1_000), (&["ms"], 1_000_000), (&["s"], 1_000_000_000)];
 
-/// The refusal of a line that is cut.
+/// The refusal of an incomplete line.
 const CUT: &str =
     "is the last one, has no end, and its timestamp is shorter than the one before: it is cut";
 
-/// The precision of a file's timestamps: the nanoseconds of a unit.
+/// The precision of a file's timestamps: the length of its unit in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct Precision(i64);
 
@@ -47,20 +47,20 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// The points of a file.
+/// An iterator of the points in a file of line protocol.
 pub(in crate::import) struct LineFile<R> {
     lines: TextLines<R>,
     precision: Precision,
     contexts: Contexts,
-    /// Lines that were read ahead, with their numbers.
+    /// Lines that were read ahead, with their line numbers.
     ahead: VecDeque<(u64, Vec<u8>)>,
-    /// The timestamp of the point before, as it is written.
+    /// The previous point's timestamp, in the file's unit.
     before: Option<i64>,
     notes: Notes,
 }
 
 impl<R: BufRead> LineFile<R> {
-    /// Reads the points of the databases that are asked for, or else of one.
+    /// Reads the points of the requested databases, or else of one database.
     pub(in crate::import) fn new(
         lines: TextLines<R>,
         precision: Precision,
@@ -71,7 +71,7 @@ impl<R: BufRead> LineFile<R> {
         Self { lines, precision, contexts, ahead: VecDeque::new(), before: None, notes }
     }
 
-    /// Reads the next line of the file, with its end.
+    /// Reads the next line of the file, including its line end.
     fn read(&mut self) -> anyhow::Result<Option<(u64, Vec<u8>)>> {
         loop {
             return Ok(match self.lines.read()? {
@@ -121,7 +121,8 @@ impl<R: BufRead> LineFile<R> {
         }
     }
 
-    /// Adds the lines over which a string goes on. Without an end they are read as lines of their own.
+    /// Adds the following lines of a string that spans several. If the string has no end, these are read as lines of
+    /// their own.
     fn complete(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         let mut whole = text.clone();
         for n in 0..MAX_LINES_OF_STRING {
@@ -164,7 +165,7 @@ impl<R: BufRead> LineFile<R> {
     }
 }
 
-/// Whether the last line of a file that is still written, or was cut, has a part of its timestamp only.
+/// Whether the last line, in a file that grows or was cut, has only a part of its timestamp.
 fn is_cut(timestamp: Option<i64>, before: Option<i64>) -> bool {
     let digits = |it: i64| it.unsigned_abs().checked_ilog10();
     timestamp.zip(before).is_some_and(|(last, before)| digits(last) < digits(before))

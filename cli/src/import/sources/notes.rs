@@ -1,4 +1,4 @@
-//! What a source leaves out, by name, and what it says about itself. Decides nothing.
+//! A source's remarks, and its counts of what is left out, by name. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use domain::{Exact, Month, Timestamp};
 
 use crate::import::refusals::{Refusal, Refusals};
 
-/// Notes that are shared by a source and the import.
+/// The notes, shared by a source and the import.
 #[derive(Debug, Clone, Default)]
 pub(in crate::import) struct Notes(Arc<Mutex<Noted>>);
 
@@ -22,28 +22,28 @@ struct Noted {
     hourly: BTreeMap<String, i64>,
 }
 
-/// What a source itself says that a counter counted, as Home Assistant's statistics do.
+/// A counter's sum by the source's own count, as in Home Assistant's statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct OwnSum {
     pub(in crate::import) unit: Option<String>,
-    /// When it begins, and the sum then.
+    /// The time of the first sum, and that sum.
     pub(in crate::import) first: (i64, Exact),
-    /// The last of each month of UTC.
+    /// The last sum of each month in UTC, with its time.
     pub(in crate::import) months: BTreeMap<Month, (i64, Exact)>,
 }
 
 impl Notes {
-    /// Notes a sentence about the source.
+    /// Adds a remark about the source.
     pub(in crate::import) fn say(&self, text: String) {
         self.noted().says.push(text);
     }
 
-    /// Counts something that is left out.
+    /// Counts something that is left out; `what` names it in the report.
     pub(in crate::import) fn leave_out(&self, what: &str) {
         self.leave_out_many(what, 1);
     }
 
-    /// Counts several of one kind.
+    /// Counts several things of one kind that are left out.
     pub(in crate::import) fn leave_out_many(&self, what: &str, count: u64) {
         if count == 0 {
             return;
@@ -55,12 +55,12 @@ impl Notes {
         }
     }
 
-    /// Notes something that cannot be read.
+    /// Adds the refusal of a line.
     pub(in crate::import) fn refuse(&self, line: u64, reason: String) {
         self.noted().refusals.extend([Refusal { line, reason }]);
     }
 
-    /// Notes the source's own sum of a counter at an instant, in nanoseconds. The instants of a counter are in order.
+    /// Notes the source's own sum of a counter at a time in nanoseconds. Times of a counter must be in order.
     pub(in crate::import) fn sum(&self, id: &str, unit: Option<&str>, nanos: i64, sum: &str) {
         let at = Timestamp::from_millis(nanos.div_euclid(1_000_000)).ok();
         let (Some(at), Some(sum)) = (at, Exact::parse(sum)) else { return };
@@ -73,12 +73,12 @@ impl Notes {
                 months: BTreeMap::new(),
             }),
         };
-        // What was counted until midnight is of the month before.
+        // A sum at midnight belongs to the month before.
         let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
         known.months.insert(month, (nanos, sum));
     }
 
-    /// Notes that a series has the mean of an hour at an instant, in nanoseconds.
+    /// Notes that a series has an hour's mean at a time in nanoseconds.
     pub(in crate::import) fn hour(&self, id: &str, nanos: i64) {
         let mut noted = self.noted();
         match noted.hourly.get_mut(id) {
@@ -87,7 +87,7 @@ impl Notes {
         }
     }
 
-    /// Returns the newest mean of an hour by the ids of the series, in nanoseconds.
+    /// Returns the time of each series' newest hourly mean, in nanoseconds, by id.
     pub(in crate::import) fn hourly(&self) -> BTreeMap<String, i64> {
         self.noted().hourly.clone()
     }
@@ -97,7 +97,7 @@ impl Notes {
         self.noted().own_sums.clone()
     }
 
-    /// Takes the refusals so far.
+    /// Takes the refusals noted so far.
     pub(in crate::import) fn take_refusals(&self) -> Refusals {
         std::mem::take(&mut self.noted().refusals)
     }

@@ -1,43 +1,42 @@
-//! A point of a source: the texts of a line of line protocol. Knows no source.
+//! A point of a source, as the texts of a line of line protocol. Knows no source.
 
 use serde::{Deserialize, Serialize};
 
 use crate::export::lines::COMMENT;
 use crate::import::sort::Sortable;
 
-/// A point: fields of one series at one instant.
+/// A point: fields of one series at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::import) struct Point {
-    /// The measurement, escaped.
+    /// The measurement, with escapes.
     pub(in crate::import) measurement: String,
-    /// The tags in the order of their keys, escaped: `a=b,c=d`.
+    /// The tags in the order of their keys, with escapes: `a=b,c=d`.
     pub(in crate::import) tags: String,
-    /// Keys, escaped, and values, as line protocol writes them.
+    /// The fields: keys with escapes, and values in line protocol.
     pub(in crate::import) fields: Vec<(String, String)>,
-    /// The instant, in nanoseconds since 1970.
+    /// The time in nanoseconds since 1970.
     pub(in crate::import) nanos: i64,
-    /// The line of the file, from 1; 0 where there are none.
+    /// The line number in the file, from 1; 0 if the source has no lines.
     pub(in crate::import) line: u64,
-    /// The parameters of its write.
+    /// The parameters of the write request.
     pub(in crate::import) way: Way,
-    /// Of long-term statistics the beginning of the hour, in nanoseconds, that the point stands for. Other points stand for
-    /// their instant.
+    /// For long-term statistics, the start of the hour in nanoseconds; `None` for all other points.
     pub(in crate::import) hour: Option<i64>,
 }
 
-/// The tag of the room that an import adds.
+/// The tag with the room, added by an import.
 pub(in crate::import) const ROOM_TAG: &str = "area";
-/// The tag of the device that a person chose.
+/// The tag with the device that a person chose.
 pub(in crate::import) const DEVICE_TAG: &str = "roomtide_device";
 
-/// What identifies the device of a point.
+/// The tags that identify a point's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::import) enum Way {
-    /// The tags, as of any write.
+    /// All tags, as in an ordinary write.
     Plain,
-    /// Home Assistant's entity, and not the tag of the room.
+    /// The tag of Home Assistant's entity; the room's tag is no part of the device.
     Entity,
-    /// The tag of the device.
+    /// The tag with the chosen device.
     Device,
 }
 
@@ -59,7 +58,7 @@ impl Point {
         if tags.is_empty() { measurement.clone() } else { format!("{measurement},{tags}") }
     }
 
-    /// Returns the entity of Home Assistant that the point is of.
+    /// Returns the point's Home Assistant entity.
     pub(in crate::import) fn entity(&self) -> Option<String> {
         let tag =
             |name| self.tags.split(',').find_map(|it| it.strip_prefix(name)?.strip_prefix('='));
@@ -72,7 +71,7 @@ impl Point {
     }
 }
 
-/// Points of the same tags follow each other by time, whatever their measurement: they are of one device.
+/// Points with the same tags are sorted by time, whatever their measurement, because they belong to one device.
 impl Sortable for Point {
     fn place(&self) -> (String, Option<i64>) {
         (self.owner().to_owned(), Some(self.nanos))
@@ -84,18 +83,18 @@ impl Sortable for Point {
     }
 }
 
-/// Writes a number with its shortest digits, as Python does. It is finite.
+/// Writes a finite number with its shortest digits, as Python does.
 pub(in crate::import) fn number(value: f64) -> String {
     if value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() }
 }
 
-/// Escapes the text of a tag, or the key of a field.
+/// Escapes the key or value of a tag, or the key of a field.
 pub(in crate::import) fn escaped(text: &str) -> String {
     escaped_with(text, &[',', '=', ' '])
 }
 
-/// Escapes a measurement. One that begins with a number sign would make its line a comment, so it gets a backslash, which
-/// stays in its name.
+/// Escapes a measurement. A number sign at the beginning would make the line a comment, so it gets a backslash, which
+/// becomes part of the name.
 pub(in crate::import) fn escaped_measurement(text: &str) -> String {
     let escaped = escaped_with(text, &[',', ' ']);
     if escaped.starts_with(COMMENT) { format!("\\{escaped}") } else { escaped }
@@ -106,7 +105,7 @@ pub(in crate::import) fn text_field(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A backslash at the end would escape what follows, and line protocol has no other way to write one.
+/// A backslash at the end would escape the next character, and line protocol has no way to write one there.
 fn escaped_with(text: &str, ends: &[char]) -> String {
     let text = text.trim_end_matches('\\');
     let mut escaped = String::with_capacity(text.len());

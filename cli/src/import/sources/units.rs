@@ -1,36 +1,36 @@
-//! The units that a source knows of its series, where its lines cannot tell them. Sets no unit.
+//! Units of series that a source knows and its lines cannot express. Sets no unit.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Point;
 
-/// What a source knows of a series.
+/// The unit of a series, and whether it is a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct Known {
     pub(in crate::import) unit: String,
-    /// Whether the values are a total.
+    /// Whether the values are a counter's totals.
     pub(in crate::import) is_counter: bool,
 }
 
-/// Units by series; shared by a source and the import.
+/// Units by series, shared by a source and the import.
 #[derive(Debug, Clone, Default)]
 pub(in crate::import) struct Units(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     known: BTreeMap<String, Known>,
-    /// A point of each series as it is sent.
+    /// For each series, one point in the form in which it is sent.
     seen: BTreeMap<String, (Point, Known)>,
 }
 
 impl Units {
-    /// Notes what is known of a series.
+    /// Notes the unit and the kind of a series.
     pub(in crate::import) fn know(&self, series: String, unit: &str, is_counter: bool) {
         self.state().known.insert(series, Known { unit: unit.to_owned(), is_counter });
     }
 
-    /// Notes how the points of a series are sent.
+    /// Notes the form in which a series is sent.
     pub(in crate::import) fn see(&self, series: &str, sent: &Point) {
         let mut state = self.state();
         if state.seen.contains_key(series) {
@@ -41,12 +41,12 @@ impl Units {
         }
     }
 
-    /// Returns whether nothing is known.
+    /// Returns whether no unit is known.
     pub(in crate::import) fn is_empty(&self) -> bool {
         self.state().known.is_empty()
     }
 
-    /// Returns a point of each series that was seen, with what is known of it.
+    /// Returns one sent point of each series, with the series' unit.
     pub(in crate::import) fn seen(&self) -> Vec<(Point, Known)> {
         self.state().seen.values().cloned().collect()
     }

@@ -1,7 +1,4 @@
-//! The rows of a table in a dump of `MySQL`. Knows no table.
-//!
-//! Source: <https://dev.mysql.com/doc/refman/8.4/en/mysqldump.html>, and for texts
-//! <https://dev.mysql.com/doc/refman/8.4/en/string-literals.html>
+//! Reads the rows of a table in a `MySQL` dump. Knows no table.
 
 use std::io::BufRead;
 
@@ -9,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use crate::import::text_lines::TextLines;
 
-/// Reads the rows of a table: `each` gets what returns the text of a column, which may be NULL.
+/// Reads the rows of a table. `each` gets a function that returns the text of a column, or `None` for NULL.
 pub(super) fn read(
     reader: impl BufRead,
     table: &str,
@@ -19,7 +16,7 @@ pub(super) fn read(
     let (mut columns, mut is_definition) = (Vec::new(), false);
     let mut lines = TextLines::new(reader);
     while let Some(line) = lines.read()? {
-        // A line that is too long is another table's.
+        // A line that is too long belongs to another table.
         if line.is_err() {
             continue;
         }
@@ -54,7 +51,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Reads `(1,'a',NULL),(2,'b',3.5);`.
+/// Parses the rows of an `INSERT`, such as `(1,'a',NULL),(2,'b',3.5);`.
 fn rows(text: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), None, String::new());
     let mut is_text = false;

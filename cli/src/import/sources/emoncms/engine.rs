@@ -1,7 +1,4 @@
-//! The values of a feed, as Emoncms' engines write them. Names no feed.
-//!
-//! Sources: <https://github.com/emoncms/emoncms/blob/master/Modules/feed/engine/PHPFina.php>,
-//! <https://github.com/emoncms/emoncms/blob/master/Modules/feed/engine/PHPTimeSeries.php>
+//! Reads the values of a feed from the files of Emoncms' engines. Names no feed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,34 +7,34 @@ use anyhow::{Context as _, ensure};
 
 use super::files::Files;
 
-/// The bytes of a value.
+/// The size of a value in bytes.
 const VALUE: usize = 4;
-/// The bytes of a row of `PHPTimeSeries`: a mark, the time, the value.
+/// The size of a row of `PHPTimeSeries` in bytes: a mark, the time, the value.
 const ROW: usize = 9;
-/// The last second whose nanoseconds can be counted.
+/// The last second that fits into nanoseconds of 64 bits.
 const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
-/// The bytes of a meta file: two words that are not used any more, the interval, the beginning.
+/// The size of a meta file in bytes: two unused words, the interval, the start.
 const META: usize = 16;
 
-/// What an engine hands out.
+/// An item that an engine yields.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
-    /// A time in seconds since 1970, and what was measured.
+    /// The time in seconds since 1970, and the measured value.
     Measured(i64, f32),
-    /// The end is cut: what is wrong.
+    /// The file's end is incomplete; the text describes the problem.
     Cut(String),
 }
 
-/// An open feed.
+/// An open feed: an iterator of its values.
 pub(super) enum Engine {
-    /// A value each interval.
+    /// One value per interval.
     Fina { values: BufReader<File>, next: i64, interval: i64 },
-    /// Values with their times.
+    /// Values with their own times.
     Series { rows: BufReader<File>, interval: Option<i64> },
 }
 
 impl Engine {
-    /// Opens a feed; `None` if it has no value.
+    /// Opens a feed; `None` if the feed has no value.
     pub(super) fn open(files: &Files, id: u64) -> anyhow::Result<Option<Self>> {
         if let Some(path) = files.series(id) {
             let file = File::open(path)?;
@@ -66,7 +63,7 @@ impl Engine {
         Ok(Some(Self::Fina { values: BufReader::new(file), next: start, interval }))
     }
 
-    /// Returns the seconds between values, if there are two.
+    /// Returns the seconds between values; `None` for fewer than two.
     pub(super) const fn interval(&self) -> Option<i64> {
         match self {
             Self::Fina { interval, .. } => Some(*interval),
@@ -75,7 +72,7 @@ impl Engine {
     }
 }
 
-/// Reads the interval and the beginning, in seconds.
+/// Reads the interval and the start, in seconds.
 fn read_meta(bytes: &[u8]) -> anyhow::Result<(i64, i64)> {
     ensure!(bytes.len() >= META, "has {} bytes, and a meta file has {META}", bytes.len());
     let word = |at: usize| {
@@ -102,10 +99,10 @@ fn row_of([_, a, b, c, d, value @ ..]: [u8; ROW]) -> (i64, f32) {
     (u32::from_le_bytes([a, b, c, d]).into(), f32::from_le_bytes(value))
 }
 
-/// The next bytes of a file.
+/// The result of reading `N` bytes.
 enum Record<const N: usize> {
     Whole([u8; N]),
-    /// The file ends with fewer.
+    /// The file ends with fewer bytes.
     Part(usize),
     End,
 }

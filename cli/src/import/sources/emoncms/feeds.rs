@@ -25,7 +25,7 @@ const ENGINES: [(&str, &str); 7] = [
     ("10", "in Cassandra"),
 ];
 
-/// What is known of a feed.
+/// The description of a feed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) name: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// Reads the columns, as Emoncms calls them. An empty text tells nothing.
+    /// Reads a description from columns, by the names that Emoncms gives them. An empty text counts as absent.
     fn of(column: impl Fn(&str) -> Option<String>) -> Self {
         let filled =
             |name| column(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -47,7 +47,7 @@ impl Described {
         }
     }
 
-    /// Returns whether `PHPFina` has its values; `None` if nothing tells which of the two engines that are read does.
+    /// Returns whether the feed's engine is `PHPFina`; `None` if the engine is unknown.
     pub(super) fn is_of_fina(&self) -> Option<bool> {
         match self.engine.as_str() {
             "5" => Some(true),
@@ -56,19 +56,19 @@ impl Described {
         }
     }
 
-    /// Returns where its values are.
+    /// Returns the name of the feed's engine.
     pub(super) fn engine_name(&self) -> &'static str {
         let known = ENGINES.iter().find(|(number, _)| *number == self.engine);
         known.map_or("of another engine", |(_, name)| name)
     }
 }
 
-/// The feeds that are described, by their numbers.
+/// The descriptions of feeds, by the feeds' numbers.
 #[derive(Debug, Default)]
 pub(super) struct Feeds(BTreeMap<u64, Described>);
 
 impl Feeds {
-    /// Reads what describes the feeds of these files: the list, or else the dump.
+    /// Reads the descriptions of the feeds in these files: from the list, or else from the dump.
     pub(super) fn of(files: &Files) -> anyhow::Result<Self> {
         if let Some(path) = files.list() {
             return Self::in_list(path)
@@ -108,7 +108,7 @@ impl Feeds {
         Ok(Self(feeds))
     }
 
-    /// Returns whether nothing describes a feed.
+    /// Returns whether no feed has a description.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -118,7 +118,7 @@ impl Feeds {
         self.0.keys().copied()
     }
 
-    /// Returns what is known of a feed.
+    /// Returns the description of a feed.
     pub(super) fn of_id(&self, id: u64) -> Described {
         self.0.get(&id).cloned().unwrap_or_default()
     }

@@ -15,14 +15,14 @@ use tempfile::TempDir;
 
 use crate::import::temporary::with_room;
 
-/// The folders of engines whose files have the same names and another form.
+/// The folders of unsupported engines. Their files have the same names, but another format.
 const OTHER_ENGINES: [&str; 3] = ["phpfiwa", "phptimestore", "timestore"];
-/// The beginning of the folder in which PAX has a sparse file: a map of it, and the parts that are no holes.
+/// The prefix of the folder in which PAX stores a sparse file, as a map and the parts that are not holes.
 const PAX_SPARSE: &str = "GNUSparseFile.";
-/// The folders within a directory.
+/// The maximum depth of folders that are searched.
 const MAX_DEPTH: usize = 4;
 
-/// What a file is.
+/// The role of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Meta(u64),
@@ -55,7 +55,7 @@ impl Role {
         }
     }
 
-    /// The error of two files where one is expected.
+    /// The error for two files where one is expected.
     fn twice(self, earlier: &Path, later: &Path) -> anyhow::Error {
         let kind = match self {
             Self::Meta(id) | Self::Values(id) | Self::Rows(id) => format!("of feed {id}"),
@@ -71,8 +71,8 @@ impl Role {
 }
 
 impl Unpacked {
-    /// Unpacks an entry, if it is a file of feeds. An entry that is there twice replaces the first one, as when tar
-    /// unpacks it; what is wrong with an entry is no error of the archive.
+    /// Unpacks an entry, if it is a file of feeds. A repeated entry replaces the first one, as with `tar`. The inner
+    /// result is the error of the entry alone.
     fn take(&mut self, entry: &mut Entry<'_, impl Read>) -> anyhow::Result<anyhow::Result<()>> {
         let path = entry.path()?.into_owned();
         let Some(role) = Role::of(&path) else { return Ok(Ok(())) };
@@ -92,7 +92,7 @@ impl Unpacked {
         Ok(Ok(()))
     }
 
-    /// Returns whether an entry has the bytes of a file; it is an error if they are elsewhere.
+    /// Returns whether an entry contains the bytes of a file. Fails if the bytes are stored elsewhere.
     fn check(
         &self,
         role: Role,
@@ -130,7 +130,7 @@ impl Unpacked {
         Ok(true)
     }
 
-    /// The file to which one of this role is unpacked.
+    /// The path to which a file with this role is unpacked.
     fn place(&self, role: Role) -> PathBuf {
         let name = match role {
             Role::Meta(id) => format!("{id}.meta"),
@@ -143,26 +143,26 @@ impl Unpacked {
     }
 }
 
-/// Whether an archive has a file of this name because it is Emoncms'.
+/// Whether a file of this name shows that an archive is from Emoncms.
 pub(in crate::import) fn is_of(path: &Path) -> bool {
     Role::of(path).is_some_and(|role| role != Role::List)
 }
 
-/// The files, and the directory into which they may be unpacked.
+/// The files of feeds, and the directory into which an archive is unpacked.
 pub(super) struct Files {
     by_role: BTreeMap<Role, PathBuf>,
     _unpacked: Option<TempDir>,
 }
 
-/// What an archive has been unpacked to.
+/// The files that were unpacked from an archive.
 struct Unpacked {
     directory: TempDir,
-    /// Each with its name in the archive.
+    /// The name in the archive of each unpacked file.
     by_role: BTreeMap<Role, PathBuf>,
 }
 
 impl Files {
-    /// Looks into a directory and its folders.
+    /// Searches a directory and its folders.
     pub(super) fn in_directory(path: &Path) -> anyhow::Result<Self> {
         let mut files = Self { by_role: BTreeMap::new(), _unpacked: None };
         files.look(path, MAX_DEPTH)?;
@@ -185,7 +185,7 @@ impl Files {
         Ok(())
     }
 
-    /// Unpacks an archive's files of feeds.
+    /// Unpacks the files of feeds from an archive.
     pub(super) fn in_archive(reader: impl Read, shown: &Path) -> anyhow::Result<Self> {
         let mut unpacked = Unpacked { directory: tempfile::tempdir()?, by_role: BTreeMap::new() };
         let unpack = || {
@@ -221,7 +221,7 @@ impl Files {
         self.ids().into_iter().filter(has_both).collect()
     }
 
-    /// Forgets the files that a feed has of `PHPFina`, or of `PHPTimeSeries`.
+    /// Forgets a feed's files of `PHPFina`, or of `PHPTimeSeries`.
     pub(super) fn forget(&mut self, id: u64, is_of_fina: bool) {
         let forgotten: &[Role] =
             if is_of_fina { &[Role::Meta(id), Role::Values(id)] } else { &[Role::Rows(id)] };
@@ -242,22 +242,22 @@ impl Files {
         self.by_role.keys().filter_map(id).collect()
     }
 
-    /// Returns the meta file and the values of a feed of `PHPFina`.
+    /// Returns the meta file and the file of values of a `PHPFina` feed.
     pub(super) fn fina(&self, id: u64) -> (Option<&Path>, Option<&Path>) {
         (self.get(Role::Meta(id)), self.get(Role::Values(id)))
     }
 
-    /// Returns the rows of a feed of `PHPTimeSeries`.
+    /// Returns the file of rows of a `PHPTimeSeries` feed.
     pub(super) fn series(&self, id: u64) -> Option<&Path> {
         self.get(Role::Rows(id))
     }
 
-    /// Returns the answer to `feed/list.json`.
+    /// Returns the file with the answer to `feed/list.json`.
     pub(super) fn list(&self) -> Option<&Path> {
         self.get(Role::List)
     }
 
-    /// Returns the dump of the database.
+    /// Returns the file with the dump of the database.
     pub(super) fn dump(&self) -> Option<&Path> {
         self.get(Role::Dump)
     }

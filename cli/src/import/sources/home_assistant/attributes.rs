@@ -1,28 +1,28 @@
 //! The attributes of a state, as Home Assistant's InfluxDB integration writes them. Reads no database.
 //!
-//! Each is a number if it can be one. Of a text with digits the digits are one too, which is how the times of
-//! `last_reset` become numbers. Lists and tables have no form in line protocol, and are left out.
+//! An attribute is a number if its text parses as one. Otherwise the digits in a text make a number, as for the time in
+//! `last_reset`. Lists and tables have no form in line protocol, and are left out.
 
 use domain::Timestamp;
 use serde_json::{Map, Value};
 
-/// The texts that teach something of an entity.
+/// The text attributes from which a server learns what an entity is.
 const TEACHING: [&str; 3] = ["device_class", "friendly_name", "state_class"];
 
 /// The attributes of a state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Attributes {
     pub(super) unit: Option<String>,
-    /// Device class, friendly name and state class.
+    /// The device class, friendly name and state class.
     pub(super) texts: Vec<(String, String)>,
-    /// All others that are numbers.
+    /// All other attributes that are numbers.
     pub(super) numbers: Vec<(String, f64)>,
-    /// When the meter's cycle began, in seconds, and the number that it is among the others.
+    /// The start of the meter's cycle in seconds, and the number for it in `numbers`.
     pub(super) last_reset: Option<(i64, f64)>,
 }
 
 impl Attributes {
-    /// Reads the JSON of the database; what is no JSON has no attributes.
+    /// Parses the JSON of the database; invalid JSON means no attributes.
     pub(super) fn of(json: &str) -> Self {
         let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
         let mut attributes = Self::default();
@@ -47,7 +47,7 @@ impl Attributes {
         attributes
     }
 
-    /// Returns a text that teaches.
+    /// Returns one of the attributes in `texts`.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         self.texts.iter().find(|(known, _)| known == key).map(|(_, text)| text.as_str())
     }
@@ -67,7 +67,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
     text.trim().parse().ok()
 }
 
-/// The number that the digits of a text make, if it has two in a row, or one on each side of its only point.
+/// The number made of a text's digits, if the text has two digits in a row, or one on each side of its only point.
 pub(super) fn digits(text: &str) -> Option<f64> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let bytes = text.as_bytes();

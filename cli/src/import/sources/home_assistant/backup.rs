@@ -1,6 +1,4 @@
-//! Home Assistant's backup: an archive with an archive with the database and `.storage`. Reads no table.
-//!
-//! Source: <https://github.com/home-assistant/core/blob/2025.1.0/homeassistant/components/backup/util.py>, `read_backup`
+//! Home Assistant's backup: an archive that contains an archive with the database and `.storage`. Reads no table.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -16,21 +14,22 @@ use super::database::Database;
 use super::storage::{REGISTRIES, Storage};
 use crate::import::temporary::with_room;
 
-/// What an archive has at this place of its first block: <https://www.gnu.org/software/tar/manual/html_node/Standard.html>.
+/// The signature of an archive, and its offset in the first block:
+/// <https://www.gnu.org/software/tar/manual/html_node/Standard.html>.
 const MAGIC: (usize, &[u8]) = (257, b"ustar");
-/// The database and its write-ahead log.
+/// The database file. Its write-ahead log is beside it.
 const DATABASE: &str = "home-assistant_v2.db";
 const LOG: &str = "home-assistant_v2.db-wal";
-/// The largest description of a backup, and registry of `.storage`.
+/// The maximum size of a backup's description, and of a registry of `.storage`.
 const MAX_JSON: u64 = 256 << 20;
 
-/// Whether these bytes begin an archive.
+/// Whether a file with these first bytes is an archive.
 pub(in crate::import) fn is_archive(bytes: &[u8]) -> bool {
     let (place, magic) = MAGIC;
     bytes.get(place..).is_some_and(|bytes| bytes.starts_with(magic))
 }
 
-/// Whether an archive has a file of this name because it is a backup.
+/// Whether a file of this name shows that an archive is a backup.
 pub(in crate::import) fn is_of_backup(path: &Path) -> bool {
     const NAMES: [&str; 5] =
         ["backup.json", "snapshot.json", "homeassistant.tar", "homeassistant.tar.gz", DATABASE];
@@ -51,15 +50,14 @@ struct OfHomeAssistant {
     exclude_database: bool,
 }
 
-/// The archive that is read. That of Home Assistant has no further one, so that nothing can be packed into itself for
-/// ever.
+/// The level of an archive. The inner archive must not contain another one, so that nesting ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Backup,
     HomeAssistant,
 }
 
-/// What was found in a backup.
+/// The parts that were found in a backup.
 struct Found {
     directory: TempDir,
     has_database: bool,
@@ -109,7 +107,7 @@ pub(in crate::import) fn open(
 }
 
 impl Found {
-    /// Reads an archive, and the one of Home Assistant in it.
+    /// Reads an archive, including Home Assistant's inner one.
     fn read(&mut self, reader: impl Read, level: Level) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);
         let mut encrypted = None;
@@ -125,7 +123,7 @@ impl Found {
                     );
                 }
                 "homeassistant.tar" | "homeassistant.tar.gz" if level == Level::Backup => {
-                    // What tells that it is encrypted may come behind it.
+                    // The description, which tells whether the backup is encrypted, may come later.
                     encrypted = self.read_inner(BufReader::new(entry)).err();
                 }
                 DATABASE | LOG if is_of_the_configuration(&path) => {
@@ -160,7 +158,7 @@ impl Found {
     }
 }
 
-/// Whether a file is Home Assistant's own, and no copy in a folder that somebody made.
+/// Whether a file is Home Assistant's own, not a copy in a folder of the user.
 fn is_of_the_configuration(path: &Path) -> bool {
     let parents = path.parent().into_iter().flat_map(Path::components);
     let names = parents.filter(|part| matches!(part, std::path::Component::Normal(_)));

@@ -1,4 +1,4 @@
-//! Opens Home Assistant's database, also while Home Assistant uses it. Reads no table of it.
+//! Opens Home Assistant's database, even while Home Assistant uses it. Reads no table.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,25 +13,25 @@ use super::mounts::network_drive;
 use crate::import::temporary::{ensure_room, with_room};
 use crate::progress_file;
 
-/// The first bytes of a database.
+/// The first bytes of a SQLite database.
 pub(in crate::import) const MAGIC: &[u8] = b"SQLite format 3\0";
-/// All pages in one step. In several, the copy would begin anew with each of Home Assistant's writes, which come every
-/// five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
+/// Copies all pages in one step. With several steps the copy would start over at each write of Home Assistant, which
+/// writes every five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
 const ALL_PAGES: i32 = -1;
 
-/// An open database, and the directory that holds it where it is a temporary copy.
+/// An open database. If it is a temporary copy, also the directory of the copy.
 pub(in crate::import) struct Database {
     pub(super) connection: Connection,
-    /// The directory of the copy and of SQLite's files beside it, removed when the database is closed.
+    /// The directory of the copy and of SQLite's files beside it. Removed when the database is closed.
     _copy: Option<TempDir>,
 }
 
-/// The name of a copy.
+/// The file name of a copy.
 const COPY: &str = "home-assistant.db";
 
 impl Database {
-    /// Opens a database. One in use is copied into the directory by SQLite itself, because a copy of the file alone would
-    /// lose what its write-ahead log has.
+    /// Opens a database. SQLite itself copies a database in use into the directory, because a copy of the file alone
+    /// would lose the content of its write-ahead log.
     pub(in crate::import) fn open(path: &Path, directory: TempDir) -> anyhow::Result<Self> {
         let shown = path.display();
         if let Some(kind) = network_drive(path) {
@@ -59,13 +59,13 @@ impl Database {
         Ok(Self { connection: target, _copy: Some(directory) })
     }
 
-    /// Takes a database that is open.
+    /// Wraps an open connection.
     #[cfg(test)]
     pub(super) const fn of(connection: Connection) -> Self {
         Self { connection, _copy: None }
     }
 
-    /// Opens a database that is read from elsewhere, such as an archive, and unpacks it into the directory.
+    /// Opens a database that comes from a reader, such as a file in an archive, and unpacks it into the directory.
     pub(in crate::import) fn unpack(
         mut reader: impl Read,
         directory: TempDir,
@@ -78,7 +78,7 @@ impl Database {
         Self::in_directory(directory, COPY)
     }
 
-    /// Opens a database in a directory that is removed afterwards.
+    /// Opens a database in a directory that is removed with it.
     pub(super) fn in_directory(directory: TempDir, name: &str) -> anyhow::Result<Self> {
         let connection = read_only(&directory.path().join(name))?;
         Ok(Self { connection, _copy: Some(directory) })

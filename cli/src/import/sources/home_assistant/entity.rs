@@ -1,22 +1,22 @@
-//! The line that Home Assistant's InfluxDB integration writes of a state. Reads no database.
+//! The line that Home Assistant's InfluxDB integration writes for a state. Reads no database.
 
 use super::attributes::{Attributes, float};
 use super::storage::Described;
 use crate::export::lines::COMMENT;
 use crate::import::sources::{Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
 
-/// States that are numbers, as `homeassistant.helpers.state.state_as_number` has them.
+/// States that stand for a number, as in `homeassistant.helpers.state.state_as_number`.
 const ONE: [&str; 5] = ["on", "locked", "above_horizon", "open", "home"];
 const ZERO: [&str; 5] = ["off", "unlocked", "below_horizon", "closed", "not_home"];
-/// States that are not written.
+/// States that are not imported.
 const NOTHING: [&str; 3] = ["unknown", "", "unavailable"];
 
-/// Why a state becomes no point, as it is counted.
+/// The reason why a state becomes no point, as the report counts it.
 pub(super) const UNAVAILABLE: &str = "states that are unknown or unavailable";
 const NOT_FINITE: &str = "states that are no finite numbers";
 const TEXT: &str = "states that are texts, without a number in their attributes";
 
-/// An entity's identity: `sensor` and `kitchen`.
+/// An entity's id in its two parts, such as `sensor` and `kitchen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntityId {
     pub(super) domain: String,
@@ -24,7 +24,7 @@ pub(super) struct EntityId {
 }
 
 impl EntityId {
-    /// Reads `sensor.kitchen`, or `tibber:cost` of external statistics: a colon divides the parts of a device here.
+    /// Parses `sensor.kitchen`, or `tibber:cost` of external statistics. The colon also divides the parts of a device.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (domain, object) = text.split_once(':').or_else(|| text.split_once('.'))?;
         let object = object.replace(':', "_");
@@ -32,7 +32,7 @@ impl EntityId {
     }
 }
 
-/// Makes the point of a state. Returns why it becomes no point.
+/// Makes the point of a state. Returns the reason if the state becomes no point.
 pub(super) fn point(
     id: &str,
     state: &str,
@@ -49,16 +49,16 @@ pub(super) fn point(
         None if ZERO.contains(&state) => (Some(0.0), true),
         None => (None, true),
     };
-    // InfluxDB refuses such a point.
+    // InfluxDB refuses a value that is not finite.
     if value.is_some_and(|value| !value.is_finite()) {
         return Err(NOT_FINITE);
     }
     let mut fields: Vec<(String, String)> = Vec::new();
     fields.extend(value.map(|value| ("value".to_owned(), number(value))));
-    // Line protocol has no key without a name, and time is no field.
+    // Line protocol allows neither a field without a name nor a field `time`.
     let numbers = attributes.numbers.iter().filter(|(key, _)| !key.is_empty() && key != "time");
     for (key, number_of) in numbers {
-        // An attribute with the name of a field of the state gets another.
+        // An attribute with the name of a field of the state is renamed.
         let is_taken = key == "value" && value.is_some() || key == "state" && is_word;
         let key = if is_taken { format!("{key}_") } else { key.clone() };
         fields.push((escaped(&key), number(*number_of)));
@@ -70,7 +70,7 @@ pub(super) fn point(
     Ok(line(id, attributes.unit.as_deref(), fields, nanos, described))
 }
 
-/// Makes the line of an entity with these fields.
+/// Makes the line of an entity, with these fields.
 pub(super) fn line(
     id: &str,
     unit: Option<&str>,
@@ -83,7 +83,7 @@ pub(super) fn line(
     let area = described.and_then(|it| it.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
     let whole = format!("{domain}.{object}");
-    // A line that begins so is a comment.
+    // A line that begins with this character would be a comment.
     let unit = unit.filter(|unit| !unit.starts_with(COMMENT));
     Point {
         measurement: escaped_measurement(unit.unwrap_or(&whole)),
@@ -96,7 +96,7 @@ pub(super) fn line(
     }
 }
 
-/// Writes the text of a field.
+/// Writes a text as the value of a field.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,11 +1,11 @@
-//! The times of a database: seconds since 1970, or a text in UTC. Knows no table.
+//! Times in a database: seconds since 1970, or text in UTC. Knows no table.
 
 use domain::Timestamp;
 
-/// Returns the instant in nanoseconds of a column with seconds, or else of one with a text.
+/// Returns a time in nanoseconds, from the column with seconds, or else from the column with text.
 pub(super) fn nanos(seconds: Option<f64>, text: Option<&str>) -> Option<i64> {
     if let Some(seconds) = seconds {
-        // Home Assistant's times have microseconds; more digits are the double's.
+        // Home Assistant's times have microseconds; further digits come from the floating-point number.
         let micros = (seconds * 1e6).round();
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
         return (micros.abs() < 9e15).then(|| micros as i64 * 1_000);

@@ -1,14 +1,14 @@
-//! Whether a file is on a network drive, where SQLite's locks do not hold. Opens no database.
+//! Detects whether a file is on a network drive, where SQLite's locks do not work. Opens no database.
 //!
 //! Source: <https://sqlite.org/useovernet.html>
 
 use std::path::{Path, PathBuf};
 
-/// File systems that are elsewhere.
+/// The types of network file systems.
 const NETWORK: [&str; 10] =
     ["nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "fuse.sshfs", "fuse.rclone", "davfs"];
 
-/// Returns the kind of the network drive that a file is on; `None` on any other, and where that cannot be told.
+/// Returns the type of the network drive that a file is on; `None` if it is on no network drive, or cannot be told.
 pub(super) fn network_drive(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;

@@ -1,4 +1,4 @@
-//! Where the points of a database go. Makes no point.
+//! Passes the points of a database to the import. Makes no point.
 
 use std::sync::mpsc::SyncSender;
 
@@ -6,14 +6,14 @@ use anyhow::Context as _;
 
 use crate::import::sources::{Notes, Point};
 
-/// Where the points of a database go; the import is over when nobody takes them any more.
+/// The receiver of a database's points. Sending fails when the import has ended.
 pub(super) struct Output {
     pub(super) points: SyncSender<anyhow::Result<Point>>,
     pub(super) notes: Notes,
 }
 
 impl Output {
-    /// Hands out a point.
+    /// Sends a point to the import.
     pub(super) fn send(&self, point: Point) -> anyhow::Result<()> {
         self.points.send(Ok(point)).ok().context("the import has ended")
     }

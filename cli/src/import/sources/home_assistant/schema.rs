@@ -1,18 +1,18 @@
-//! The tables and columns of a database, found by looking. Reads no row of them.
+//! The tables and columns that a database actually has. Reads no row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, ensure};
 use rusqlite::Connection;
 
-/// What there is.
+/// The existing tables and columns.
 pub(super) struct Schema {
-    /// The version that the database names, or `unknown`.
+    /// The schema version in the database, or `unknown`.
     pub(super) version: String,
     columns: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
-/// The tables that are looked at.
+/// The tables that are inspected.
 const TABLES: [&str; 7] = [
     "states",
     "states_meta",
@@ -23,12 +23,12 @@ const TABLES: [&str; 7] = [
     "schema_changes",
 ];
 
-/// Lists the columns of a table. A view has none: its rows may be without an end.
+/// Lists the columns of a table. A view counts as having none, because its rows may never end.
 const COLUMNS: &str = "SELECT name FROM pragma_table_info(?1) \
     WHERE EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
 
 impl Schema {
-    /// Looks at a database.
+    /// Inspects a database.
     pub(super) fn of(connection: &Connection) -> anyhow::Result<Self> {
         let mut columns = BTreeMap::new();
         for table in TABLES {
@@ -53,18 +53,18 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Returns whether there is a table.
+    /// Returns whether the database has this table.
     pub(super) fn has_table(&self, table: &str) -> bool {
         self.columns.get(table).is_some_and(|columns| !columns.is_empty())
     }
 
-    /// Returns a column of a table with this alias, or NULL where it is missing.
+    /// Returns SQL for a column of the table with this alias, or `NULL` if the column is missing.
     pub(super) fn column(&self, table: &str, alias: &str, column: &str) -> String {
         let has = self.columns.get(table).is_some_and(|columns| columns.contains(column));
         if has { format!("{alias}.\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// Returns a join, or nothing where its table or its column is missing.
+    /// Returns SQL for a join, or nothing if the table or column is missing.
     pub(super) fn join(
         &self,
         (table, alias, column): (&str, &str, &str),

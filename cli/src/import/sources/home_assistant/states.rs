@@ -1,4 +1,4 @@
-//! The states of a database. Reads no statistics.
+//! Reads the states of Home Assistant's database. Reads no statistics.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use super::output::Output;
 use super::schema::Schema;
 use super::storage::Storage;
 
-/// The nanoseconds of an hour.
+/// An hour in nanoseconds.
 pub(super) const HOUR: i64 = 3_600_000_000_000;
-/// The hours of a week.
+/// A week in hours.
 const WEEK: i64 = 7 * 24;
-/// The most sets of attributes that are kept in memory.
+/// The maximum number of attribute sets that are kept in memory.
 const MAX_KEPT: usize = 20_000;
 
-/// What the states tell of an entity.
+/// What the states tell about an entity.
 #[derive(Debug, Default)]
 pub(super) struct Entity {
     /// The hours since 1970 in which a state became a point.
     pub(super) hours: BTreeSet<i64>,
-    /// The attributes of its newest state, and when that was.
+    /// The attributes of the entity's newest state, and the time of that state.
     pub(super) newest: Option<(i64, Arc<Attributes>)>,
-    /// The number of `last_reset` by its text's instant in seconds.
+    /// The number that the states have for each `last_reset`, by its instant in seconds.
     pub(super) last_resets: HashMap<i64, f64>,
 }
 
-/// The entities of a database by their ids.
+/// The entities of a database by id.
 pub(super) type Entities = HashMap<String, Entity>;
 
-/// Reads the states, and hands out their points.
+/// Reads the states and sends their points.
 pub(super) fn read(
     connection: &Connection,
     schema: &Schema,
@@ -98,8 +98,8 @@ pub(super) fn read(
 }
 
 impl Entity {
-    /// Whether Home Assistant had means only at that hour. One without a state between hours of states does not tell it: a
-    /// state is written when it changes.
+    /// Whether the entity had only means at that hour: it has no state in the week before. A single hour without a
+    /// state does not show that, because a state is written only when it changes.
     pub(super) fn is_long_before_states(&self, hour: i64) -> bool {
         self.hours.range(hour - WEEK..hour).next().is_none()
     }
@@ -113,7 +113,7 @@ impl Entity {
     }
 }
 
-/// Returns a text, also one whose bytes are no UTF-8.
+/// Returns a text, even if its bytes are not UTF-8.
 pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
@@ -125,7 +125,7 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Stri
     })
 }
 
-/// The attributes that states share.
+/// Attribute sets, which several states share.
 struct Shared<'a> {
     statement: Option<Statement<'a>>,
     kept: HashMap<i64, Option<Arc<Attributes>>>,

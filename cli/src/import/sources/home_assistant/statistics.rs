@@ -1,10 +1,10 @@
-//! Long-term statistics: the hours in which a series has no state. Reads no state.
+//! Long-term statistics, imported for hours in which a series has no state. Reads no state.
 //!
-//! A counter is its `state` at the end of the hour; `sum` is never taken, because it has what Home Assistant made of
-//! outages and resets. Anything else is the `mean` at half past; of a power at each
-//! quarter of the hour, so that its energy is that of the hour. An angle's mean is taken as it is: it is circular
-//! already. External statistics (`tibber:consumption`) have no states and mostly no meter either: where `state` is the
-//! amount of the hour, the counter is the total of these amounts, and begins with the first hour.
+//! A counter is imported from `state` at the end of the hour. `sum` is not used, because it contains Home Assistant's
+//! own treatment of outages and resets. Any other series is its `mean` at half past. A power has its mean at each
+//! quarter of the hour, so that the energy is that of the hour. An angle's mean is already circular, so it is taken as
+//! it is. External statistics (`tibber:consumption`) have no states and mostly no meter. If their `state` is the amount
+//! of an hour, the counter is the running total of these amounts, from the first hour on.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ use super::units::Conversion;
 use crate::import::sources::{Point, number};
 use crate::import::totals::BASE;
 
-/// The units of powers, whose energy is counted.
+/// The units of power, from which energy is computed.
 pub(in crate::import) const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
-/// A series of statistics.
+/// A series of long-term statistics.
 struct Series {
     id: String,
-    /// An integration's own, with no entity behind it.
+    /// Whether the series comes from an integration and has no entity.
     is_external: bool,
     unit: Option<String>,
     name: Option<String>,
@@ -36,7 +36,7 @@ struct Series {
     is_amount: bool,
 }
 
-/// Reads the hours in which `entities` have no state, and hands out their points.
+/// Reads the hours in which `entities` have no state, and sends their points.
 pub(super) fn read(
     connection: &Connection,
     schema: &Schema,
@@ -100,7 +100,7 @@ fn all(
     Ok(all)
 }
 
-/// Whether `state` is mostly the step of `sum`, and not what steps.
+/// Whether `state` is mostly equal to the steps of `sum`, and so is an amount, not a counter.
 fn is_amount(connection: &Connection, schema: &Schema, meta: i64) -> anyhow::Result<bool> {
     let time = order(schema);
     let query = format!(
@@ -115,7 +115,7 @@ fn is_amount(connection: &Connection, schema: &Schema, meta: i64) -> anyhow::Res
     Ok(amounts > readings)
 }
 
-/// The time of a row, by which rows are ordered.
+/// The SQL expression for a row's time, for sorting.
 fn order(schema: &Schema) -> String {
     let column = |name| schema.column("statistics", "s", name);
     format!("coalesce({}, unixepoch({}))", column("start_ts"), column("start"))
@@ -131,7 +131,7 @@ fn hours(
 ) -> anyhow::Result<()> {
     let described = storage.entity(&series.id);
     let attributes = known.and_then(|it| it.newest.as_ref()).map(|(_, attributes)| attributes);
-    // States and hours are one series only in one unit.
+    // States and statistics form one series only in the same unit.
     let unit = attributes.map_or_else(|| series.unit.clone(), |it| it.unit.clone());
     let Some(conversion) = Conversion::between(series.unit.as_deref(), unit.as_deref()) else {
         let count = connection.query_row(
@@ -208,7 +208,7 @@ fn hours(
             fields.push(("last_reset".to_owned(), number(last_reset(reset, known))));
         }
         fields.extend(texts.iter().cloned());
-        // Without it the first hour would have no beginning.
+        // Without this value, the first hour's amount would have no start.
         if let Some(fields) = of_start {
             let point = line(&series.id, unit.as_deref(), fields, start, described);
             output.send(Point { hour: Some(start), ..point })?;
@@ -228,19 +228,20 @@ fn hours(
     Ok(())
 }
 
-/// The times at which the value of an hour is stored: of a counter its end.
+/// The times at which an hour's value is stored; for a counter, the end of the hour.
 fn times_of(series: &Series, unit: Option<&str>, start: i64) -> Vec<i64> {
     if series.is_counter {
         vec![start.saturating_add(HOUR)]
     } else if unit.is_some_and(|unit| POWERS.contains(&unit)) {
-        // A power holds for 15 minutes at most: one a quarter gives back the energy of the hour.
+        // A power value holds for at most 15 minutes, so one per quarter gives the hour's energy.
         (0..4).map(|quarter| start.saturating_add(quarter * HOUR / 4)).collect()
     } else {
         vec![start.saturating_add(HOUR / 2)]
     }
 }
 
-/// Notes Home Assistant's own sum at the end of an hour, and at its beginning, if it has the first amount.
+/// Notes Home Assistant's own sum at the end of an hour. If `first` is the first amount, also notes the sum at the
+/// start.
 fn note_sum(
     series: &Series,
     (start, end): (i64, i64),
@@ -256,7 +257,7 @@ fn note_sum(
     note(end, sum);
 }
 
-/// The fields that teach what a series is.
+/// The text fields from which the server learns what a series is.
 fn texts(
     series: &Series,
     has_states: bool,
@@ -278,7 +279,7 @@ fn texts(
     texts.into_iter().flatten().collect()
 }
 
-/// The number that the states have of the same reset, or the digits of its time in UTC.
+/// The number that the states have for the same reset, or else the digits of the reset's time in UTC.
 fn last_reset(nanos: i64, known: Option<&HashMap<i64, f64>>) -> f64 {
     let seconds = nanos.div_euclid(1_000_000_000);
     if let Some(number) = known.and_then(|known| known.get(&seconds)) {

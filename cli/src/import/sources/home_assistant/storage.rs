@@ -1,4 +1,4 @@
-//! Home Assistant's `.storage`: the names and areas of entities, which its database lacks. Reads no database.
+//! Home Assistant's `.storage`: the names and areas of entities, which the database lacks. Reads no database.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-/// The files that are read, in this order.
+/// The files of `.storage` that are read, in this order.
 pub(in crate::import) const REGISTRIES: [&str; 3] =
     ["core.entity_registry", "core.device_registry", "core.area_registry"];
 
-/// What is known of an entity.
+/// The description of an entity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) name: Option<String>,
-    /// The area's name, which is the room.
+    /// The name of the area, which becomes the room.
     pub(super) area: Option<String>,
     pub(super) device_class: Option<String>,
     pub(super) state_class: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Described {
 #[derive(Debug, Clone, Default)]
 pub(in crate::import) struct Storage(HashMap<String, Described>);
 
-/// A file: its rows are under the name that the file has.
+/// A file of `.storage`. Its rows are in a member with the file's name.
 #[derive(Deserialize)]
 struct File {
     data: Data,
@@ -74,7 +74,7 @@ struct AreaRow {
 }
 
 impl Storage {
-    /// Reads a directory: `.storage` itself, or the one that has it.
+    /// Reads a directory: `.storage` itself, or its parent.
     pub(in crate::import) fn read(directory: &Path) -> anyhow::Result<Self> {
         let inner = directory.join(".storage");
         let directory = if inner.is_dir() { inner } else { directory.to_owned() };
@@ -126,12 +126,12 @@ impl Storage {
         Ok(Self(entities.into_iter().map(described).collect()))
     }
 
-    /// Returns what is known of an entity.
+    /// Returns the description of an entity.
     pub(super) fn entity(&self, id: &str) -> Option<&Described> {
         self.0.get(id)
     }
 
-    /// Returns whether an entity is in an area.
+    /// Returns whether any entity is in an area.
     #[cfg(test)]
     pub(super) fn has_areas(&self) -> bool {
         self.0.values().any(|it| it.area.is_some())

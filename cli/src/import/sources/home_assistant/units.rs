@@ -1,10 +1,10 @@
-//! Exact conversions between units of one quantity. A conversion that would round is refused.
+//! Exact conversions between units of one quantity, such as energy. A conversion that would round is refused.
 
 use std::str::FromStr as _;
 
 use rust_decimal::Decimal;
 
-/// Units by quantity, each with what it is in the first one. A factor is exact by definition.
+/// Units by quantity, each with its value in the first unit. A factor is exact by definition.
 const UNITS: [&[(&str, &str)]; 10] = [
     &[
         ("J", "1"),
@@ -54,24 +54,24 @@ const UNITS: [&[(&str, &str)]; 10] = [
         ("cbar", "1000"),
         ("bar", "100000"),
     ],
-    // Metres of an hour.
+    // In metres per hour.
     &[("km/h", "1000"), ("m/s", "3600"), ("mph", "1609.344"), ("kn", "1852"), ("ft/s", "1097.28")],
     &[("s", "1"), ("ms", "0.001"), ("min", "60"), ("h", "3600"), ("d", "86400")],
 ];
 
-/// A conversion of values.
+/// A conversion of values between two units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Conversion {
-    /// The same unit, perhaps under another name.
+    /// No conversion: the same unit, perhaps under another name.
     Same,
-    /// A factor that is a finite decimal.
+    /// Multiplication by a finite decimal.
     Factor(Decimal),
-    /// A summand.
+    /// Addition of a constant.
     Add(Decimal),
 }
 
 impl Conversion {
-    /// Returns the conversion; `None` where it would round.
+    /// Returns the conversion between two units; `None` if it would round.
     pub(super) fn between(from: Option<&str>, to: Option<&str>) -> Option<Self> {
         if from == to {
             return Some(Self::Same);
@@ -98,7 +98,7 @@ impl Conversion {
         Some(if ratio == Decimal::ONE { Self::Same } else { Self::Factor(ratio) })
     }
 
-    /// Returns the value in the other unit as line protocol writes it; `None` where it has too many digits.
+    /// Returns the converted value in line protocol; `None` if it has too many digits.
     pub(super) fn of(self, value: f64) -> Option<String> {
         let text = crate::import::sources::number(value);
         if self == Self::Same {
@@ -109,7 +109,7 @@ impl Conversion {
             Self::Same => value,
             Self::Factor(factor) => {
                 let product = value.checked_mul(factor)?;
-                // A product that does not give back the value was rounded.
+                // If the inverse does not give back the value, the product was rounded.
                 (product.checked_div(factor)? == value).then_some(product)?
             }
             Self::Add(summand) => value.checked_add(summand)?,

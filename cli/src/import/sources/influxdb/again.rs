@@ -1,12 +1,12 @@
-//! When an InfluxDB is asked once more. Asks nothing itself.
+//! Repeats failed requests to an InfluxDB. Sends no request itself.
 
 use std::fmt;
 use std::thread;
 use std::time::Duration;
 
-/// How often a question is asked.
+/// The maximum number of attempts.
 const ATTEMPTS: u32 = 4;
-/// The pause before it is asked again.
+/// The pause between attempts.
 const PAUSE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(3) };
 
 /// An error that another attempt would not change, such as a wrong password.
@@ -21,7 +21,7 @@ impl fmt::Display for Lasting {
 
 impl std::error::Error for Lasting {}
 
-/// Asks, and reads the answer; again if that fails and another attempt may succeed.
+/// Sends a request and reads the answer. Repeats both if they fail and another attempt may succeed.
 pub(super) fn again<T>(mut ask: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
     for _ in 1..ATTEMPTS {
         match ask() {

@@ -1,6 +1,6 @@
-//! Queries to a running InfluxDB 2, by Flux. Knows no window.
+//! Queries to a running InfluxDB 2, in Flux. Chooses no window of time.
 //!
-//! The answers are those of the documentation and of the sources; no running InfluxDB 2 was asked.
+//! The form of the answers is taken from the documentation and the sources; no running InfluxDB 2 was tried.
 //!
 //! Sources: <https://docs.influxdata.com/influxdb/v2/api/query/>, <https://docs.influxdata.com/influxdb/v2/api/buckets/>,
 //! <https://docs.influxdata.com/flux/v0/stdlib/universe/range/>,
@@ -19,13 +19,13 @@ use crate::import::sources::line_protocol::Database;
 use crate::import::sources::{Point, Way, escaped, escaped_measurement, text_field};
 use annotated_csv::Row;
 
-/// The buckets of a page, at most 100.
+/// The number of buckets in a page; the server allows at most 100.
 const PAGE: usize = 100;
-/// The first time that InfluxDB can store, and the one behind the last:
+/// The first time that InfluxDB can store, and the time after the last:
 /// <https://docs.influxdata.com/influxdb/v2/reference/faq/#what-are-the-minimum-and-maximum-timestamps-that-influxdb-can-store>.
 const TIMES: (&str, &str) = ("1677-09-21T00:12:43.145224194Z", "2262-04-11T23:47:16.854775807Z");
 
-/// The queries of a server, with its token.
+/// Sends Flux queries to a server, with its token.
 pub(super) struct Flux {
     http: Http,
     authorization: String,
@@ -42,7 +42,7 @@ struct Bucket {
     name: String,
     #[serde(rename = "orgID")]
     organization: String,
-    /// `user`, or `system` for what InfluxDB writes about itself.
+    /// `user`, or `system` for InfluxDB's own data.
     #[serde(rename = "type", default)]
     kind: String,
 }
@@ -77,7 +77,7 @@ impl Flux {
                 }
             }
 
-            // A server that does not know the offset answers the same page for ever.
+            // A server that ignores the offset would return the same page for ever.
             if count < PAGE || all.len() == before {
                 return Ok(all);
             }
@@ -161,7 +161,8 @@ impl Queries for Flux {
         context: &Context,
         measurement: &Measurement,
     ) -> anyhow::Result<Option<(i64, i64)>> {
-        // A row for each series, which are compared here: series of different types cannot be grouped.
+        // The query returns a row for each series; they are compared here, because Flux cannot group series of
+        // different types.
         let edge = |selector: &str| {
             let query = format!(
                 "{} |> {} |> {selector}() |> keep(columns: [\"_time\"])",
@@ -204,7 +205,7 @@ impl Queries for Flux {
     }
 }
 
-/// The points of a span: times as Flux writes them.
+/// The query for the points of a span; `start` and `stop` are in Flux's form.
 fn from(context: &Context, (start, stop): (&str, &str)) -> String {
     format!("from(bucket: {}) |> range(start: {start}, stop: {stop})", quoted(&context.database))
 }
@@ -219,7 +220,7 @@ fn time(row: &Row<'_>) -> anyhow::Result<i64> {
     at.with_context(|| format!("InfluxDB answers the time {text:?}, which cannot be read"))
 }
 
-/// The point of a row, which has one field; `None` where it has no value.
+/// The point of a row, which has one field; `None` if the row has no value.
 fn point(row: &Row<'_>) -> anyhow::Result<Option<Point>> {
     let Some(value) = row.get("_value") else { return Ok(None) };
     let value = match row.kind("_value") {
@@ -249,7 +250,7 @@ fn point(row: &Row<'_>) -> anyhow::Result<Option<Point>> {
     }))
 }
 
-/// Writes a text of Flux, in which `${` would begin an expression.
+/// Writes a string literal of Flux. Escapes `${`, which would begin an expression.
 fn quoted(text: &str) -> String {
     const ESCAPES: [(&str, &str); 6] = [
         ("\\", "\\\\"),

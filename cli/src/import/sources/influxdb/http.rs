@@ -1,4 +1,4 @@
-//! Requests to a running InfluxDB. Knows no language of its queries.
+//! HTTP requests to a running InfluxDB. Knows no query language.
 
 use std::io::{self, BufReader, Read};
 use std::time::Duration;
@@ -9,36 +9,36 @@ use serde::Deserialize;
 use super::again::Lasting;
 use crate::client::{READY, redirection, says_roomtide, split_login};
 
-/// The time in which a server has to begin its answer, and then to send more of it.
+/// The maximum time until a server begins its answer, and then between parts of the answer.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
 
-/// A server's address, and how it is asked.
+/// A server's address and HTTP client.
 pub(super) struct Http {
     agent: ureq::Agent,
     max_silence: Duration,
-    /// Without a name and a password.
+    /// The address without user name and password.
     pub(super) url: String,
-    /// Name and password of the address, not decoded.
+    /// The user name and password of the address, still percent-encoded.
     pub(super) login: Option<String>,
 }
 
-/// A request: a path with its query, and a body of JSON where it is a POST.
+/// A request: a path with its query; a POST also has a JSON body.
 pub(super) struct Ask<'a> {
     pub(super) path: &'a str,
     pub(super) body: Option<String>,
     pub(super) authorization: Option<&'a str>,
-    /// The way to give credentials, in the sentence of a refusal.
+    /// How to give credentials, for the error if the server refuses them.
     pub(super) advice: &'static str,
 }
 
-/// The reason that a refusal gives: InfluxDB 1 calls it `error`, InfluxDB 2 `message`.
+/// The reason in an error answer: InfluxDB 1 calls the member `error`, InfluxDB 2 `message`.
 #[derive(Default, Deserialize)]
 struct Refusal {
     error: Option<String>,
     message: Option<String>,
 }
 
-/// Returns the reason of a refusal, or the beginning of any other text.
+/// Returns the reason in an error answer, or the beginning of any other text.
 fn said(text: &str) -> String {
     let refusal: Refusal = serde_json::from_str(text).unwrap_or_default();
     refusal.message.or(refusal.error).unwrap_or_else(|| domain::excerpt(text.trim()))
@@ -64,7 +64,8 @@ impl Http {
         Ok(Self { agent: config.into(), max_silence, url, login })
     }
 
-    /// Whether it is a Roomtide, which answers as InfluxDB does: of its tags an import would make other devices.
+    /// Whether the server is a Roomtide, which answers as InfluxDB does. An import of its tags would make other
+    /// devices.
     fn is_roomtide(&self) -> bool {
         let answer = self.agent.get(format!("{}{READY}", self.url)).call();
         answer.is_ok_and(|mut answer| {
@@ -73,7 +74,7 @@ impl Http {
         })
     }
 
-    /// Asks for the version. A server may tell none.
+    /// Asks the server for its version. `None` if the server does not tell it.
     pub(super) fn version(&self) -> anyhow::Result<Option<String>> {
         let answer = self.agent.get(format!("{}/ping", self.url)).call();
         let answer =
@@ -90,7 +91,7 @@ impl Http {
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
     }
 
-    /// Asks, and returns the body of an answer of 200.
+    /// Sends a request, and returns the body of an answer with status 200.
     pub(super) fn ask(&self, ask: Ask<'_>) -> anyhow::Result<impl Read + use<>> {
         let Ask { path, body, authorization, advice } = ask;
         let url = format!("{}{path}", self.url);
@@ -142,10 +143,10 @@ impl Http {
     }
 }
 
-/// The body of an answer.
+/// A reader of an answer's body. If the answer stalls, the error is `stall`.
 struct Body {
     reader: ureq::BodyReader<'static>,
-    /// The error if nothing more of it comes.
+    /// The error if the answer stalls.
     stall: String,
 }
 

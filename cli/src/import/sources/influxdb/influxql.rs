@@ -1,4 +1,4 @@
-//! Queries to a running InfluxDB 1. Knows no window.
+//! Queries to a running InfluxDB 1, in InfluxQL. Chooses no window of time.
 //!
 //! Source: <https://docs.influxdata.com/influxdb/v1/tools/api/#query-http-endpoint>
 
@@ -18,10 +18,10 @@ use crate::import::sources::line_protocol::Database;
 use crate::import::sources::{Point, Way, escaped, escaped_measurement, text_field};
 use answer::Cell;
 
-/// InfluxDB's database about itself.
+/// InfluxDB's internal database.
 const MONITORING: &str = "_internal";
 
-/// The queries of a server, with its name and password.
+/// Sends InfluxQL queries to a server, with its user name and password.
 pub(super) struct InfluxQl {
     http: Http,
     authorization: Option<String>,
@@ -59,7 +59,7 @@ impl InfluxQl {
         })
     }
 
-    /// Asks for rows by the names of their series, again if that fails.
+    /// Sends a query and returns its rows by series name. Repeats the query if it fails.
     fn series(
         &self,
         database: &str,
@@ -79,7 +79,7 @@ impl InfluxQl {
         })
     }
 
-    /// Asks for rows.
+    /// Sends a query and returns its rows.
     fn rows(&self, database: &str, statement: &str) -> anyhow::Result<Vec<Vec<Cell>>> {
         Ok(self.series(database, statement, None)?.into_iter().flat_map(|(_, rows)| rows).collect())
     }
@@ -104,7 +104,7 @@ impl Queries for InfluxQl {
         };
         let mut contexts = Vec::new();
         for it in chosen {
-            // A name may have a point.
+            // A database's name may contain a point.
             let (database, policy) = it.among(&all);
             ensure!(
                 all.contains(&database),
@@ -212,7 +212,8 @@ impl Queries for InfluxQl {
     }
 }
 
-/// The columns that give back every value: a field may have changed its type. A float's column has the integers too.
+/// The columns to select, so that every value is returned although a field may have changed its type. A column of type
+/// float also returns integers.
 fn columns(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, kind) in fields {
@@ -227,14 +228,14 @@ fn columns(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, Strin
     columns
 }
 
-/// Each field by each of its types: `SELECT *` takes one of them, and leaves out what has another.
+/// Selects each field once for each of its types: `SELECT *` chooses one type and leaves out values of another.
 fn select_from(context: &Context, Measurement { name, columns }: &Measurement) -> String {
     let select = columns.iter().map(|(name, kind)| format!("{}::{kind}", quoted(name)));
     let select = select.collect::<Vec<_>>().join(", ");
     format!("SELECT {select} FROM {}.{}", quoted(&context.policy), quoted(name))
 }
 
-/// The value of a field in line protocol; a number keeps its text.
+/// The value of a field in line protocol; a number keeps its digits.
 fn written(cell: &Cell) -> Option<String> {
     match cell {
         Cell::Null => None,
@@ -244,7 +245,7 @@ fn written(cell: &Cell) -> Option<String> {
     }
 }
 
-/// Writes an identifier of InfluxQL.
+/// Writes a quoted identifier of InfluxQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

@@ -1,11 +1,11 @@
-//! What an import asks of an InfluxDB, whatever the language of its queries. Asks nothing itself.
+//! The queries of an import to an InfluxDB, independent of the query language. Sends no request itself.
 
 use std::fmt;
 
 use crate::import::sources::Point;
 use crate::import::sources::line_protocol::Database;
 
-/// Where points are: a database with one of its retention policies, or a bucket with the id of its organization.
+/// The location of points: a database and one of its retention policies, or a bucket and its organization's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct Context {
     pub(in crate::import) database: String,
@@ -18,17 +18,17 @@ impl fmt::Display for Context {
     }
 }
 
-/// A measurement.
+/// A measurement and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Measurement {
     pub(super) name: String,
-    /// Its fields, each with a type, where the query names them.
+    /// The fields, each with a type, if the query has to name them.
     pub(super) columns: Vec<(String, String)>,
 }
 
-/// The questions. Times are nanoseconds.
+/// The queries. Times are in nanoseconds.
 pub(super) trait Queries: Send + Sync {
-    /// Returns what is imported: what is asked for, or the only one there is. Says what else there is.
+    /// Returns the locations to import: the requested ones, or the only one. Reports all others through `say`.
     fn contexts(
         &self,
         wanted: &[Database],
@@ -38,14 +38,14 @@ pub(super) trait Queries: Send + Sync {
     /// Returns the measurements, in any order.
     fn measurements(&self, context: &Context) -> anyhow::Result<Vec<Measurement>>;
 
-    /// Returns the times of the first and of the last point.
+    /// Returns the times of the first and the last point.
     fn edges(
         &self,
         context: &Context,
         measurement: &Measurement,
     ) -> anyhow::Result<Option<(i64, i64)>>;
 
-    /// Returns the points of a window, whose end is not in it.
+    /// Returns the points of a window; its end is exclusive.
     fn points(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! A running InfluxDB, and the language in which it is asked, seen from its version. Reads no answer but this.
+//! A running InfluxDB, and the query language that its version needs. Parses no other answer than the version.
 
 use anyhow::{bail, ensure};
 
@@ -7,22 +7,22 @@ use super::http::Http;
 use super::influxql::InfluxQl;
 use super::queries::Queries;
 
-/// A server, and how it is asked.
+/// A server with its query language.
 ///
-/// InfluxDB 3 answers `InfluxQL` on `/query` as well, to a token, but its retention policies are placeholders and not all of
-/// the language is there; nobody has tried it, so it is not asked:
+/// InfluxDB 3 also answers `InfluxQL` on `/query` with a token, but its retention policies are placeholders and parts
+/// of the language are missing. Nobody has tried it, so InfluxDB 3 is refused:
 /// <https://docs.influxdata.com/influxdb3/core/query-data/execute-queries/influxdb-v1-api/>,
 /// <https://docs.influxdata.com/influxdb3/core/reference/influxql/show/>.
 pub(in crate::import) struct Server {
-    /// Without a name and a password.
+    /// The address without user name and password.
     url: String,
     pub(super) queries: Box<dyn Queries>,
 }
 
 impl Server {
-    /// Connects to an address such as `http://name:password@pi:8086`, with the token that InfluxDB 2 takes.
+    /// Connects to an address such as `http://name:password@pi:8086`. The token is for InfluxDB 2.
     ///
-    /// InfluxDB Cloud does not tell a version: <https://docs.influxdata.com/influxdb/v2/api/ping/>.
+    /// InfluxDB Cloud answers without a version: <https://docs.influxdata.com/influxdb/v2/api/ping/>.
     pub(in crate::import) fn connect(address: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let http = Http::of(address)?;
         let url = http.url.clone();
@@ -57,7 +57,7 @@ impl Server {
         Ok(Self { url, queries })
     }
 
-    /// Returns its address.
+    /// Returns the address for messages.
     pub(in crate::import) fn shown(&self) -> &str {
         &self.url
     }

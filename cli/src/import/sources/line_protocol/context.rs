@@ -1,4 +1,4 @@
-//! The database and the retention policy of the lines of an export, and whether they are taken. Reads no point.
+//! The database and retention policy of an export's lines, and whether the lines are imported. Reads no point.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use anyhow::bail;
 
 use crate::import::sources::Notes;
 
-/// The number sign, with which a comment begins.
+/// The number sign (`#`), which begins a comment.
 const COMMENT: u8 = 0x23;
-/// InfluxDB's database about itself.
+/// InfluxDB's internal database.
 const INTERNAL: &str = "_internal";
-/// The retention policy that a database has by itself.
+/// The default retention policy of a database.
 const DEFAULT_POLICY: &str = "autogen";
 
-/// A database, perhaps with one of its retention policies: `home` or `home.two_years`.
+/// A database on the command line, perhaps with one of its retention policies: `home` or `home.two_years`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct Database {
     name: String,
@@ -44,12 +44,12 @@ impl fmt::Display for Database {
 }
 
 impl Database {
-    /// The database of this name.
+    /// Makes a database of this name.
     pub(in crate::import) fn named(name: &str) -> Self {
         Self { name: name.to_owned(), policy: None }
     }
 
-    /// Returns the database and the policy, where these databases are known: a name may have a point.
+    /// Returns the database and the policy, given the existing databases: a name may contain a point.
     pub(in crate::import) fn among(&self, known: &[String]) -> (String, Option<String>) {
         match &self.policy {
             Some(policy) if known.contains(&format!("{}.{policy}", self.name)) => {
@@ -64,15 +64,15 @@ impl Database {
     }
 }
 
-/// A database and a retention policy, as comments name them.
+/// A database and a retention policy, as the file's comments name them.
 type Context = (String, String);
 
-/// The contexts of a file.
+/// The databases and policies of a file.
 pub(super) struct Contexts {
     wanted: Vec<Database>,
-    /// Those that statements at the beginning declare.
+    /// The contexts that statements at the beginning declare.
     declared: Vec<Context>,
-    /// The one that is taken where none is asked for.
+    /// The context that is imported if none is requested.
     default: Option<Context>,
     current: Context,
     seen: Vec<Context>,
@@ -85,7 +85,7 @@ impl Contexts {
         Self { wanted, declared: Vec::new(), default: None, current, seen: Vec::new(), notes }
     }
 
-    /// Reads a line that tells of databases; returns whether it does.
+    /// Parses a line with a database or policy. Returns whether it is such a line.
     pub(super) fn is_mark(&mut self, text: &[u8]) -> bool {
         let (text, is_comment) = match text.split_first() {
             Some((&COMMENT, comment)) => (comment.trim_ascii(), true),
@@ -108,7 +108,7 @@ impl Contexts {
         true
     }
 
-    /// Returns whether the lines here are taken; counts them otherwise.
+    /// Returns whether the lines of the current context are imported; counts them otherwise.
     pub(super) fn takes(&mut self) -> bool {
         if self.current.0.is_empty() {
             return true; // a file without marks
@@ -129,8 +129,8 @@ impl Contexts {
         takes
     }
 
-    /// Chooses the context that is taken where none is asked for: of the declared ones or the first ones that no
-    /// database of InfluxDB itself is, one with the policy that a database has by itself.
+    /// Chooses the default context. InfluxDB's internal database comes last, and contexts with the default policy come
+    /// first.
     fn choose(&mut self) {
         if self.default.is_some() || !self.wanted.is_empty() {
             return;
@@ -147,7 +147,7 @@ impl Contexts {
         self.notes.say(format!("database     {name}, retention policy {policy}"));
     }
 
-    /// Fails if a database that is asked for is not in the file.
+    /// Fails if the file does not have a requested database.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
         let is_there = |wanted: &&Database| !self.seen.iter().any(|it| wanted.has(it));
         let Some(missing) = self.wanted.iter().find(is_there) else { return Ok(()) };

@@ -1,10 +1,8 @@
-//! The columns of a log, and the metrics that the meter itself sends. Reads no row.
-//!
-//! The names of the metrics are those of a meter's status: `functions/ingest/src/formats/shelly.rs`.
+//! The columns of a log, and the metrics that the meter itself sends for them. Reads no row.
 
-/// The first column of a log of the second generation and later, and of the first.
+/// The name of the first column: in a log of the second and later generations, and of the first.
 const TIMES: [&str; 2] = ["timestamp", "Date/time UTC"];
-/// Columns of the first generation: what stands before the channel, and the metric.
+/// Columns of the first generation: the text before the channel, and the metric.
 const FIRST_GENERATION: [(&str, &str); 2] =
     [("Active energy Wh", "cumulative_kwh_p"), ("Returned energy Wh", "cumulative_kwh_n")];
 /// Columns of later generations, without the phase.
@@ -14,49 +12,49 @@ const LATER: [(&str, &str, Kind); 4] = [
     ("avg_voltage", "voltage", Kind::Mean("V")),
     ("avg_current", "current", Kind::Mean("A")),
 ];
-/// The phases, and the neutral conductor.
+/// The letters of the phases, and of the neutral conductor.
 const PHASES: [char; 4] = ['a', 'b', 'c', 'n'];
 
-/// What a column has.
+/// The meaning of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Wh of the interval.
+    /// The energy of the interval in Wh.
     Amount,
-    /// A mean of it, in a unit.
+    /// The mean of the interval, in a unit.
     Mean(&'static str),
 }
 
-/// A metric, and the columns that are added up to it.
+/// A metric, and the columns whose sum it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Metric {
     pub(super) name: String,
-    /// The part of the device, such as `emeter:1`.
+    /// The part of the device that has the metric, such as `emeter:1`.
     pub(super) part: Option<String>,
     pub(super) kind: Kind,
-    /// Numbers within [`Columns::places`].
+    /// Indices in [`Columns::places`].
     pub(super) columns: Vec<usize>,
 }
 
-/// What a header row tells.
+/// The columns that a header row describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Whether times are texts, as of the first generation.
+    /// Whether times are text, as in the first generation.
     pub(super) is_first_generation: bool,
-    /// The columns that are read.
+    /// The indices of the columns that are read.
     pub(super) places: Vec<usize>,
     pub(super) metrics: Vec<Metric>,
-    /// The columns that the meter's status has nothing of.
+    /// The columns without a counterpart in the meter's status.
     pub(super) left_out: Vec<String>,
 }
 
-/// Whether a header row is that of a log.
+/// Whether a header row is that of a Shelly log.
 pub(in crate::import) fn is_header(header: &str) -> bool {
     let names: Vec<&str> = header.trim().split(',').map(str::trim).collect();
     Columns::of(&names).is_some()
 }
 
 impl Columns {
-    /// Reads a header row; `None` if it is not that of a log.
+    /// Parses a header row; `None` if it is not that of a Shelly log.
     pub(super) fn of(names: &[&str]) -> Option<Self> {
         let (first, others) = names.split_first()?;
         let generation = TIMES.iter().position(|time| time == first)?;
@@ -74,7 +72,7 @@ impl Columns {
                 None => left_out.push(name.to_owned()),
             }
         }
-        // The meter of three phases sends their sum too.
+        // A three-phase meter also sends the sum of its phases.
         for total in ["cumulative_kwh_p", "cumulative_kwh_n"] {
             let of_phase =
                 |it: &&Metric| it.name.strip_prefix(total).is_some_and(|end| end.len() == 2);
@@ -90,7 +88,7 @@ impl Columns {
     }
 }
 
-/// `Active energy Wh (A)` of a meter of three phases, `(1)` and `(2)` of one with two channels.
+/// Parses `Active energy Wh (A)` of a three-phase meter, or `(1)` and `(2)` of a meter with two channels.
 fn of_first_generation(column: &str) -> Option<(String, Option<String>, Kind)> {
     let (start, metric) = FIRST_GENERATION.iter().find(|(start, _)| column.starts_with(start))?;
     let channel = column[start.len()..].trim();

@@ -1,4 +1,4 @@
-//! The rows of a log, in order of time, and what the counters are at each. Asks no server.
+//! The rows of a log in order of time, and the counters at each row. Sends no request.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -14,13 +14,13 @@ use crate::import::sources::{DEVICE_TAG, Notes, Point, Source, Units, Way};
 use crate::import::text_lines::TextLines;
 use crate::import::totals::BASE;
 
-/// Nanoseconds of a second.
+/// A second in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
-/// The times of a meter whose clock is set, in seconds: before it is, a meter counts from 1970.
+/// The valid times of a meter, in seconds. Before its clock is set, a meter counts from 1970.
 const TIMES: std::ops::Range<i64> = 1_000_000_000..5_000_000_000;
-/// The largest number of a cell, by far: the sums of all rows can be added up.
+/// The maximum number in a cell, so large that no meter reaches it: the sum of all rows never overflows.
 const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
-/// Seconds of an interval, where a log has one row: of later generations, and of the first.
+/// The interval in seconds that is assumed for a log of one row: in later generations, and in the first.
 const INTERVALS: [i64; 2] = [60, 600];
 
 /// The log of a meter.
@@ -28,18 +28,18 @@ const INTERVALS: [i64; 2] = [60, 600];
 pub(in crate::import) struct Log {
     device: DeviceId,
     columns: Columns,
-    /// By their beginnings, in seconds: the line, and the cells that are read.
+    /// The rows by start time in seconds: the line number, and the cells that are read.
     rows: BTreeMap<i64, (u64, Vec<Option<Decimal>>)>,
     interval: i64,
     notes: Notes,
 }
 
-/// What is known of a meter's counters beside its log. Times are milliseconds.
+/// What the table has of a meter's counters. Times are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::import) struct Anchors {
-    /// By device and metric: a time, and the counter then.
+    /// By device and metric, a time and the counter's value then.
     pub(in crate::import) counters: BTreeMap<(String, String), (i64, Decimal)>,
-    /// Since when the meter itself sends.
+    /// The time since when the meter itself sends.
     pub(in crate::import) live: Option<i64>,
 }
 
@@ -63,7 +63,7 @@ impl Log {
                     continue;
                 }
             };
-            // Several logs may follow each other.
+            // The file may be several logs one after the other, each with its header.
             if text.is_empty() || text == header {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Log {
         self.rows.keys().map(|begin| (begin + self.interval) * 1_000).collect()
     }
 
-    /// Returns the counters, each by its device and metric.
+    /// Returns the counters, each as its device and metric.
     pub(in crate::import) fn counters(&self) -> Vec<(String, String)> {
         let counters = self.columns.metrics.iter().filter(|it| it.kind == Kind::Amount);
         counters.map(|it| (self.device_of(it), it.name.clone())).collect()
@@ -109,7 +109,7 @@ impl Log {
         }
     }
 
-    /// Returns what the amounts of a metric add up to at a time, in kWh: of an interval that has begun, its share.
+    /// Returns the sum of a metric's amounts until a time, in kWh. An interval that has begun counts in proportion.
     fn total_at(&self, metric: &Metric, millis: i64) -> Decimal {
         let mut total = Decimal::ZERO;
         for (begin, (_, cells)) in &self.rows {
@@ -123,9 +123,9 @@ impl Log {
         kilo(total)
     }
 
-    /// Returns the points: at the end of each interval the counters there, moved to what is known of them, and means.
+    /// Returns the points: at the end of each interval the counters, shifted to fit `anchors`, and the means.
     ///
-    /// Since the meter itself sends, it is believed, and rows are left out.
+    /// From the time on when the meter itself sends, the rows are left out.
     pub(in crate::import) fn source(self, anchors: &Anchors) -> Source {
         let (notes, units) = (self.notes.clone(), Units::default());
         let mut totals = Vec::with_capacity(self.columns.metrics.len());
@@ -135,7 +135,7 @@ impl Log {
             let anchor = anchors.counters.get(&(device.clone(), metric.name.clone()));
             let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
             totals.push(offset.unwrap_or(BASE));
-            // A slash separates the parts of an id, as tags have it.
+            // Tags separate the parts of a device's id with a slash.
             let head = Point {
                 measurement: metric.name.clone(),
                 tags: format!("{DEVICE_TAG}={}", device.replace(':', "/")),
@@ -174,7 +174,7 @@ impl Log {
                         ..head.clone()
                     }));
                 };
-                // Without it the first interval would have no beginning.
+                // Without this value, the first interval's amount would have no start.
                 if first == Some(begin) && metric.kind == Kind::Amount {
                     push(begin, *total);
                 }
@@ -193,7 +193,7 @@ impl Log {
     }
 }
 
-/// Adds up the columns of a metric, if none is empty.
+/// Adds up the columns of a metric; `None` if one is empty.
 fn sum(metric: &Metric, cells: &[Option<Decimal>]) -> Option<Decimal> {
     metric.columns.iter().map(|place| cells.get(*place).copied().flatten()).sum()
 }
@@ -202,7 +202,7 @@ fn kilo(value: Decimal) -> Decimal {
     value * Decimal::new(1, 3)
 }
 
-/// Reads a row: its time in seconds, and the cells behind it.
+/// Parses a row: its time in seconds, and the other cells.
 fn row(
     text: &str,
     length: usize,

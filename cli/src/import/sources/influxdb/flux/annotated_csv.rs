@@ -1,24 +1,22 @@
-//! Annotated CSV, in which InfluxDB 2 answers: tables with the types of their columns, read as they come. Asks nothing.
-//!
-//! Sources: <https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/>,
-//! <https://github.com/influxdata/flux/blob/master/csv/result.go>
+//! Annotated CSV, the format of InfluxDB 2's answers: tables with typed columns, parsed as they arrive. Sends no
+//! request.
 
 use std::io::{self, Read};
 
 use anyhow::{Context as _, bail, ensure};
 use csv::StringRecord;
 
-/// What stands before the names of annotations: the number sign.
+/// The number sign (`#`), which precedes the names of annotations.
 const MARK: u8 = 0x23;
 
-/// The columns of a table. Each list begins with the column of the annotations' names.
+/// The columns of a table. The first column of each row holds the name of an annotation.
 #[derive(Debug, Default)]
 struct Table {
     types: Vec<String>,
-    /// Whether a column is part of the key by which rows are grouped.
+    /// For each column, whether it is part of the group key.
     is_key: Vec<String>,
     defaults: Vec<String>,
-    /// Empty until the header is read.
+    /// The names of the columns; empty until the header is read.
     names: Vec<String>,
 }
 
@@ -30,18 +28,18 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Returns the value of a column, unless it is empty.
+    /// Returns the value of a column; `None` if it is empty.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         self.value(self.place(name)?)
     }
 
-    /// Returns the type of a column, or nothing.
+    /// Returns the type of a column, or an empty text.
     pub(super) fn kind(&self, name: &str) -> &'a str {
         let kind = self.place(name).and_then(|place| self.table.types.get(place));
         kind.map_or("", |kind| kind)
     }
 
-    /// Returns the columns that are part of the key, with their values, unless they are empty.
+    /// Returns the non-empty columns of the group key, with their values.
     pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
         let places = (0..self.table.names.len())
             .filter(|place| self.table.is_key.get(*place).is_some_and(|it| it == "true"));
@@ -59,8 +57,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Reads all rows of an answer. An answer of 200 may have a table with an error, and one that ends elsewhere than behind
-/// its last table is not whole.
+/// Reads all rows of an answer. Even an answer with status 200 may contain a table with an error. An answer is
+/// incomplete unless it ends with the delimiter after its last table.
 pub(super) fn read(
     reader: impl Read,
     mut each: impl FnMut(&Row<'_>) -> anyhow::Result<()>,
@@ -91,7 +89,7 @@ pub(super) fn read(
             table.names = cells.iter().map(ToOwned::to_owned).collect();
         } else {
             let row = Row { table: &table, cells: &cells };
-            // A table of results has the column `result` there.
+            // A table of results has the column `result` in this position.
             if table.names.get(1).is_some_and(|name| name == "error") {
                 bail!(
                     "InfluxDB answers: {}",
@@ -112,15 +110,15 @@ pub(super) fn read(
     Ok(())
 }
 
-/// A reader that knows the last bytes, without carriage returns.
+/// A reader that remembers the last bytes, without carriage returns.
 struct Tail<R> {
     reader: R,
     last: [u8; 2],
 }
 
 impl<R> Tail<R> {
-    /// Whether the last line is empty: that is the delimiter behind a result, `DelimitedMultiResultEncoder` in
-    /// <https://github.com/influxdata/flux/blob/master/result.go>. A result without tables is the delimiter alone.
+    /// Whether the last line is empty, which is the delimiter after a result: `DelimitedMultiResultEncoder` in
+    /// <https://github.com/influxdata/flux/blob/master/result.go>. A result without tables is only the delimiter.
     fn is_end(&self) -> bool {
         matches!(self.last, [b'\n' | 0, b'\n'])
     }
@@ -129,7 +127,7 @@ impl<R> Tail<R> {
 impl<R: Read> Read for Tail<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.read(buffer)?;
-        // Two ends of lines have four bytes at most.
+        // Two line ends have at most four bytes.
         let last = buffer[length.saturating_sub(4)..length].iter();
         for byte in last.filter(|byte| **byte != b'\r') {
             self.last = [self.last[1], *byte];

@@ -1,4 +1,4 @@
-//! The answers of InfluxDB 1 to queries: chunks of JSON, read as they come. Asks nothing.
+//! The answers of InfluxDB 1 to queries: chunks of JSON, parsed as they arrive. Sends no request.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,7 +25,7 @@ struct Results {
     partial: bool,
 }
 
-/// Rows of a series.
+/// The rows of one series in a chunk.
 #[derive(Deserialize)]
 pub(super) struct Series {
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(super) struct Series {
     values: Vec<Vec<Box<RawValue>>>,
 }
 
-/// A value, with the text of a number.
+/// A value; a number keeps its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cell {
     Null,
@@ -68,14 +68,14 @@ impl Cell {
 }
 
 impl Series {
-    /// Takes the rows.
+    /// Returns the rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = Vec<Cell>> {
         self.values.iter().map(|row| row.iter().map(|value| Cell::of(value)).collect())
     }
 }
 
-/// Reads all chunks, and hands out their series. An answer of 200 may have an error, and one that says `partial` last
-/// is not whole.
+/// Reads all chunks and calls `each` with their series. Even an answer with status 200 may contain an error. An answer
+/// is incomplete if its last chunk says `partial`.
 pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::Result<()> {
     let mut is_partial = false;
     let mut chunks = 0;
