@@ -36,7 +36,7 @@ struct OtherZone {
 )]
 struct DamagedState(#[source] UnreadableItem);
 
-/// What to do about a state that is damaged; any other error as it is.
+/// An error that says what to do, if the state is damaged. Returns any other error unchanged.
 fn named_if_damaged(error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),
