@@ -29,22 +29,24 @@ pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices
 /// named last before it.
 fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
     readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
-    let has_moved = |id: &DeviceId, after: Timestamp, until: Timestamp| {
-        let place = found.device(id).map(Device::place);
-        matches!(place, Some(Place::Learned(_, since)) if after < *since && *since <= until)
-    };
+    for of_device in readings.chunk_by_mut(|a, b| a.device == b.device) {
+        let moved = match found.device(&of_device[0].device).map(Device::place) {
+            Some(Place::Learned(_, since)) => Some(*since),
+            _ => None,
+        };
 
-    let mut named: Option<(DeviceId, RoomId, Timestamp)> = None;
-    for reading in readings {
-        let id = &reading.device;
-        if let Some(room) = &reading.named_room {
-            named = Some((id.clone(), room.clone(), reading.at));
-        } else if let Some((of, room, at)) = &named
-            && of == id
-            && !has_moved(id, *at, reading.at)
-        {
-            // Sets `room` and not `named_room`: only a room that the sender named moves the device.
-            reading.room = Some(room.clone());
+        let mut named: Option<(RoomId, Timestamp)> = None;
+        for reading in of_device {
+            let has_moved =
+                |after: Timestamp| moved.is_some_and(|moved| after < moved && moved <= reading.at);
+            if let Some(room) = &reading.named_room {
+                named = Some((room.clone(), reading.at));
+            } else if let Some((room, at)) = &named
+                && !has_moved(*at)
+            {
+                // Sets `room` and not `named_room`: only a room that the sender named moves the device.
+                reading.room = Some(room.clone());
+            }
         }
     }
 }

@@ -133,8 +133,10 @@ impl<S: Store, C: Clock> Query<S, C> {
             reach,
             alert_topic,
         } = settings;
+
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone())
             .with_max_units(max_units);
+
         let handlers = Handlers {
             registry: CachedRegistry::new(registry_max_age, clock.clone()),
             known_state: RollupStateCache::new(following),

@@ -42,39 +42,46 @@ pub(crate) async fn answer(
         Err(failure) => return Ok(failure.respond(&Message::id_of(&body), true)),
     };
     call.log.set("mcp.method", excerpt(&request.method));
+
     let era = match Era::of(call.request, &request) {
         Ok(era) => era,
         Err(failure) => return Ok(failure.respond(&request.id, true)),
     };
     let is_modern = era == Era::Modern;
-    let result = match (request.method.as_str(), era) {
+    let mut result = match result_of(&request, era, handlers, call).await {
+        Ok(result) => result,
+        Err(failure) => return Ok(failure.respond(&request.id, is_modern)),
+    };
+
+    if is_modern {
+        result.insert("resultType".to_owned(), json!("complete"));
+        result.insert("_meta".to_owned(), json!({SERVER_KEY: server()}));
+    }
+    let body = json!({"jsonrpc": "2.0", "id": request.id, "result": result});
+    Ok(Response::json(200, &body))
+}
+
+async fn result_of(
+    request: &message::Request,
+    era: Era,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Map<String, Value>, Failure> {
+    match (request.method.as_str(), era) {
         ("initialize", Era::Legacy) => initialized(&request.params),
         ("ping", Era::Legacy) => Ok(Map::new()),
         ("server/discover", Era::Modern) => Ok(discovered()),
-        ("tools/list", _) => Ok(listed(is_modern)),
-        ("tools/call", _) => match tool_and_arguments(&request.params) {
-            Ok((tool, given)) => {
-                call.log.set("mcp.tool", tool.name);
-                Ok(Box::pin(called(tool, given, handlers, call)).await)
-            }
-            Err(failure) => Err(failure),
-        },
+        ("tools/list", _) => Ok(listed(era == Era::Modern)),
+        ("tools/call", _) => {
+            let (tool, given) = tool_and_arguments(&request.params)?;
+            call.log.set("mcp.tool", tool.name);
+            Ok(Box::pin(called(tool, given, handlers, call)).await)
+        }
         (method, _) => {
             let message = format!("Unknown method: {}", excerpt(method));
             Err(Failure::new(Code::UnknownMethod, message))
         }
-    };
-    Ok(match result {
-        Ok(mut result) => {
-            if is_modern {
-                result.insert("resultType".to_owned(), json!("complete"));
-                result.insert("_meta".to_owned(), json!({SERVER_KEY: server()}));
-            }
-            let body = json!({"jsonrpc": "2.0", "id": request.id, "result": result});
-            Response::json(200, &body)
-        }
-        Err(failure) => failure.respond(&request.id, is_modern),
-    })
+    }
 }
 
 /// Refuses a web page of another origin. After DNS rebinding, such a page could send requests from inside a network.

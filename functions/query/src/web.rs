@@ -25,8 +25,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page, with the origin that stores readings (`None`: the page's own), and with the origins that may show it
-    /// in a frame.
+    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `frames`
+    /// are the origins that may show the page in a frame.
     pub(crate) fn new(ingest_url: Option<&str>, frames: &FrameAncestors) -> Self {
         let ingest = ingest_url.unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");

@@ -51,10 +51,12 @@ impl<'de> Deserialize<'de> for Event {
             #[serde(rename = "eventSource")]
             source: String,
         }
+
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Probe { records, source } =
             serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let source = records.first().map(|record| &record.source).or(source.as_ref());
+
         let event = match source.map(String::as_str) {
             Some("aws:dynamodb") => serde_json::from_str(text.get()).map(Self::Stream),
             Some("aws:sqs") => serde_json::from_str(text.get()).map(Self::Queue),

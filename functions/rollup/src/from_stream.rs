@@ -43,6 +43,12 @@ struct DayOfDevice {
     written: Option<Timestamp>,
 }
 
+/// The first record that is not done, and why.
+struct Unfinished {
+    record: usize,
+    error: NotDone,
+}
+
 /// The result of a batch so far.
 struct FoldedBatch<'a> {
     oldest: &'a Oldest,
@@ -59,6 +65,17 @@ impl<'a> FoldedBatch<'a> {
     fn new(oldest: &'a Oldest) -> Self {
         let (errors, failed) = (BTreeMap::new(), Vec::new());
         Self { oldest, done: Done::default(), errors, failed, is_any_done: false }
+    }
+
+    /// Leaves days to the sweep, whose rooms are noted. A device whose rooms could not be noted has an error.
+    fn leave_to_sweep(&mut self, days: Vec<DayOfDevice>) {
+        for day in days {
+            if self.errors.contains_key(&day.device) {
+                self.failed.push(day);
+            } else {
+                self.is_any_done = true;
+            }
+        }
     }
 
     fn fail(&mut self, device: DeviceId, error: NotDone) {
@@ -86,7 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         let left = self.leave_failures(leaving, &mut batch).await;
 
         let mut result = BatchResult::default();
-        for (record, error) in folded.err().into_iter().chain(left.err()) {
+        for Unfinished { record, error } in folded.err().into_iter().chain(left.err()) {
             if matches!(error, NotDone::Store(StoreError::TimedOut))
                 && working.remaining().is_zero()
             {
@@ -103,56 +120,45 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Notes the rooms of readings that the sweep will fold, and folds the days of other readings. An error comes with
-    /// the first record that is not done.
+    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
         changes: &[Recorded<TouchedReading>],
         batch: &mut FoldedBatch<'_>,
         log: &mut WideEvent,
-    ) -> Result<(), (usize, NotDone)> {
-        let Some(first) = changes.iter().map(|recorded| recorded.record).min() else {
+    ) -> Result<(), Unfinished> {
+        let Some(record) = changes.iter().map(|recorded| recorded.record).min() else {
             return Ok(());
         };
-        let failed = |error: StoreError| (first, NotDone::from(error));
+        let failed = |error: StoreError| Unfinished { record, error: error.into() };
         let state = self.state(session, log).await.map_err(failed)?;
 
-        // Rules of known devices are read later, and only if there is something to fold.
-        let unknown =
-            self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
+        // The rules of known devices are read later, and only if there is something to fold.
+        let devices = changes.iter().map(|recorded| &recorded.change.key.device);
+        let unknown = self.registered.unknown(devices);
         let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
-        // The clock is read after the state and the devices exist. So a sweep of a quarter that is open by this clock
-        // finds both.
-        let now = self.clock.now();
 
+        // The clock is read only now, after the state and the devices exist. A sweep that folds a quarter which is
+        // still open by this clock therefore finds both.
+        let now = self.clock.now();
         let (left, changes): (Vec<_>, Vec<_>) = changes
             .iter()
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(session, &left, now, batch).await.map_err(failed)?;
-        // A device whose rooms could not be noted has an error by now.
-        for day in by_day(&left, state.zone) {
-            if batch.errors.contains_key(&day.device) {
-                batch.failed.push(day);
-            } else {
-                batch.is_any_done = true;
-            }
-        }
+        batch.leave_to_sweep(by_day(&left, state.zone));
 
-        let mut devices: BTreeSet<_> =
+        let devices: BTreeSet<&DeviceId> =
             changes.iter().map(|recorded| &recorded.change.key.device).collect();
-        devices.retain(|device| unknown.binary_search(device).is_err());
-        let devices: Vec<_> = devices.into_iter().cloned().collect();
-        rules.extend(self.rules(session, &devices).await.map_err(failed)?);
-
-        let days = by_day(&changes, state.zone);
-        self.fold_days(session, &days, &rules, &state, batch).await
+        let is_known = |device: &&DeviceId| unknown.binary_search(device).is_err();
+        let known: Vec<DeviceId> = devices.into_iter().filter(is_known).cloned().collect();
+        rules.extend(self.rules(session, &known).await.map_err(failed)?);
+        self.fold_days(session, &by_day(&changes, state.zone), &rules, &state, batch).await
     }
 
-    /// Folds days until the time is over, and checks for a backlog before each. If a day of a device fails, its further
-    /// days are not tried: a throttled device would take the time of all others. An error comes with the first record
-    /// that is not done.
+    /// Folds days until the time is over, and checks for a backlog before each day. After one day of a device has
+    /// failed, no further day of the device is tried: a throttled device would take the time of all others.
     async fn fold_days(
         &self,
         session: Session<'_, S>,
@@ -160,17 +166,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         rules: &Rules,
         state: &ZonedRollupState,
         batch: &mut FoldedBatch<'_>,
-    ) -> Result<(), (usize, NotDone)> {
+    ) -> Result<(), Unfinished> {
         for (position, day) in days.iter().enumerate() {
-            // Unfolded are this day, the days that follow, and the days that failed.
-            let written =
-                days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
-            let written = written.min();
-            *batch.oldest.lock().expect("nothing panics while it is held") = written;
-            let noted = self.note_backlog(session, written).await;
-            noted.map_err(|error| (day.first_record, error.into()))?;
+            let failed = |error: NotDone| Unfinished { record: day.first_record, error };
+
+            // The days that are not folded yet: this day, the days that follow, and the days that failed.
+            let not_folded = days[position..].iter().chain(&batch.failed);
+            let oldest = not_folded.filter_map(|day| day.written).min();
+            *batch.oldest.lock().expect("nothing panics while it is held") = oldest;
+            self.note_backlog(session, oldest).await.map_err(|error| failed(error.into()))?;
             if session.invocation.remaining().is_zero() {
-                return Err((day.first_record, StoreError::TimedOut.into()));
+                return Err(failed(StoreError::TimedOut.into()));
             }
 
             // A deleted device has no rules.
@@ -179,11 +185,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 batch.failed.push(day.clone());
                 continue;
             }
+
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
                 // If no time is left, the device did not cause the failure.
                 Err(error) if session.invocation.remaining().is_zero() => {
-                    return Err((day.first_record, error));
+                    return Err(failed(error));
                 }
                 Err(error) => {
                     batch.fail(day.device.clone(), error);
@@ -194,16 +201,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Leaves the days of failed devices to the queue, if another part of the batch is done. Otherwise the table has
-    /// failed, not a device. An error comes with the first record of these days.
+    /// Leaves the days of failed devices to the queue, if any other part of the batch is done. Otherwise the table
+    /// fails, and not a device.
     async fn leave_failures(
         &self,
         session: Session<'_, S>,
         batch: &mut FoldedBatch<'_>,
-    ) -> Result<(), (usize, NotDone)> {
+    ) -> Result<(), Unfinished> {
         let Some(first) = batch.failed.iter().min_by_key(|day| day.first_record) else {
             return Ok(());
         };
+
         let requests: Vec<_> = batch.failed.iter().flat_map(DayOfDevice::requests).collect();
         if batch.is_any_done && self.queue.send(&requests, session.invocation).await.is_ok() {
             for request in &requests {
@@ -211,8 +219,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             return Ok(());
         }
+
         let error = batch.errors.remove(&first.device).expect("each of these days has an error");
-        Err((first.first_record, error))
+        Err(Unfinished { record: first.first_record, error })
     }
 
     /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:

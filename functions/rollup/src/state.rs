@@ -36,7 +36,7 @@ struct OtherZone {
 )]
 struct DamagedState(#[source] UnreadableItem);
 
-/// For a damaged state, an error that says what to do. Other errors are returned unchanged.
+/// An error that says what to do, if the state is damaged. Returns any other error unchanged.
 fn named_if_damaged(error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),

@@ -23,7 +23,7 @@ pub struct ChannelMember {
 pub enum MemberForm {
     /// An HTTP address.
     Address,
-    /// A text, with the check that it must pass and the words that say what is expected.
+    /// A text, with its check, and the words for a person whose text does not pass.
     Text(fn(&str) -> bool, &'static str),
     /// A text or a number, with the same two.
     TextOrNumber(fn(&str) -> bool, &'static str),

@@ -53,7 +53,7 @@ impl Secret {
         Self::read(kind, &mut members, Reach::Local)?.ok_or_else(|| Self::missing(kind))
     }
 
-    /// Reads the secret members of a kind: all that the kind requires, or `None` if the body has none of them.
+    /// Reads the secret members that a kind requires. `None` if the body has no secret member.
     pub(crate) fn read(
         kind: &'static ChannelKind,
         members: &mut Map<String, Value>,

@@ -39,30 +39,36 @@ impl fmt::Debug for Secret {
 /// Takes `Authorization: Bearer SECRET`, `Token SECRET`, `Token user:SECRET` or `Basic base64(user:SECRET)`; otherwise
 /// `?p=SECRET`. An empty secret counts as absent.
 pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -> Option<Secret> {
-    let header = headers.remove("authorization").and_then(|header| {
-        let (scheme, rest) = header.trim().split_once(' ')?;
-        match scheme.to_ascii_lowercase().as_str() {
-            "bearer" => Some(rest.trim().to_owned()),
-            "token" => Some(behind_user(rest.trim())),
-            "basic" => {
-                let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
-                pair.contains(':').then(|| behind_user(&pair))
-            }
-            _ => None,
-        }
-    });
+    let header = headers.remove("authorization").and_then(|header| secret_of_header(&header));
     let name = |part: &str| part.split('=').next().unwrap_or_default().to_owned();
-    let carries = |part: &str| PARAMETERS.contains(&name(part).as_str());
     let parameter = query
         .split('&')
         .find(|part| name(part) == "p")
         .and_then(|part| form_urlencoded::parse(part.as_bytes()).next())
         .map(|(_, value)| value.into_owned());
+
+    let carries = |part: &str| PARAMETERS.contains(&name(part).as_str());
     *query = query.split('&').filter(|part| !carries(part)).collect::<Vec<_>>().join("&");
+
     let secret = |text: Option<String>, is_in_address| {
         text.filter(|text| !text.is_empty()).map(|text| Secret { text, is_in_address })
     };
     secret(header, false).or_else(|| secret(parameter, true))
+}
+
+/// The secret in the value of the header `Authorization`.
+fn secret_of_header(header: &str) -> Option<String> {
+    let (scheme, rest) = header.trim().split_once(' ')?;
+    let rest = rest.trim();
+    match scheme.to_ascii_lowercase().as_str() {
+        "bearer" => Some(rest.to_owned()),
+        "token" => Some(behind_user(rest)),
+        "basic" => {
+            let pair = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
+            pair.contains(':').then(|| behind_user(&pair))
+        }
+        _ => None,
+    }
 }
 
 /// The text after the last colon. No secret of this system has a colon.

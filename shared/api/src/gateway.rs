@@ -24,8 +24,8 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     } else {
         body.into_bytes()
     };
+
     let context = event.request_context;
-    let arrived = Some(context.time_epoch).filter(|millis| *millis > 0);
     let path = event.raw_path.or(context.http.path).unwrap_or_else(|| "/".to_owned());
     // A stage other than the default is part of the path, and is removed.
     let stage = context.stage.filter(|stage| stage != "$default").map(|stage| format!("/{stage}/"));
@@ -33,12 +33,15 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
         Some(rest) => format!("/{rest}"),
         None => path,
     };
+
     let headers = event.headers.iter().filter_map(|(name, value)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
     });
     let mut headers: std::collections::BTreeMap<_, _> = headers.collect();
     let mut raw_query = event.raw_query_string.unwrap_or_default();
     let secret = credentials::take(&mut headers, &mut raw_query);
+
+    let arrived = Some(context.time_epoch).filter(|millis| *millis > 0);
     let sent_id = headers.get("x-request-id").filter(|id| (1..=128).contains(&id.len())).cloned();
     Ok(Request {
         method: context.http.method.to_string(),

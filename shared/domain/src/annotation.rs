@@ -13,7 +13,7 @@ pub const MAX_ANNOTATED: TimeDelta = TimeDelta::days(31);
 /// The largest number of characters after the time in an id.
 const MAX_SUFFIX: usize = 64;
 
-/// The id of an annotation: the time at which it begins, and a suffix that is unique at this time.
+/// The id of an annotation: the time at which the annotation begins, and a suffix for several of one time.
 ///
 /// As a text it is `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
 /// annotations of a range, by the id alone.

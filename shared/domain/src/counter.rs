@@ -140,11 +140,11 @@ impl Found {
     }
 
     fn suspect(accepted: Exact) -> Self {
-        Self {
-            step: Step { amount: Exact::zero(), flag: Some(Flag::Suspect) },
-            accepted,
-            fall: None,
-        }
+        Self { accepted, ..Self::of(Exact::zero(), Some(Flag::Suspect)) }
+    }
+
+    fn if_possible(is_possible: bool, amount: Exact, flag: Option<Flag>) -> Self {
+        if is_possible { Self::of(amount, flag) } else { Self::suspect(amount) }
     }
 
     /// The step after a person's verdict; `None` if the verdict does not fit the step or changes nothing.
@@ -163,6 +163,28 @@ impl Found {
         };
         let judged = Step { amount, flag: Some(flag) };
         (judged != self.step).then_some(judged)
+    }
+}
+
+/// What is believed of a step.
+struct StepBounds<'a> {
+    rate: Option<&'a Rate>,
+    tolerance: Exact,
+    /// The time between the two values.
+    millis: i64,
+}
+
+impl StepBounds<'_> {
+    /// Whether the counter may have risen by the amount.
+    fn permit(&self, amount: &Exact) -> bool {
+        let Some(Rate { max_w, unit }) = self.rate else { return true };
+        // amount <= max_w x time + tolerance, without a division.
+        &(&(amount - &self.tolerance) * unit.watt_hours) * HOUR <= max_w * self.millis
+    }
+
+    /// Whether the counter may have risen or fallen by the amount.
+    fn permit_either_way(&self, amount: &Exact) -> bool {
+        if amount.is_negative() { self.permit(&-amount) } else { self.permit(amount) }
     }
 }
 
@@ -225,84 +247,69 @@ impl CounterRule {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
         let millis = to.at.as_millis() - from.at.as_millis();
-        let is_possible = |amount: &Exact| match &self.rate {
-            // amount <= max_w x time + tolerance, without a division.
-            Some(Rate { max_w, unit }) => {
-                &(&(amount - &tolerance) * unit.watt_hours) * HOUR <= max_w * millis
-            }
-            None => true,
-        };
+        let bounds = StepBounds { rate: self.rate.as_ref(), tolerance, millis };
 
         let legs = self.legs(from, &old, to, &new);
         if legs.len() > 1 {
-            let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
-            let falls = !self.is_net && legs.iter().any(|leg| -leg > tolerance);
-            let is_wrong = falls || !is_possible(&amount);
-            if is_wrong {
-                return Found::suspect(amount);
-            }
-            return Found::of(amount, Some(Flag::Exchanged));
+            return self.exchange(&legs, &bounds);
         }
 
         let rise = &new - &old;
-        let is_new_cycle = from.cycle.is_some() && to.cycle.is_some() && from.cycle != to.cycle;
-        if is_new_cycle || self.is_net {
-            let amount = if is_new_cycle { &new } else { &rise };
-            let size = if amount.is_negative() { -amount } else { amount.clone() };
-            let mut found = if is_possible(&size) {
-                Found::of(amount.clone(), is_new_cycle.then_some(Flag::Reset))
-            } else {
-                Found::suspect(amount.clone())
-            };
-            if is_new_cycle && rise.is_negative() {
-                found.fall = Some(Fall { reset: new, wrap: None, dip: rise });
-            }
-            return found;
+        if from.cycle.is_some() && to.cycle.is_some() && from.cycle != to.cycle {
+            let is_possible = bounds.permit_either_way(&new);
+            let found = Found::if_possible(is_possible, new.clone(), Some(Flag::Reset));
+            let falls = rise.is_negative();
+            let fall = falls.then_some(Fall { reset: new, wrap: None, dip: rise });
+            return Found { fall, ..found };
         }
 
+        if self.is_net {
+            return Found::if_possible(bounds.permit_either_way(&rise), rise, None);
+        }
         if rise.is_negative() {
-            return self.fall(&old, rise, new, &tolerance, is_possible);
+            return self.fall(&old, rise, new, &bounds);
         }
+        self.rise(rise, &bounds)
+    }
 
-        if is_possible(&rise) {
+    /// A step over an exchange of the meter.
+    fn exchange(&self, legs: &[Exact], bounds: &StepBounds<'_>) -> Found {
+        let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
+        let falls = !self.is_net && legs.iter().any(|leg| -leg > bounds.tolerance);
+        let is_possible = !falls && bounds.permit(&amount);
+        Found::if_possible(is_possible, amount, Some(Flag::Exchanged))
+    }
+
+    /// A step up. If it is too large, the counter may have dipped back over its modulus.
+    fn rise(&self, rise: Exact, bounds: &StepBounds<'_>) -> Found {
+        if bounds.permit(&rise) {
             return Found::of(rise, None);
         }
-        if let Some(modulus) = &self.modulus {
-            let unwrapped = &rise - modulus;
-            if unwrapped.is_negative() && -&unwrapped <= tolerance {
-                return Found::of(unwrapped, Some(Flag::Dip));
+        match self.modulus.as_ref().map(|modulus| &rise - modulus) {
+            Some(dip) if dip.is_negative() && -&dip <= bounds.tolerance => {
+                Found::of(dip, Some(Flag::Dip))
             }
+            _ => Found::suspect(rise),
         }
-
-        Found::suspect(rise)
     }
 
     /// A step down from `old` to `new`. `rise` is the difference, which is negative.
-    fn fall(
-        &self,
-        old: &Exact,
-        rise: Exact,
-        new: Exact,
-        tolerance: &Exact,
-        is_possible: impl Fn(&Exact) -> bool,
-    ) -> Found {
+    fn fall(&self, old: &Exact, rise: Exact, new: Exact, bounds: &StepBounds<'_>) -> Found {
         let wrap = self.modulus.as_ref().map(|modulus| &rise + modulus);
         let wrap = wrap.filter(|wrapped| !wrapped.is_negative());
-        let possible_wrap = wrap.as_ref().filter(|wrapped| is_possible(wrapped));
+        let possible_wrap = wrap.as_ref().filter(|wrapped| bounds.permit(wrapped));
         let was_near = self.modulus.as_ref().is_some_and(|modulus| old * 10 >= modulus * 9);
-        let mut found = if -&rise <= *tolerance && &new * 10 >= old * 9 {
+
+        let found = if -&rise <= bounds.tolerance && &new * 10 >= old * 9 {
             Found::of(rise.clone(), Some(Flag::Dip))
         } else if let Some(wrapped) = possible_wrap.filter(|_| was_near) {
             Found::of(wrapped.clone(), Some(Flag::Wrapped))
         } else if possible_wrap.is_some() {
             Found::of(new.clone(), Some(Flag::Ambiguous))
-        } else if is_possible(&new) {
-            Found::of(new.clone(), Some(Flag::Reset))
         } else {
-            Found::suspect(new.clone())
+            Found::if_possible(bounds.permit(&new), new.clone(), Some(Flag::Reset))
         };
-        found.fall = Some(Fall { reset: new, wrap, dip: rise });
-        found
+        Found { fall: Some(Fall { reset: new, wrap, dip: rise }), ..found }
     }
 
     /// The amount on each meter between two values. There are several meters if an exchange is after the first value

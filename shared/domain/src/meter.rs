@@ -124,14 +124,17 @@ impl<'a> Meter<'a> {
         }
 
         let of_role = |role: Role| {
-            let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
-            let all =
-                all.into_iter().filter(|candidate| self.left_out.contains_key(candidate.name));
-            let all: Vec<_> = all.filter(|candidate| candidate.role == Some(role)).collect();
-            let counters: Vec<_> = all.iter().copied().filter(Candidate::is_counter).collect();
-            let found = if counters.is_empty() { all } else { counters };
-            let mut left_out = self.left_out.clone();
+            let role_of =
+                |name: &MetricName, info: &MetricInfo| info.role.or_else(|| role_of_metric(name));
+            let mut found = candidates(metrics, role_of);
+            found.retain(|metric| {
+                metric.role == Some(role) && self.left_out.contains_key(metric.name)
+            });
+            if found.iter().any(Candidate::is_counter) {
+                found.retain(Candidate::is_counter);
+            }
 
+            let mut left_out = self.left_out.clone();
             let counted = summands(&found, &mut left_out);
             let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
             left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
@@ -190,66 +193,77 @@ fn role_of_metric(name: &MetricName) -> Option<Role> {
     }
 }
 
+/// A metric of energy or power, with its name taken apart.
+struct FamilyMember<'a> {
+    family: Family,
+    metric: Candidate<'a>,
+}
+
 /// The metrics of one direction that add up. If some are of the main meter, the main meter contains the others.
 fn summands<'a>(
     all: &[Candidate<'a>],
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
 ) -> Vec<Candidate<'a>> {
-    let mut families: BTreeMap<String, Vec<(Family, Candidate<'a>)>> = BTreeMap::new();
-    for candidate in all {
-        let family = Family::of(candidate.name);
-        families.entry(family.base.clone()).or_default().push((family, *candidate));
+    let mut families: BTreeMap<String, Vec<FamilyMember<'a>>> = BTreeMap::new();
+    for metric in all {
+        let family = Family::of(metric.name);
+        let members = families.entry(family.base.clone()).or_default();
+        members.push(FamilyMember { family, metric: *metric });
     }
 
-    let is_main = |base: &str, members: &[(Family, Candidate<'_>)]| {
-        base == POWER || members.iter().any(|(_, member)| member.role == Some(Role::Import))
+    let is_main = |base: &str, members: &[FamilyMember<'_>]| {
+        base == POWER || members.iter().any(|member| member.metric.role == Some(Role::Import))
     };
     let main = families.iter().find(|(base, members)| is_main(base, members));
-    let main = main.map(|(_, members)| of_family(members)[0].name);
+    let main = main.map(|(_, members)| of_family(members)[0]);
 
     let mut counted = Vec::new();
     for (base, members) in &families {
-        if let Some(main) = main.filter(|_| !is_main(base, members)) {
-            let parts = members.iter().map(|(_, member)| (member.name, NotCounted::PartOf(main)));
-            left_out.extend(parts);
-            continue;
+        let (whole, summands) = match main {
+            Some(main) if !is_main(base, members) => (main, Vec::new()),
+            _ => {
+                let summands = of_family(members);
+                (summands[0], summands)
+            }
+        };
+        for member in members {
+            if summands.iter().all(|summand| summand.name != member.metric.name) {
+                left_out.insert(member.metric.name, NotCounted::PartOf(whole.name));
+            }
         }
-
-        let summands = of_family(members);
-        let whole = summands[0].name;
-        let others =
-            members.iter().filter(|(_, member)| summands.iter().all(|of| of.name != member.name));
-        left_out.extend(others.map(|(_, member)| (member.name, NotCounted::PartOf(whole))));
         counted.extend(summands);
     }
 
-    counted.sort_by_key(|candidate| candidate.name);
+    counted.sort_by_key(|metric| metric.name);
     counted
 }
 
 /// The metrics of a family that add up: the total alone, or its parts. A name without a part stands for a missing first
 /// part, as in `current_w`, `current_w_b`, `current_w_c`.
-fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
-    let derived = members.iter().all(|(family, _)| family.is_derived);
-    let usable = || members.iter().filter(|(family, _)| derived || !family.is_derived);
-    let parts: Vec<_> = usable().filter(|(family, _)| family.part.is_some()).collect();
-    let whole = usable()
-        .filter(|(family, _)| family.part.is_none())
-        .min_by_key(|(family, it)| (!family.is_total, it.name));
-    let has_first = parts.iter().any(|(family, _)| family.part.is_some_and(Part::is_first));
-
-    match whole {
-        Some((_, whole)) if parts.is_empty() || has_first => vec![*whole],
-        Some((family, whole)) if family.is_total => vec![*whole],
-        // A part with two units, or for two periods of time, counts once.
-        whole => {
-            let mut by_part: BTreeMap<Option<Part>, Candidate<'a>> = BTreeMap::new();
-            for (family, it) in parts.into_iter().chain(whole) {
-                by_part.entry(family.part).or_insert(*it);
-            }
-            by_part.into_values().collect()
-        }
+fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
+    // Metrics that are derived from others count only if there are no others.
+    let are_derived = members.iter().all(|member| member.family.is_derived);
+    let mut whole: Vec<&FamilyMember<'a>> = Vec::new();
+    let mut parts: Vec<&FamilyMember<'a>> = Vec::new();
+    for member in members.iter().filter(|member| are_derived || !member.family.is_derived) {
+        if member.family.part.is_some() { &mut parts } else { &mut whole }.push(member);
     }
+    let whole =
+        whole.into_iter().min_by_key(|member| (!member.family.is_total, member.metric.name));
+
+    let has_first = parts.iter().any(|member| member.family.part.is_some_and(Part::is_first));
+    if let Some(whole) = whole
+        && (whole.family.is_total || parts.is_empty() || has_first)
+    {
+        return vec![whole.metric];
+    }
+
+    // A part with two units, or for two periods of time, counts once.
+    let mut by_part: BTreeMap<Option<Part>, Candidate<'a>> = BTreeMap::new();
+    for member in parts.into_iter().chain(whole) {
+        by_part.entry(member.family.part).or_insert(member.metric);
+    }
+    by_part.into_values().collect()
 }
 
 /// A metric's name, taken apart into words that relate the metric to others.

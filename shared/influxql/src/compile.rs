@@ -284,6 +284,7 @@ impl<'a> Compiler<'a> {
     fn dimensions(&mut self, select: &Select) -> Result<BTreeSet<String>, QueryError> {
         let mut tags = BTreeSet::new();
         let mut has_time = false;
+
         for dimension in &select.dimensions {
             match ungrouped(dimension) {
                 time if time.is_time() => {
@@ -358,7 +359,7 @@ impl<'a> Compiler<'a> {
         dimensions: &BTreeSet<String>,
     ) -> Result<(String, Vec<OutColumn>), QueryError> {
         let mut time = "time".to_owned();
-        let mut named: Vec<(Option<String>, String, Shown)> = Vec::new();
+        let mut chosen: Vec<ChosenColumn> = Vec::new();
         for column in &select.columns {
             if column.expression.is_time() {
                 time = column.alias.clone().unwrap_or(time);
@@ -371,23 +372,23 @@ impl<'a> Compiler<'a> {
                 if !cell.has(&|part| !matches!(part, Shown::Constant(_))) {
                     refuse!("field must contain at least one variable");
                 }
-                named.push((alias, name_of(&expression), cell));
+                chosen.push(ChosenColumn { alias, default_name: name_of(&expression), cell });
                 for name in by {
                     let cell = self.reference(&name, None);
-                    named.push((None, name, cell));
+                    chosen.push(ChosenColumn { alias: None, default_name: name, cell });
                 }
             }
 
-            if named.len() > MAX_COLUMNS {
+            if chosen.len() > MAX_COLUMNS {
                 refuse!("the answer has more than {MAX_COLUMNS} columns");
             }
         }
 
-        if named.is_empty() && select.columns.iter().all(|column| column.expression.is_time()) {
+        if chosen.is_empty() && select.columns.iter().all(|column| column.expression.is_time()) {
             refuse!("at least 1 non-time field must be queried");
         }
 
-        Ok((time, with_names(named)))
+        Ok((time, with_names(chosen)))
     }
 
     /// The columns for which a wildcard or a pattern stands.
@@ -662,24 +663,36 @@ fn name_of(of: &Expression) -> String {
     }
 }
 
+/// A column that is not named yet.
+struct ChosenColumn {
+    alias: Option<String>,
+    default_name: String,
+    cell: Shown,
+}
+
 /// Names the columns. Aliases stay as they are; a default name that is taken gets a number.
-fn with_names(columns: Vec<(Option<String>, String, Shown)>) -> Vec<OutColumn> {
-    let mut taken: BTreeMap<String, usize> =
-        columns.iter().filter_map(|(alias, ..)| Some((alias.clone()?, 1))).collect();
-    let named = columns.into_iter().map(|(alias, name, cell)| {
-        if let Some(name) = alias {
-            return OutColumn { name, cell };
-        }
-        let mut unique = name.clone();
-        if let Some(count) = taken.get(&name).copied() {
-            let free =
-                (count..=count + taken.len()).find(|n| !taken.contains_key(&format!("{name}_{n}")));
-            let free = free.expect("there are more numbers than columns");
-            taken.insert(name.clone(), free + 1);
-            unique = format!("{name}_{free}");
-        }
-        *taken.entry(unique.clone()).or_insert(0) += 1;
-        OutColumn { name: unique, cell }
-    });
-    named.collect()
+fn with_names(columns: Vec<ChosenColumn>) -> Vec<OutColumn> {
+    let aliases = columns.iter().filter_map(|column| column.alias.clone());
+    let mut taken: BTreeMap<String, usize> = aliases.map(|alias| (alias, 1)).collect();
+
+    let mut named = Vec::with_capacity(columns.len());
+    for ChosenColumn { alias, default_name, cell } in columns {
+        let name = alias.unwrap_or_else(|| free_name(default_name, &mut taken));
+        named.push(OutColumn { name, cell });
+    }
+    named
+}
+
+/// Takes a name that no other column has. `taken` counts the columns that wanted each name.
+fn free_name(name: String, taken: &mut BTreeMap<String, usize>) -> String {
+    let mut free = name.clone();
+    if let Some(count) = taken.get(&name).copied() {
+        let is_free = |n: &usize| !taken.contains_key(&format!("{name}_{n}"));
+        let number = (count..=count + taken.len()).find(is_free);
+        let number = number.expect("there are more numbers than columns");
+        free = format!("{name}_{number}");
+        taken.insert(name, number + 1);
+    }
+    *taken.entry(free.clone()).or_insert(0) += 1;
+    free
 }

@@ -34,8 +34,8 @@ pub fn newest_watermark(now: Timestamp) -> Timestamp {
     newest_sealable_edge(now.saturating_add(SKEW))
 }
 
-/// The part of a local day that is folded at `until`: the whole day once it is over, before that its first 16 or 8
-/// hours. `None` before the first 8 hours are over.
+/// The part of a local day that is folded at `until`: the whole day if it is over, else the first 16 or 8 hours. `None`
+/// before the first 8 hours are over.
 pub fn part_of_day(day: TimeRange, until: Timestamp) -> Option<TimeRange> {
     let parts = [day.to(), day.from().saturating_add(PART * 2), day.from().saturating_add(PART)];
     let to = parts.into_iter().find(|to| *to <= until.min(day.to()))?;

@@ -277,63 +277,70 @@ impl<'a> Gathering<'a> {
         if let Some(rolled_up) = self.question.rolled_up() {
             self.take_rollups(session, rolled_up).await?;
         }
-        self.take_readings(session).await?;
+        for range in joined(std::mem::take(&mut self.readings)) {
+            self.fold_readings(session, range).await?;
+        }
+
         self.gathered.pieces.sort_by_key(|piece| piece.range.from());
         self.find_arrivals(session).await?;
-        let mut gathered = self.gathered;
-        gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
-        Ok(gathered)
+        let levels = self.gathered.pieces.iter().map(|piece| piece.level).collect();
+        Ok(DeviceRollups { levels, ..self.gathered })
     }
 
+    /// Takes the part of the range that rollups serve: whole days, and quarters in the gaps between them. The last gap is
+    /// taken from readings where they cost less.
     async fn take_rollups(
         &mut self,
         session: Session<'_, impl Store>,
         range: TimeRange,
     ) -> Result<(), SeriesError> {
-        let days = match self.question.coarsest {
-            Level::Days => {
-                let days = self.days(session, self.with_day_before(range)).await?;
-                self.gathered.day_before =
-                    days.first().filter(|day| self.has_neighbours(day)).cloned();
-                days
-            }
-            _ => Vec::new(),
-        };
-
-        let mut taken = Vec::new();
-        for day in &days {
-            if range.covers(day.range)
-                && self.is_local_day(day)
-                && self.question.grid.has_in_one_row(day.range)
-            {
-                let is_taken = self.take(&mut day.clone(), day.range, Level::Days);
-                taken.extend(is_taken.then_some(day.range));
-            }
-        }
-
-        let mut gaps = uncovered(range, taken);
+        let days = self.read_days(session, range).await?;
+        let mut gaps = uncovered(range, self.take_days(range, &days));
         if self.take_newest(session, gaps.last(), &days).await? {
             gaps.pop();
         }
 
         let mut quarters = self.quarters(session, &gaps, &days).await?;
         for gap in gaps {
-            let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
-            let last = quarters.partition_point(|quarter| quarter.range.from() < gap.to());
-            let inside = &mut quarters[first..last.max(first)];
+            let inside = overlapping(&mut quarters, gap);
             let begin = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
             if let Ok(silent) = TimeRange::new(gap.from(), begin) {
-                let days = match self.question.coarsest {
-                    Level::Days => &days,
-                    _ => &self.days(session, silent).await?,
-                };
-                self.check_expiry(silent, days)?;
+                self.check_expiry(session, silent, &days).await?;
             }
             for quarter in inside {
                 self.take_quarter(quarter, gap)?;
             }
         }
         Ok(())
+    }
+
+    /// Reads the days, if rows may be made of them. Keeps the day before the range, if it has the neighbours.
+    async fn read_days(
+        &mut self,
+        session: Session<'_, impl Store>,
+        range: TimeRange,
+    ) -> Result<Vec<StoredRollup>, SeriesError> {
+        if self.question.coarsest < Level::Days {
+            return Ok(Vec::new());
+        }
+        let days = self.days(session, self.with_day_before(range)).await?;
+        self.gathered.day_before = days.first().filter(|day| self.has_neighbours(day)).cloned();
+        Ok(days)
+    }
+
+    /// Takes the days that lie in one row each. Returns the ranges that are taken.
+    fn take_days(&mut self, range: TimeRange, days: &[StoredRollup]) -> Vec<TimeRange> {
+        let mut taken = Vec::new();
+        for day in days {
+            let is_whole = range.covers(day.range) && self.question.grid.has_in_one_row(day.range);
+            if is_whole
+                && self.is_local_day(day)
+                && self.take(&mut day.clone(), day.range, Level::Days)
+            {
+                taken.push(day.range);
+            }
+        }
+        taken
     }
 
     /// Reads the quarters in gaps between days, in order of time.
@@ -428,29 +435,26 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        let count = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
-        let metrics = newest.rollup.metrics.len();
-        let ItemSizes { rollup, reading } = ItemSizes::of(self.question.device, metrics);
-        let most = newest.range.length().num_minutes() / QuarterHour::LENGTH.num_minutes();
-        let most = usize::try_from(most).unwrap_or(0);
-        if reading.saturating_mul(count) > rollup * count.min(most) {
+        let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
+        let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
+        let quarters = quarters_in(newest.range.length()).min(readings);
+        if sizes.reading.saturating_mul(readings) > sizes.rollup * quarters {
             return Ok(false);
         }
 
-        let next = self.readings.iter().position(|range| range.from() == gap.to());
-        let to = next.map_or(gap.to(), |place| self.readings[place].to());
+        // Readings that follow the gap are read anyway, so the same query reads them.
+        let following = self.readings.iter().position(|range| range.from() == gap.to());
+        let to = following.map_or(gap.to(), |index| self.readings[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
-        let quarters = age.num_minutes() / QuarterHour::LENGTH.num_minutes() + 1;
-        let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
+        let limit = (quarters_in(age) + 1) * sizes.rollup / sizes.reading;
         let order = Order::Ascending;
-
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = session.device_readings(self.question.device.id(), &query).await?;
         if page.has_more {
             return Ok(false);
         }
 
-        next.map(|place| self.readings.remove(place));
+        following.map(|index| self.readings.remove(index));
         self.fold(range, &page.items);
         Ok(true)
     }
@@ -537,13 +541,23 @@ impl<'a> Gathering<'a> {
 
     /// Refuses time without quarters if daily rollups show that it had readings. Its quarters have expired then,
     /// because days are kept longer than quarters.
-    fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), SeriesError> {
+    async fn check_expiry(
+        &self,
+        session: Session<'_, impl Store>,
+        silent: TimeRange,
+        days: &[StoredRollup],
+    ) -> Result<(), SeriesError> {
+        let days = match self.question.coarsest {
+            Level::Days => days,
+            _ => &self.days(session, silent).await?,
+        };
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
             metrics
                 .any(|metric| silent.contains(metric.first.at) || silent.contains(metric.last.at))
         };
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
+
         Err(SeriesError::OutOfReach(format!(
             "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
              days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
@@ -551,13 +565,6 @@ impl<'a> Gathering<'a> {
             silent.to().min(day.range.to()),
             self.question.horizon.zone()
         )))
-    }
-
-    async fn take_readings(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
-        for range in joined(std::mem::take(&mut self.readings)) {
-            self.fold_readings(session, range).await?;
-        }
-        Ok(())
     }
 
     /// Folds the readings of a range page by page. Memory holds one page, and the unit that the page cuts.
@@ -613,7 +620,9 @@ impl<'a> Gathering<'a> {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
         match quarters.iter().find(expired) {
-            Some(it) => Err(SeriesError::OutOfReach(readings_expired(it, self.question.now))),
+            Some(quarter) => {
+                Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)))
+            }
             None => Ok(()),
         }
     }
@@ -647,13 +656,14 @@ impl<'a> Gathering<'a> {
             let is_of_one_room = !self.question.is_by_room || piece.rollup.rooms.contains(room);
             piece.is_in_other_room == is_in_other_room && is_of_one_room
         };
+
         let before = self.gathered.pieces.last_mut();
-        let before = before.filter(|piece| part.contains(piece.range.from()));
+        let mut before = before.filter(|piece| part.contains(piece.range.from()));
         if !before.as_ref().is_some_and(|piece| goes_on(piece)) {
             let begin = if before.is_some() { *first } else { part.from() };
-            if let Some(before) = before {
-                before.range =
-                    TimeRange::new(before.range.from(), begin).expect("it has a reading");
+            if let Some(before) = &mut before {
+                let ended = TimeRange::new(before.range.from(), begin);
+                before.range = ended.expect("it has a reading");
             }
             let range = TimeRange::new(begin, part.to()).expect("it has a reading");
             let piece =
@@ -680,14 +690,21 @@ impl<'a> Gathering<'a> {
     /// Finds when a moved device sent its first reading in the new room. A first reading with a counter of 0 is in no
     /// rollup.
     async fn find_arrivals(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
-        let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
+        let device = self.question.device;
+        let mut rules = device.metrics().values().map(MetricRule::of);
+        if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
+            return Ok(());
+        }
+
+        let mut was_elsewhere = false;
+        let mut left = MAX_ARRIVALS;
         for piece in &mut self.gathered.pieces {
             let has_moved = piece.is_in_other_room != was_elsewhere;
             was_elsewhere = piece.is_in_other_room;
             if has_moved && piece.level > Level::Readings && left > 0 {
-                let order = Order::Ascending;
-                let first = edge(session, self.question, piece.range, order).await?;
-                piece.first = first.unwrap_or(piece.first);
+                let (range, order) = (piece.range, Order::Ascending);
+                let first = NearestReading { device: device.id(), range, order, consistent: false };
+                piece.first = first.find(session).await?.map_or(piece.first, |first| first.at);
                 left -= 1;
             }
         }
@@ -695,20 +712,16 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// The timestamp of the first or the last reading in a range, for devices with counters. A reading whose only value is
-/// a counter of 0 is in no rollup.
-async fn edge(
-    session: Session<'_, impl Store>,
-    question: &DeviceQuestion<'_>,
-    range: TimeRange,
-    order: Order,
-) -> Result<Option<Timestamp>, SeriesError> {
-    let mut rules = question.device.metrics().values().map(MetricRule::of);
-    if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
-        return Ok(None);
-    }
-    let nearest = NearestReading { device: question.device.id(), range, order, consistent: false };
-    Ok(nearest.find(session).await?.map(|reading| reading.at))
+/// The rollups that overlap a range. They are in order of time.
+fn overlapping(rollups: &mut [StoredRollup], range: TimeRange) -> &mut [StoredRollup] {
+    let first = rollups.partition_point(|rollup| rollup.range.to() <= range.from());
+    let end = rollups.partition_point(|rollup| rollup.range.from() < range.to());
+    &mut rollups[first..end.max(first)]
+}
+
+/// The number of whole quarters of an hour in a length of time.
+fn quarters_in(length: TimeDelta) -> usize {
+    usize::try_from(length.num_minutes() / QuarterHour::LENGTH.num_minutes()).unwrap_or(0)
 }
 
 /// Takes ranges from the front, with a total length of at most `length`; the last range is cut.

@@ -47,32 +47,23 @@ pub(crate) async fn neighbours(
     day_before: Option<&StoredRollup>,
 ) -> Result<RangeNeighbours, SeriesError> {
     let range = question.grid.range();
-    let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
-
-    let mut search = Search {
+    let mut before = Search {
         session,
         question,
         order: Order::Descending,
+        at: range.from(),
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
         left: None,
         has_rolled: false,
         refoldable: MAX_READ,
     };
-
-    if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
-        search.has_rolled = true;
-        search.see_rollup(day, range.from());
+    if let Some(day) = day_before.filter(|day| !before.is_mixed(day)) {
+        before.has_rolled = true;
+        before.take_rollup(day);
     }
+    let from = before.run().await?;
 
-    search.run(range.from()).await?;
-
-    let from = search.reached(range.from());
-    for (name, sample) in std::mem::take(&mut search.found) {
-        found.entry(name).or_default().before = Some(sample);
-    }
-
-    search.order = Order::Ascending;
     // A power is cut at the end of the range. If the range ends after now, the power is cut at now, unless a value
     // follows that is after now.
     let has_after = |rule: &MetricRule| match rule {
@@ -80,18 +71,26 @@ pub(crate) async fn neighbours(
         MetricRule::Power(_) => range.to() > question.now,
         MetricRule::Gauge => false,
     };
-    search.missing = rules.iter().filter(|(_, rule)| has_after(rule)).collect();
-
-    (search.has_rolled, search.left) = (false, None);
-    search.run(range.to()).await?;
-
-    let to = search.reached(range.to());
-    for (name, sample) in search.found {
-        found.entry(name).or_default().after = Some(sample);
-    }
+    let mut after = Search {
+        order: Order::Ascending,
+        at: range.to(),
+        missing: rules.iter().filter(|(_, rule)| has_after(rule)).collect(),
+        found: BTreeMap::new(),
+        left: None,
+        has_rolled: false,
+        ..before
+    };
+    let to = after.run().await?;
 
     let reach = TimeRange::new(from, to).expect("it holds the range");
-    Ok(RangeNeighbours { values: found, reach, left: search.left })
+    let mut values: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
+    for (name, sample) in before.found {
+        values.entry(name).or_default().before = Some(sample);
+    }
+    for (name, sample) in after.found {
+        values.entry(name).or_default().after = Some(sample);
+    }
+    Ok(RangeNeighbours { values, reach, left: after.left })
 }
 
 /// A search in one direction: back in time if the order is descending.
@@ -99,6 +98,8 @@ struct Search<'a, S> {
     session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
     order: Order,
+    /// How far the search has come. At first this is the edge of the range.
+    at: Timestamp,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
     left: Option<Timestamp>,
@@ -108,41 +109,39 @@ struct Search<'a, S> {
     refoldable: TimeDelta,
 }
 
+/// A part of time in the direction of a search: the search begins at `near`.
+#[derive(Clone, Copy)]
+struct Stretch {
+    near: Timestamp,
+    far: Timestamp,
+}
+
 impl<S: Store> Search<'_, S> {
-    /// Searches outwards from an edge. A value at the edge counts only in a forward search.
-    async fn run(&mut self, edge: Timestamp) -> Result<(), SeriesError> {
-        let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
-        loop {
-            // A power whose values no longer hold at the edge is not searched any more.
-            let is_back = self.order == Order::Descending;
-            self.missing.retain(|_, rule| match rule {
-                MetricRule::Power(hold) if is_back => next > edge.saturating_add(-*hold),
-                _ => true,
-            });
+    /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. Returns how far
+    /// from the edge the search used rollups.
+    async fn run(&mut self) -> Result<Timestamp, SeriesError> {
+        let edge = self.at;
+        let is_back = self.order == Order::Descending;
+        // The value of a power before the range matters only as long as it holds at the edge.
+        let earliest = |rule: &MetricRule| match rule {
+            MetricRule::Power(hold) => edge.saturating_add(-*hold),
+            _ => Timestamp::MIN,
+        };
+
+        let end = self.missing.values().map(|rule| earliest(rule)).min().unwrap_or(edge);
+        let end = if is_back { end } else { Timestamp::MAX };
+        let mut next = self.read(self.until(end), NEAREST).await?;
+        while let Some(at) = next {
+            self.at = at;
+            self.missing.retain(|_, rule| !is_back || earliest(rule) < at);
             if self.missing.is_empty() {
                 break;
             }
-            match self.stride(next).await? {
-                Some(further) => next = further,
-                None => break,
-            }
+            next = self.step().await?;
         }
-        Ok(())
+        Ok(self.reached(edge))
     }
 
-    /// The farthest time at which a missing value matters, because the value of a power holds only for a limited time.
-    fn end(&self, edge: Timestamp) -> Timestamp {
-        if self.order == Order::Ascending {
-            return Timestamp::MAX;
-        }
-        let holds = self.missing.values().map(|rule| match rule {
-            MetricRule::Power(hold) => edge.saturating_add(-*hold),
-            _ => Timestamp::MIN,
-        });
-        holds.min().unwrap_or(edge)
-    }
-
-    /// How far from the edge the search used rollups.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
@@ -155,12 +154,26 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// The range between two times; `near` comes first in the direction of the search.
-    fn span(&self, near: Timestamp, far: Timestamp) -> Option<TimeRange> {
+    /// The stretch from where the search is to a time.
+    const fn until(&self, far: Timestamp) -> Stretch {
+        Stretch { near: self.at, far }
+    }
+
+    /// The part of a bucket that is not searched yet.
+    fn rest_of(&self, bucket: TimeRange) -> Stretch {
         match self.order {
+            Order::Ascending => Stretch { near: bucket.from().max(self.at), far: bucket.to() },
+            Order::Descending => Stretch { near: bucket.to().min(self.at), far: bucket.from() },
+        }
+    }
+
+    /// The range of a stretch. `None` if it is empty, or if nothing is missing.
+    fn range_to_search(&self, Stretch { near, far }: Stretch) -> Option<TimeRange> {
+        let range = match self.order {
             Order::Ascending => TimeRange::new(near, far).ok(),
             Order::Descending => TimeRange::new(far, near).ok(),
-        }
+        };
+        range.filter(|_| !self.missing.is_empty())
     }
 
     /// A time that is farther in the direction of the search.
@@ -168,20 +181,65 @@ impl<S: Store> Search<'_, S> {
         at.saturating_add(if self.order == Order::Ascending { by } else { -by })
     }
 
-    /// Searches up to `limit` readings between two times. Returns the time from which to go on, if there are more.
+    /// Searches the next stretch. Returns the time from which to go on, or `None` at the end of the search.
+    async fn step(&mut self) -> Result<Option<Timestamp>, SeriesError> {
+        match (self.question.horizon.rolled_up(self.question.device.id()), self.order) {
+            (Some(rolled_up), Order::Descending) => self.step_back(rolled_up).await,
+            (Some(rolled_up), Order::Ascending) => self.step_forward(rolled_up).await,
+            (None, _) => self.read_last_page().await,
+        }
+    }
+
+    /// Goes back: through the time that is not rolled up yet, through the rollups, to the readings before them.
+    async fn step_back(&mut self, rolled_up: TimeRange) -> Result<Option<Timestamp>, SeriesError> {
+        if rolled_up.to() < self.at {
+            self.read_all(self.until(rolled_up.to())).await?;
+            return Ok(Some(rolled_up.to()));
+        }
+        if rolled_up.from() < self.at {
+            return self.search_rollups(rolled_up.from()).await;
+        }
+        self.read_last_page().await
+    }
+
+    /// Goes forward: through the readings before the rollups, through the rollups, to the readings after them.
+    async fn step_forward(
+        &mut self,
+        rolled_up: TimeRange,
+    ) -> Result<Option<Timestamp>, SeriesError> {
+        let month = self.until(self.farther(self.at, MAX_READ));
+        if self.at < rolled_up.from() {
+            let near = rolled_up.from().min(month.far);
+            self.read_all(self.until(near)).await?;
+
+            // Of the time beyond a month, only one page is read. If readings remain unread there, they may be nearer
+            // than any rollup, so the search ends.
+            let unread = self.read(Stretch { near, far: rolled_up.from() }, FURTHER).await?;
+            return Ok(unread.is_none().then_some(rolled_up.from()));
+        }
+
+        if self.at < rolled_up.to() {
+            return self.search_rollups(rolled_up.to()).await;
+        }
+        self.read_all(month).await?;
+        Ok(None)
+    }
+
+    /// Ends the search with one page of readings.
+    async fn read_last_page(&mut self) -> Result<Option<Timestamp>, SeriesError> {
+        self.read(self.until(self.farther(self.at, MAX_READ)), FURTHER).await?;
+        Ok(None)
+    }
+
+    /// Searches up to `limit` readings of a stretch. Returns the time from which to go on, if there are more.
     async fn read(
         &mut self,
-        near: Timestamp,
-        far: Timestamp,
+        stretch: Stretch,
         limit: usize,
     ) -> Result<Option<Timestamp>, SeriesError> {
-        let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
-            return Ok(None);
-        };
-
+        let Some(range) = self.range_to_search(stretch) else { return Ok(None) };
         let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
-        let device = self.question.device.id();
-        let page = self.session.device_readings(device, &query).await?;
+        let page = self.session.device_readings(self.question.device.id(), &query).await?;
 
         for reading in &page.items {
             if !self.question.is_about(reading.room.as_ref()) {
@@ -191,7 +249,7 @@ impl<S: Store> Search<'_, S> {
             for name in reading.metrics().keys() {
                 let rule = self.missing.get(name);
                 if let Some(sample) = rule.and_then(|rule| rule.sample(reading, name)) {
-                    self.see(name, &sample);
+                    self.take(name, &sample);
                 }
             }
         }
@@ -203,123 +261,113 @@ impl<S: Store> Search<'_, S> {
         }))
     }
 
-    async fn read_all(&mut self, near: Timestamp, far: Timestamp) -> Result<(), SeriesError> {
-        let mut next = Some(near);
-        while let Some(near) = next {
-            next = self.read(near, far, FURTHER).await?;
+    async fn read_all(&mut self, mut stretch: Stretch) -> Result<(), SeriesError> {
+        while let Some(near) = self.read(stretch, FURTHER).await? {
+            stretch.near = near;
         }
         Ok(())
     }
 
-    /// Whether readings are read in place of these rollups, because at least one rollup has older settings.
-    fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
-        let length = range.length();
-        let is_refolded = stored.iter().any(|rollup| self.question.is_outdated(rollup))
-            && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
-            && length <= self.refoldable;
-        if is_refolded {
-            self.refoldable -= length;
-        }
-        is_refolded
-    }
-
-    /// Takes a value as the neighbour of its metric, if the neighbour is still missing.
-    fn see(&mut self, name: &MetricName, sample: &Sample) {
-        if self.missing.remove(name).is_some() {
-            self.found.insert(name.clone(), sample.clone());
-        }
-    }
-
-    /// Searches the next stretch from `at` on. Returns the time from which to go on, or `None` at the end of the
-    /// search.
-    async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
-        let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
-        let is_back = self.order == Order::Descending;
-
-        match rolled_up {
-            Some(rolled) if is_back && rolled.from() < at && at <= rolled.to() => {
-                Ok(self.roll(at, rolled.from()).await?.then_some(rolled.from()))
-            }
-            Some(rolled) if !is_back && rolled.contains(at) => {
-                Ok(self.roll(at, rolled.to()).await?.then_some(rolled.to()))
-            }
-            Some(rolled) if is_back && rolled.to() < at => {
-                self.read_all(at, rolled.to()).await?;
-                Ok(Some(rolled.to()))
-            }
-            Some(rolled) if !is_back && at < rolled.from() => {
-                let far = rolled.from().min(self.farther(at, MAX_READ));
-                self.read_all(at, far).await?;
-                // Of the time beyond `far`, only one page is read. If readings remain unread there, they may be nearer
-                // than any rollup, so the search ends.
-                let unread = self.read(far, rolled.from(), FURTHER).await?;
-                Ok(unread.is_none().then_some(rolled.from()))
-            }
-            Some(rolled) if !is_back && rolled.to() <= at => {
-                self.read_all(at, self.farther(at, MAX_READ)).await?;
-                Ok(None)
-            }
-            _ => {
-                self.read(at, self.farther(at, MAX_READ), FURTHER).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of quarters, then
-    /// days. Returns whether all were searched.
-    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, SeriesError> {
+    /// Searches rollups up to `end`: the rest of the quarter in readings, two days of quarters, days, and quarters
+    /// again. Returns `end`, or `None` if days remain unread.
+    async fn search_rollups(&mut self, end: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
-        let edge = if is_back { QuarterHour::of(at).start() } else { ceiling(at) };
-        self.read(at, edge, FURTHER).await?;
-        let far = self.farther(edge, QUARTERS);
+        let near = if is_back { QuarterHour::of(self.at).start() } else { ceiling(self.at) };
+        self.read(self.until(near), FURTHER).await?;
+
+        let far = self.farther(near, QUARTERS);
         let far = if is_back { far.max(end) } else { far.min(end) };
-        self.read_quarters(edge, far, at).await?;
-        if !self.read_days(far, end, at).await? {
-            return Ok(false);
+        self.search_quarters(Stretch { near, far }).await?;
+        if !self.search_days(Stretch { near: far, far: end }).await? {
+            return Ok(None);
         }
 
         // The days at this end are not whole: they may have no rollups yet, or never get any.
-        let rest = self.farther(end, -QUARTERS);
-        let rest = if is_back { rest.min(far) } else { rest.max(far) };
-        self.read_quarters(rest, end, at).await?;
-        Ok(true)
+        let near = self.farther(end, -QUARTERS);
+        let near = if is_back { near.min(far) } else { near.max(far) };
+        self.search_quarters(Stretch { near, far: end }).await?;
+        Ok(Some(end))
     }
 
-    async fn read_quarters(
-        &mut self,
-        near: Timestamp,
-        far: Timestamp,
-        at: Timestamp,
-    ) -> Result<(), SeriesError> {
-        let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
-            return Ok(());
-        };
-        let device = self.question.device.id();
-        let mut found = self.session.quarters(device, range, false).await?;
-
-        if self.is_refolded(range, &found) {
-            return self.read_all(near, far).await;
+    async fn search_quarters(&mut self, stretch: Stretch) -> Result<(), SeriesError> {
+        let Some(range) = self.range_to_search(stretch) else { return Ok(()) };
+        let mut quarters = self.session.quarters(self.question.device.id(), range, false).await?;
+        if self.claim_readings(range, &quarters) {
+            return self.read_all(stretch).await;
         }
+
         if self.order == Order::Descending {
-            found.reverse();
+            quarters.reverse();
         }
-
-        for quarter in &found {
+        for quarter in &quarters {
             if self.missing.is_empty() {
                 break;
             }
             if self.is_mixed(quarter) {
-                let (near, far) = self.in_order(quarter.range, at);
-                self.read(near, far, FURTHER).await?;
+                self.read(self.rest_of(quarter.range), FURTHER).await?;
                 // Values that are farther away are beyond a reading in another room.
                 self.missing.clear();
             } else {
-                self.see_rollup(quarter, at);
+                self.take_rollup(quarter);
             }
         }
         Ok(())
+    }
+
+    /// Searches daily rollups. Returns false if days remain unread and a value is still missing.
+    async fn search_days(&mut self, stretch: Stretch) -> Result<bool, SeriesError> {
+        let zone = self.question.horizon.zone();
+        let mut next = zone.date(stretch.near);
+        let last = zone.date(stretch.far);
+
+        for limit in DAYS {
+            if self.missing.is_empty() {
+                return Ok(true);
+            }
+            let (device, dates) = (self.question.device.id(), next.min(last)..=next.max(last));
+            let days = self.session.days(device, dates, self.order, limit).await?;
+            for day in &days {
+                self.search_day(day).await?;
+            }
+
+            match days.last().map(|day| day.key.bucket) {
+                Some(Bucket::Day(date)) if days.len() == limit => next = date,
+                _ => return Ok(true),
+            }
+        }
+        Ok(self.missing.is_empty())
+    }
+
+    /// Searches a day in its rollup, or in finer items if they know better.
+    async fn search_day(&mut self, day: &StoredRollup) -> Result<(), SeriesError> {
+        let whole = self.whole(day);
+        // The rest of the day may have later values, which are nearer in a backward search.
+        let is_part = self.order == Order::Descending && day.range.to() < whole.to();
+
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        if self.claim_readings(whole, std::slice::from_ref(day)) {
+            return self.read_all(self.rest_of(whole)).await;
+        }
+        if is_part || self.is_mixed(day) {
+            return Box::pin(self.search_quarters(self.rest_of(whole))).await;
+        }
+        self.take_rollup(day);
+        Ok(())
+    }
+
+    /// Whether readings are read in place of these rollups, because at least one rollup has older settings. If so, the
+    /// length of the range is spent.
+    fn claim_readings(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
+        let is_claimed = stored.iter().any(|rollup| self.question.is_outdated(rollup))
+            && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
+            && range.length() <= self.refoldable;
+        if is_claimed {
+            self.refoldable -= range.length();
+        }
+        is_claimed
     }
 
     /// Whether a rollup has readings both in the requested rooms and elsewhere. Only the next finer level tells them
@@ -336,62 +384,8 @@ impl<S: Store> Search<'_, S> {
         self.question.horizon.zone().day(date).unwrap_or(day.range)
     }
 
-    /// Whether the day may have values later than those of its rollup, which are nearer in a backward search.
-    fn is_part(&self, day: &StoredRollup) -> bool {
-        self.order == Order::Descending && day.range.to() < self.whole(day).to()
-    }
-
-    /// The near and the far end of a bucket in the direction of the search, cut at `at`.
-    fn in_order(&self, bucket: TimeRange, at: Timestamp) -> (Timestamp, Timestamp) {
-        match self.order {
-            Order::Ascending => (bucket.from().max(at), bucket.to()),
-            Order::Descending => (bucket.to().min(at), bucket.from()),
-        }
-    }
-
-    /// Searches daily rollups. Returns false if days remain unread and a value is still missing.
-    async fn read_days(
-        &mut self,
-        near: Timestamp,
-        far: Timestamp,
-        at: Timestamp,
-    ) -> Result<bool, SeriesError> {
-        let zone = self.question.horizon.zone();
-        let (mut next, last) = (zone.date(near), zone.date(far));
-        for limit in DAYS {
-            let dates = next.min(last)..=next.max(last);
-            if self.missing.is_empty() {
-                return Ok(true);
-            }
-
-            let device = self.question.device.id();
-            let days = self.session.days(device, dates, self.order, limit);
-            let days = days.await?;
-            for day in &days {
-                if self.missing.is_empty() {
-                    break;
-                }
-                let (near, far) = self.in_order(self.whole(day), at);
-                if self.is_refolded(self.whole(day), std::slice::from_ref(day)) {
-                    self.read_all(near, far).await?;
-                } else if self.is_mixed(day) || self.is_part(day) {
-                    Box::pin(self.read_quarters(near, far, at)).await?;
-                } else {
-                    self.see_rollup(day, at);
-                }
-            }
-
-            match days.last().map(|day| day.key.bucket) {
-                Some(Bucket::Day(date)) if days.len() == limit => next = date,
-                _ => return Ok(true),
-            }
-        }
-
-        Ok(self.missing.is_empty())
-    }
-
-    /// Takes the nearest values of a rollup that lie beyond `at`.
-    fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
+    /// Takes the nearest values of a rollup that are not nearer than the search has come.
+    fn take_rollup(&mut self, stored: &StoredRollup) {
         if self.question.is_outdated(stored) {
             self.question.note_outdated(stored);
         }
@@ -403,10 +397,17 @@ impl<S: Store> Search<'_, S> {
 
         for (name, metric) in &stored.rollup.metrics {
             match self.order {
-                Order::Descending if metric.last.at < at => self.see(name, &metric.last),
-                Order::Ascending if metric.first.at >= at => self.see(name, &metric.first),
+                Order::Descending if metric.last.at < self.at => self.take(name, &metric.last),
+                Order::Ascending if metric.first.at >= self.at => self.take(name, &metric.first),
                 _ => {}
             }
+        }
+    }
+
+    /// Takes a value as the neighbour of its metric, if the neighbour is still missing.
+    fn take(&mut self, name: &MetricName, sample: &Sample) {
+        if self.missing.remove(name).is_some() {
+            self.found.insert(name.clone(), sample.clone());
         }
     }
 }

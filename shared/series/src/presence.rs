@@ -38,14 +38,9 @@ impl Presence {
         devices: impl IntoIterator<Item = &'a Device>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
     ) -> Result<Self, SeriesError> {
-        let first_seen = first_seen_with(values.device.id(), devices, behind);
-        let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
-        // Readings from after now extend the presence.
-        let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
-        let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
-        let first = pieces.first().map_or(whole.to(), |first| first.first);
-        let begin = whole.from().max(first_seen.min(first));
-        let range = TimeRange::new(begin, whole.to().min(end)).unwrap_or(whole);
+        let pieces = &values.gathered.pieces;
+        let range =
+            lifetime(question, pieces, first_seen_with(values.device.id(), devices, behind));
         if question.rooms.is_none() {
             return Ok(Self::within(range, vec![range]));
         }
@@ -53,6 +48,9 @@ impl Presence {
         let has_share = values.has_share();
         let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
         let left = left_at(question, pieces);
+
+        // Until its first reading in the range, the meter is where it was at its last reading before the range.
+        let first = pieces.first().map_or(question.grid.range().to(), |piece| piece.first);
         if range.from() < first
             && let Some(last) = was_there_before(session, question).await?
         {
@@ -61,9 +59,10 @@ impl Presence {
         }
 
         let end = left.unwrap_or(range.to());
-        for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_in_other_room) {
-            let next = pieces.get(n + 1).map_or(end, |next| next.first);
-            presence.append(piece.first, next);
+        for (n, piece) in pieces.iter().enumerate() {
+            if !piece.is_in_other_room {
+                presence.append(piece.first, pieces.get(n + 1).map_or(end, |next| next.first));
+            }
         }
         Ok(presence)
     }
@@ -125,6 +124,20 @@ pub async fn presences<'a>(
     Ok(presences)
 }
 
+/// The part of the range since the first reading of the meter or of a device behind it, until now. Readings from after
+/// now extend it.
+fn lifetime(
+    question: &DeviceQuestion<'_>,
+    pieces: &[RollupPiece],
+    first_seen: Timestamp,
+) -> TimeRange {
+    let whole = question.grid.range();
+    let begin = pieces.first().map_or(first_seen, |piece| piece.first.min(first_seen));
+    let newest = pieces.last().map_or(Timestamp::MIN, |piece| piece.first);
+    let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
+    TimeRange::new(whole.from().max(begin), whole.to().min(end)).unwrap_or(whole)
+}
+
 /// When a silent device left the rooms, by its newest stay. `None` if the device is there, has sent a reading since, or
 /// has no stay.
 fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Timestamp> {
@@ -144,14 +157,12 @@ async fn was_there_before(
     let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(None) };
     let (device, order) = (question.device.id(), Order::Descending);
     let last = NearestReading { device, range, order, consistent: false };
-    let last = last.find(session).await?;
-    Ok(match last {
-        Some(reading) => question.is_about(reading.room.as_ref()).then_some(reading.at),
-        None => {
-            let is_there = question.is_about(question.device.place().room());
-            (question.device.first_seen() < from && is_there).then_some(Timestamp::MIN)
-        }
-    })
+    if let Some(reading) = last.find(session).await? {
+        return Ok(question.is_about(reading.room.as_ref()).then_some(reading.at));
+    }
+
+    let is_there = question.is_about(question.device.place().room());
+    Ok((question.device.first_seen() < from && is_there).then_some(Timestamp::MIN))
 }
 
 /// The time of the first reading of a meter or of a device behind it.

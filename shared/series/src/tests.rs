@@ -24,7 +24,7 @@ use table::{
 use super::allowance::MAX_ROW_VALUES;
 use super::device::{DeviceValues, device_values};
 use super::error::SeriesError;
-use super::gather::{DeviceQuestion, DeviceRollups, Level, MAX_READ, RollupPiece, gather};
+use super::gather::{DeviceQuestion, DeviceRollups, Level, RollupPiece, gather};
 use super::grid::Grid;
 use super::horizon::{RollupStateCache, ceiling};
 use super::values::RowValues;
@@ -165,18 +165,8 @@ impl Home {
         let horizon = RollupStateCache::new(Following::default());
         let horizon =
             horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
-        let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
-        let question = DeviceQuestion {
-            device,
-            rooms: None,
-            is_by_room: false,
-            metrics: None,
-            max_read: MAX_READ,
-            grid,
-            horizon: &horizon,
-            coarsest,
-            now,
-        };
+        let grid = Grid::total(range);
+        let question = DeviceQuestion::of(&self.device, &grid, &horizon, Level::Days, now);
         gather(session(&self.store, &invocation()), &question).await
     }
 
@@ -189,17 +179,7 @@ impl Home {
         let horizon = RollupStateCache::new(Following::default());
         let horizon =
             horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
-        let question = DeviceQuestion {
-            device: &self.device,
-            rooms: None,
-            is_by_room: false,
-            metrics: None,
-            max_read: MAX_READ,
-            grid,
-            horizon: &horizon,
-            coarsest,
-            now,
-        };
+        let question = DeviceQuestion::of(&self.device, grid, &horizon, coarsest, now);
         let names = [COUNTER, POWER, GAUGE].map(metric);
         let found =
             device_values(session(&self.store, &invocation()), &question, &names, |_| true).await;
@@ -557,17 +537,9 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
         let rooms = [given::room(room)].into();
-        let question = DeviceQuestion {
-            device: &home.device,
-            rooms: Some(&rooms),
-            is_by_room: false,
-            metrics: None,
-            max_read: MAX_READ,
-            grid: &grid,
-            horizon: &horizon,
-            coarsest: Level::Days,
-            now: plus(first, 9 * DAY),
-        };
+        let now = plus(first, 9 * DAY);
+        let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
+        let question = DeviceQuestion { rooms: Some(&rooms), ..question };
         let found = device_values(
             session(&home.store, &invocation()),
             &question,

@@ -45,8 +45,8 @@ fn is_mapped(line: &Line<'_>) {
     assert!(mapped.points.len() <= 2);
     for point in &mapped.points {
         assert!(!point.metrics.is_empty());
-        for (n, (metric, ..)) in point.metrics.iter().enumerate() {
-            assert!(point.metrics[..n].iter().all(|(other, ..)| other != metric));
+        for (n, metric) in point.metrics.iter().enumerate() {
+            assert!(point.metrics[..n].iter().all(|other| other.name != metric.name));
         }
         assert!(mapped.about(point).metrics.len() == point.metrics.len());
     }

@@ -45,10 +45,12 @@ pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
                 rest = &rest[to_feed..];
                 continue;
             }
+
             let (line, length) = match line::parse(rest) {
                 Ok((line, length)) => (Ok(line), length),
                 Err(error) => (Err(error), to_feed),
             };
+
             let (text, behind) = rest.split_at(length);
             let read = Numbered { number, text: text.trim_ascii_end(), line };
             number += line_feeds(text);

@@ -130,7 +130,7 @@ impl Payload {
         value: &Value,
         scale: Scale,
     ) -> bool {
-        let phases = value.as_array().filter(|_| vocabulary::all_or_nothing(metric));
+        let phases = value.as_array().filter(|_| vocabulary::may_have_phases(metric));
         let Some(phases) = phases else {
             return self.put_one(part, key, metric, value, scale);
         };

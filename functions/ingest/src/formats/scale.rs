@@ -94,6 +94,7 @@ impl Scale {
             Value::Array(_) => return Err(not_a_number(Kind::Array)),
             Value::Object(_) => return Err(not_a_number(Kind::Object)),
         };
+
         Ok(Scaled::Value(match self {
             Self::Words(words) => {
                 let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text));

@@ -155,37 +155,37 @@ const OBJECTS: &[(u64, &str, Scale)] = &[
     (95, "rain", SAME),
 ];
 
-/// The components that are read: the kind, which stands before `:`, the name of the part, and the table.
-const COMPONENTS: &[(&str, &str, &[Row])] = &[
-    ("switch", "switch", METERED),
-    ("light", "light", METERED),
-    ("cover", "cover", METERED),
-    ("rgb", "rgb", METERED),
-    ("rgbw", "rgbw", METERED),
-    ("cct", "cct", METERED),
-    ("pm1", "pm1", METERED),
-    ("em1", "em1", METERED),
-    ("em1data", "em1", METERED),
-    ("em", "em", PHASES),
-    ("emdata", "em", PHASES),
-    ("temperature", "temperature", MEASURING),
-    ("humidity", "humidity", MEASURING),
-    ("illuminance", "illuminance", MEASURING),
-    ("devicepower", "devicepower", MEASURING),
-    ("voltmeter", "voltmeter", MEASURING),
-    ("smoke", "smoke", SMOKE),
-    ("flood", "flood", FLOOD),
-    ("gas", "gas", GAS),
-    ("co", "co", CARBON_MONOXIDE),
-    ("presence", "presence", PRESENCE),
-    ("presencezone", "presencezone", PRESENCE),
-    ("input", "input", INPUT),
-    ("thermostat", "thermostat", THERMOSTAT),
-    ("blutrv", "blutrv", THERMOSTAT),
-    ("bthomedevice", "bthomedevice", BLUETOOTH),
-    ("bthomesensor", "bthomesensor", &[]),
-    ("number", "number", &[]),
-    ("boolean", "boolean", &[]),
+/// The components that are read: the kind, which stands before `:`, and the table.
+const COMPONENTS: &[(&str, &[Row])] = &[
+    ("switch", METERED),
+    ("light", METERED),
+    ("cover", METERED),
+    ("rgb", METERED),
+    ("rgbw", METERED),
+    ("cct", METERED),
+    ("pm1", METERED),
+    ("em1", METERED),
+    ("em1data", METERED),
+    ("em", PHASES),
+    ("emdata", PHASES),
+    ("temperature", MEASURING),
+    ("humidity", MEASURING),
+    ("illuminance", MEASURING),
+    ("devicepower", MEASURING),
+    ("voltmeter", MEASURING),
+    ("smoke", SMOKE),
+    ("flood", FLOOD),
+    ("gas", GAS),
+    ("co", CARBON_MONOXIDE),
+    ("presence", PRESENCE),
+    ("presencezone", PRESENCE),
+    ("input", INPUT),
+    ("thermostat", THERMOSTAT),
+    ("blutrv", THERMOSTAT),
+    ("bthomedevice", BLUETOOTH),
+    ("bthomesensor", &[]),
+    ("number", &[]),
+    ("boolean", &[]),
 ];
 
 /// Kinds of components that only measure.
@@ -276,23 +276,17 @@ const GEN1_THERMOSTAT: &[Row] = &[
     ("window_open", "window_open", SWITCH),
 ];
 
-/// A list in Gen1's `/status`: the list's key, the part name of its elements, and the elements' table.
-struct Gen1List {
-    key: &'static str,
-    part: &'static str,
-    rows: &'static [Row],
-}
-
-const GEN1_LISTS: &[Gen1List] = &[
-    Gen1List { key: "inputs", part: "input", rows: GEN1_INPUT },
-    Gen1List { key: "adcs", part: "adc", rows: GEN1_ANALOGUE },
-    Gen1List { key: "relays", part: "relay", rows: GEN1_OUTPUT },
-    Gen1List { key: "lights", part: "light", rows: GEN1_OUTPUT },
-    Gen1List { key: "rollers", part: "roller", rows: GEN1_OUTPUT },
-    Gen1List { key: "meters", part: "meter", rows: GEN1_METER },
-    Gen1List { key: "emeters", part: "emeter", rows: GEN1_ENERGY_METER },
-    Gen1List { key: "thermostats", part: "thermostat", rows: GEN1_THERMOSTAT },
-    Gen1List { key: "valves", part: "valve", rows: GEN1_VALVE },
+/// The lists in Gen1's `/status`, and the tables of their elements.
+const GEN1_LISTS: &[(&str, &[Row])] = &[
+    ("inputs", GEN1_INPUT),
+    ("adcs", GEN1_ANALOGUE),
+    ("relays", GEN1_OUTPUT),
+    ("lights", GEN1_OUTPUT),
+    ("rollers", GEN1_OUTPUT),
+    ("meters", GEN1_METER),
+    ("emeters", GEN1_ENERGY_METER),
+    ("thermostats", GEN1_THERMOSTAT),
+    ("valves", GEN1_VALVE),
 ];
 
 /// Members of Gen1's `/status` that are skipped, mostly because they describe the device itself.
@@ -400,42 +394,62 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
 
     let time = status.get("ts").or_else(|| status.pointer("/sys/unixtime"));
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
-    let mut read = Payload::new(text(payload, "src").or(mac), moment(time));
+    let source = text(payload, "src");
+    let mut read = Payload::new(source.or(mac), moment(time));
     // Two messages are a Shelly's even without components: events of buttons and scripts, and an answer to a command
     // that reports nothing.
-    let mut is_known = text(payload, "method").is_some_and(|method| method.starts_with("Notify"))
-        || payload.get("src").is_some() && payload.get("result").is_some();
-    is_known |= heard_by_scripts(&mut read, members.get("events"));
+    let is_event = text(payload, "method").is_some_and(|method| method.starts_with("Notify"));
+    let is_answer = payload.get("src").is_some() && payload.get("result").is_some();
+    let has_heard = heard_by_scripts(&mut read, members.get("events"));
 
-    for (component, values) in members {
-        let (kind, number) = component.split_once(':').unwrap_or((component, ""));
-        is_known |= SILENT.contains(&kind);
-        let is_silent = SILENT.contains(&kind) || ENVELOPE.contains(&kind);
-        let read_by = COMPONENTS.iter().find(|(known, ..)| *known == kind);
-        let Some((_, name, rows)) = read_by.filter(|_| !number.is_empty()) else {
-            if !is_silent && values.is_object() && !number.is_empty() {
-                read.unite(component, component_of(component, component, values, &[]));
-            } else if !is_silent {
-                read.ignore(component);
-            }
-            continue;
-        };
-        is_known = true;
-        // `rgb:0` is a part: the device itself is its white, `cct:0` or `light:0`, which a notification need not
-        // contain.
-        let all_or_nothing = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
-        let part = if all_or_nothing { String::new() } else { format!("{name}:{number}") };
-        let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);
-        let (rows, temperature) =
-            if is_board { (BOARD, "device_temperature") } else { (*rows, "temperature") };
-        let mut one = component_of(component, &part, values, rows);
-        if kind == "temperature" && values.get("tC").is_none() {
-            one.take(&part, values, &[("tF", temperature, FAHRENHEIT)]);
-        }
-        read.unite(component, one);
+    let mut is_known = is_event || is_answer || has_heard;
+    for component in members.keys() {
+        is_known |= read_component(&mut read, component, members, source);
     }
+    is_known.then(|| vec![read])
+}
 
-    if is_known { Some(vec![read]) } else { None }
+/// Reads a component of a status. Returns whether it is known, so that the status comes from a Shelly.
+fn read_component(
+    read: &mut Payload,
+    component: &str,
+    members: &Map<String, Value>,
+    source: Option<&str>,
+) -> bool {
+    let values = &members[component];
+    let (kind, number) = component.split_once(':').unwrap_or((component, ""));
+    if SILENT.contains(&kind) || ENVELOPE.contains(&kind) {
+        return SILENT.contains(&kind);
+    }
+    let rows = rows_of(kind).filter(|_| !number.is_empty());
+    let Some(rows) = rows else {
+        if values.is_object() && !number.is_empty() {
+            read.unite(component, component_of(component, component, values, &[]));
+        } else {
+            read.ignore(component);
+        }
+        return false;
+    };
+
+    // `rgb:0` is a part: the device itself is its white, `cct:0` or `light:0`, which a notification need not contain.
+    let is_device = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
+    // A meter's energies are a component beside the meter: `em1data:0` is of `em1:0`.
+    let name = kind.strip_suffix("data").unwrap_or(kind);
+    let part = if is_device { String::new() } else { format!("{name}:{number}") };
+
+    let is_board = kind == "temperature" && has_board(number, source, members);
+    let mut one = component_of(component, &part, values, if is_board { BOARD } else { rows });
+    if kind == "temperature" && values.get("tC").is_none() {
+        let metric = if is_board { "device_temperature" } else { "temperature" };
+        one.take(&part, values, &[("tF", metric, FAHRENHEIT)]);
+    }
+    read.unite(component, one);
+    true
+}
+
+/// The table of a kind of components.
+fn rows_of(kind: &str) -> Option<&'static [Row]> {
+    COMPONENTS.iter().find(|(known, _)| *known == kind).map(|(_, rows)| *rows)
 }
 
 /// Reads Bluetooth data that a script on a gateway passes on, such as Shelly's example script. The device of each
@@ -511,7 +525,7 @@ fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -
 
     let works = |component: &str| {
         let kind = component.split_once(':').map_or("", |(kind, _)| kind);
-        !has_name(SENSORS, kind) && COMPONENTS.iter().any(|(known, ..)| *known == kind)
+        !has_name(SENSORS, kind) && rows_of(kind).is_some()
     };
     model.starts_with("shellypro")
         || model.contains("em")
@@ -529,8 +543,8 @@ fn has_name(names: &str, name: &str) -> bool {
 fn read_gen1(status: &Value) -> Payload {
     let mut read = Payload::new(text(status, "mac"), moment(status.get("unixtime")));
     read.take("", status, GEN1);
-    for list in GEN1_LISTS {
-        read_gen1_list(&mut read, status, list);
+    for (list, rows) in GEN1_LISTS {
+        read_gen1_list(&mut read, status, list, rows);
     }
 
     if let Some(sensor) = status.get("tmp")
@@ -559,12 +573,12 @@ fn read_gen1(status: &Value) -> Payload {
 }
 
 /// Reads the valid elements of a list as parts of the device. Three energy meters are the phases of one meter.
-fn read_gen1_list(read: &mut Payload, status: &Value, list: &Gen1List) {
-    let Gen1List { key, part, rows } = *list;
-    let elements: &[Value] = status.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice);
-    // A meter and the relay that it meters are one part.
-    let name = if key == "meters" { metered(status) } else { part };
-    let is_phases = key == "emeters" && elements.len() == 3;
+fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) {
+    let elements: &[Value] = status.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice);
+    let is_phases = list == "emeters" && elements.len() == 3;
+    // A meter and what it meters are one part.
+    let metered = ["relays", "lights", "rollers"].into_iter().find(|of| status.get(*of).is_some());
+    let name = metered.filter(|_| list == "meters").unwrap_or(list).trim_end_matches('s');
 
     for (number, element) in elements.iter().enumerate().filter(|(_, element)| is_valid(element)) {
         if is_phases {
@@ -580,13 +594,10 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &Gen1List) {
         let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|unit| unit == "F");
         for (key, metric, scale) in rows {
             let is_degrees = is_fahrenheit && metric.ends_with("temperature");
-            read.take(
-                &part,
-                element,
-                &[(key, metric, if is_degrees { FAHRENHEIT } else { *scale })],
-            );
+            let scale = if is_degrees { FAHRENHEIT } else { *scale };
+            read.take(&part, element, &[(key, metric, scale)]);
         }
-        rest_of_gen1(read, &part, &format!("{key}/{number}/"), element, rows);
+        rest_of_gen1(read, &part, &format!("{list}/{number}/"), element, rows);
     }
 }
 
@@ -600,12 +611,6 @@ fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, row
 
 fn is_valid(sensor: &Value) -> bool {
     sensor.get("is_valid") != Some(&Value::Bool(false))
-}
-
-/// The part name of the components that a Gen1 device's meters measure.
-fn metered(status: &Value) -> &'static str {
-    let names = [("relays", "relay"), ("lights", "light"), ("rollers", "roller")];
-    names.iter().find(|(list, _)| status.get(*list).is_some()).map_or("meter", |(_, name)| name)
 }
 
 /// The device in the rest of a topic, after the format's level: `DEVICE/events/rpc`, with the MQTT prefix

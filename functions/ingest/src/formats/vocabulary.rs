@@ -103,7 +103,7 @@ pub(crate) fn of_phase(metric: &str, phase: usize) -> Option<String> {
 }
 
 /// Whether a metric is in the vocabulary without the suffix of a phase, so that it may have phases.
-pub(crate) fn all_or_nothing(metric: &str) -> bool {
+pub(crate) fn may_have_phases(metric: &str) -> bool {
     METRICS.binary_search_by_key(&metric, |(known, _)| known).is_ok()
 }
 
@@ -146,6 +146,6 @@ mod tests {
         assert_eq!(meaning(&phase), meaning("cumulative_kwh_p"));
         assert_eq!(meaning("current_n"), meaning("current"));
         assert_eq!(of_phase("current", 8), None);
-        assert!(all_or_nothing("current") && !all_or_nothing("current_a"));
+        assert!(may_have_phases("current") && !may_have_phases("current_a"));
     }
 }

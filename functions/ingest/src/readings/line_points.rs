@@ -1,7 +1,6 @@
 //! Turns lines of line protocol into readings: unites points of one device and millisecond, and names the bad lines.
 //! Reads and writes no table.
 
-use std::borrow::Cow;
 use std::collections::hash_map::{DefaultHasher, Entry as Slot};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
@@ -12,7 +11,7 @@ use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, Timestamp};
 use table::ReadingKey;
 
 use crate::formats::draft::Fault;
-use crate::formats::line_protocol::mapping::{self, MappingError, Rules};
+use crate::formats::line_protocol::mapping::{self, MappedMetric, MappingError, Rules};
 use crate::formats::line_protocol::{Line, LineError, MAX_FIELDS, Numbered, Precision, lines};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
@@ -188,11 +187,10 @@ impl Points<'_> {
             Slot::Vacant(slot) => {
                 let place = timed.readings.len();
                 let fields = point.fields.iter();
-                let metrics =
-                    fields.clone().map(|(metric, value, _)| (metric.clone(), value.clone()));
+                let metrics = fields.clone().map(|field| (field.name.clone(), field.value.clone()));
                 timed.readings.push(point.reading(metrics.collect())?);
                 timed.origins.push(vec![point.line]);
-                let sources = fields.map(|(metric, _, field)| point.source(metric, field));
+                let sources = fields.map(|field| point.source(field));
                 slot.insert((place, sources.collect()));
                 return Ok(place);
             }
@@ -205,13 +203,13 @@ impl Points<'_> {
         self.merged += usize::from(sources.iter().any(is_other_instant));
 
         let mut later = BTreeMap::new();
-        for (metric, value, field) in point.fields {
-            match position_of(metric, sources) {
+        for field in point.fields {
+            match position_of(&field.name, sources) {
                 Some(known) if sources[known].nanos > point.time.nanos => continue,
                 Some(known) => sources[known].nanos = point.time.nanos,
-                None => sources.push(point.source(metric, field)),
+                None => sources.push(point.source(field)),
             }
-            later.insert(metric.clone(), value.clone());
+            later.insert(field.name.clone(), field.value.clone());
         }
 
         timed.origins[*place].push(point.line);
@@ -227,8 +225,7 @@ impl Points<'_> {
 struct LinePoint<'a> {
     device: &'a DeviceId,
     room: Option<&'a RoomId>,
-    /// Each metric, its value, and the name of its field.
-    fields: &'a [(MetricName, Decimal, Cow<'a, str>)],
+    fields: &'a [MappedMetric<'a>],
     time: LineTime,
     series: u64,
     /// The index of the line in the request.
@@ -253,21 +250,21 @@ impl LinePoint<'_> {
         Ok(reading?)
     }
 
-    fn source(&self, metric: &MetricName, field: &str) -> FieldSource {
-        let (metric, field) = (metric.clone(), field.to_owned());
+    fn source(&self, of: &MappedMetric<'_>) -> FieldSource {
+        let (metric, field) = (of.name.clone(), of.field.to_string());
         FieldSource { metric, field, series: self.series, nanos: self.time.nanos }
     }
 
     /// Refuses a metric that another series or another field has at this time, and too many metrics.
     fn ensure_fits(&self, sources: &[FieldSource]) -> Result<(), LineFault> {
         let mut added = 0;
-        for (metric, _, field) in self.fields {
-            let Some(known) = position_of(metric, sources) else {
+        for field in self.fields {
+            let Some(known) = position_of(&field.name, sources) else {
                 added += 1;
                 continue;
             };
-            if sources[known].series != self.series || sources[known].field != *field {
-                let (device, metric) = (self.device.clone(), metric.clone());
+            if sources[known].series != self.series || sources[known].field != field.field {
+                let (device, metric) = (self.device.clone(), field.name.clone());
                 return Err(LineFault::SharedMetric { device, metric });
             }
         }
@@ -285,10 +282,7 @@ fn position_of(metric: &MetricName, sources: &[FieldSource]) -> Option<usize> {
 
 /// The hash of a line's measurement and tags, which tells its series apart from all others.
 fn series(line: &Line<'_>) -> u64 {
-    let mut tags: Vec<_> =
-        line.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped())).collect();
-    tags.sort_unstable();
     let mut hasher = DefaultHasher::new();
-    (line.measurement.unescaped(), tags).hash(&mut hasher);
+    (line.measurement.unescaped(), line.sorted_tags()).hash(&mut hasher);
     hasher.finish()
 }

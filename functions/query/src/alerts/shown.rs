@@ -63,6 +63,7 @@ fn episodes(state: &EpisodeState) -> Value {
             ("recovering", since, Some(fired), Some(clear))
         }
     };
+
     let mut shown = json!({
         "phase": phase,
         "since": since,
@@ -76,6 +77,7 @@ fn episodes(state: &EpisodeState) -> Value {
     set("seen", state.fold.seen);
     set("told", state.told.told_at);
     set("judged", state.judged_until);
+
     if let Some(value) = &state.fold.value {
         shown["value"] = value.as_str().into();
     }

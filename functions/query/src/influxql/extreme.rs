@@ -9,7 +9,7 @@ use super::read::Reads;
 use crate::ports::Store;
 use series::{Level, readings};
 
-/// The earliest timestamp at which one of these values was measured; `None` without values.
+/// The earliest timestamp of an extreme value; `None` without values.
 pub(super) async fn instant(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,

@@ -24,6 +24,8 @@ const LONG_ROW: TimeDelta = TimeDelta::days(2);
 const PAGES: [usize; 2] = [10, 100];
 /// The maximum number of a device's readings that a search for some of them reads.
 const MAX_READ: usize = 100_000;
+/// The shortest time between two readings.
+const INSTANT: TimeDelta = TimeDelta::milliseconds(1);
 /// How far rollups are searched for a rare metric, in steps.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
@@ -70,17 +72,8 @@ impl Reads<'_> {
         device: &'b Device,
         coarsest: Level,
     ) -> DeviceQuestion<'b> {
-        DeviceQuestion {
-            device,
-            rooms: None,
-            is_by_room: self.is_by_room,
-            metrics: None,
-            max_read: TimeDelta::MAX,
-            grid: &self.grid,
-            horizon: self.horizon,
-            coarsest,
-            now: self.now,
-        }
+        let question = DeviceQuestion::of(device, &self.grid, self.horizon, coarsest, self.now);
+        DeviceQuestion { is_by_room: self.is_by_room, max_read: TimeDelta::MAX, ..question }
     }
 
     /// Whether rollups may be read.
@@ -166,6 +159,7 @@ impl Reads<'_> {
         const PAGE: usize = 1_000;
         let mut found: Vec<Reading> = Vec::new();
         let mut pages = PAGES.into_iter();
+
         loop {
             let limit = match pages.next() {
                 Some(limit) => limit.max(number.min(PAGE)),
@@ -175,6 +169,7 @@ impl Reads<'_> {
                 }
                 None => PAGE,
             };
+
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
             let page = session.device_readings(wanted.device.id(), &query).await?;
@@ -196,8 +191,8 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The newest or the oldest readings with the metrics that are not found yet. Rollups, and readings after them, say
-    /// when each metric was sent; only these instants are read. Readings before the rollups are not read.
+    /// The newest or the oldest readings with the metrics that are not found yet. Readings before the rollups are not
+    /// read.
     async fn of_rollups(
         &self,
         session: Session<'_, impl Store>,
@@ -205,41 +200,24 @@ impl Reads<'_> {
         found: &[Reading],
         order: Order,
     ) -> Result<Vec<Reading>, Failure> {
-        let mut lacking = wanted.lacking(found, 1);
         let Some(edge) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
-        let instant = TimeDelta::milliseconds(1);
         let rolled_up = self.horizon.rolled_up(wanted.device.id());
         let first = rolled_up.map_or(Timestamp::MIN, TimeRange::from).max(self.range.from());
         let mut near = match order {
-            Order::Ascending => edge.saturating_add(instant).max(first),
+            Order::Ascending => edge.saturating_add(INSTANT).max(first),
             Order::Descending => edge,
         };
-        let mut more: Vec<Reading> = Vec::new();
 
+        let mut lacking = wanted.lacking(found, 1);
+        let mut more: Vec<Reading> = Vec::new();
         for days in REACH {
             let far = match order {
                 Order::Ascending => edge.saturating_add(days).min(self.range.to()),
                 Order::Descending => edge.saturating_add(-days).max(first),
             };
             let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
-            let grid = Grid::total(part);
-            let question =
-                DeviceQuestion::of(wanted.device, &grid, self.horizon, Level::Days, self.now);
-            let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
-            let gathered = gather(session, &question).await?;
-            let at = |metric: &&MetricName| {
-                let mut with =
-                    gathered.pieces.iter().filter_map(|piece| piece.rollup.metrics.get(*metric));
-                match order {
-                    Order::Ascending => with.next().map(|metric| metric.first.at),
-                    Order::Descending => with.next_back().map(|metric| metric.last.at),
-                }
-            };
-            let instants: BTreeSet<Timestamp> = lacking.iter().filter_map(at).collect();
-            for at in instants {
-                let one = TimeRange::new(at, at.saturating_add(instant)).expect("it is an instant");
-                more.extend(readings(session, &question, one).await?);
-            }
+            more.extend(self.nearest(session, wanted.device, part, &lacking, order).await?);
+
             let still = wanted.lacking(&more, 1);
             lacking.retain(|metric| still.contains(metric));
             if lacking.is_empty() {
@@ -248,5 +226,37 @@ impl Reads<'_> {
             near = far;
         }
         Ok(more)
+    }
+
+    /// The readings of a range with the newest or the oldest value of each metric. Rollups, and readings after them, say
+    /// when each metric was sent; only these instants are read.
+    async fn nearest(
+        &self,
+        session: Session<'_, impl Store>,
+        device: &Device,
+        range: TimeRange,
+        metrics: &[&MetricName],
+        order: Order,
+    ) -> Result<Vec<Reading>, Failure> {
+        let grid = Grid::total(range);
+        let question = DeviceQuestion::of(device, &grid, self.horizon, Level::Days, self.now);
+        let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
+        let pieces = gather(session, &question).await?.pieces;
+
+        let mut instants: BTreeSet<Timestamp> = BTreeSet::new();
+        for metric in metrics {
+            let mut rollups = pieces.iter().filter_map(|piece| piece.rollup.metrics.get(*metric));
+            instants.extend(match order {
+                Order::Ascending => rollups.next().map(|rollup| rollup.first.at),
+                Order::Descending => rollups.next_back().map(|rollup| rollup.last.at),
+            });
+        }
+
+        let mut found = Vec::new();
+        for at in instants {
+            let instant = TimeRange::new(at, at.saturating_add(INSTANT)).expect("it has a length");
+            found.extend(readings(session, &question, instant).await?);
+        }
+        Ok(found)
     }
 }

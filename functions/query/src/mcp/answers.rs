@@ -41,19 +41,7 @@ pub(super) async fn answer<S>(
         Answer::Devices => Box::pin(devices(api, asked, call, compact)).await,
         Answer::Latest => Box::pin(latest(api, asked, call)).await,
         Answer::Rows => Box::pin(rows(api, asked, call)).await,
-        Answer::RowsOfMetrics => {
-            let names = metrics(&asked);
-            let mut found = Box::pin(units(api, &asked.path, call)).await?;
-            if !names.is_empty() {
-                found.retain(|name, _| names.contains(name));
-            }
-            let mut answer = Box::pin(rows(api, asked, call)).await?;
-            if names.is_empty() {
-                found.retain(|name, _| is_named(&answer["rows"], name));
-            }
-            answer.insert("units".to_owned(), Value::Object(found));
-            Ok(answer)
-        }
+        Answer::RowsOfMetrics => Box::pin(rows_of_metrics(api, asked, call)).await,
         Answer::Health => {
             asked.query.push(("details".to_owned(), "true".to_owned()));
             let health = get(api, call, &asked.path, &asked.query).await?;
@@ -61,6 +49,22 @@ pub(super) async fn answer<S>(
             Ok(members(json!({"status": status, "rollups": rollups})))
         }
     }
+}
+
+/// Rows, with the units of the metrics that are asked for, or else of those that the rows name.
+async fn rows_of_metrics<S>(
+    api: &impl Operations<S>,
+    asked: Asked,
+    call: &mut Call<'_, S>,
+) -> Result<Map<String, Value>, Problem> {
+    let names = metrics(&asked);
+    let mut units = units(api, &asked.path, call).await?;
+    let mut answer = rows(api, asked, call).await?;
+    units.retain(|name, _| {
+        if names.is_empty() { is_named(&answer["rows"], name) } else { names.contains(name) }
+    });
+    answer.insert("units".to_owned(), Value::Object(units));
+    Ok(answer)
 }
 
 /// Rooms, and the devices in them.

@@ -49,6 +49,7 @@ impl Argument {
             }
             _ => json!({"type": "string"}),
         };
+
         schema["description"] = json!(self.parameter.description);
         if let Some(default) = self.default {
             schema["default"] = json!(default);

@@ -103,52 +103,52 @@ impl<S: Store> NewestReader<'_, S> {
         &self,
         device: &Device,
         wanted: &[&MetricName],
-        read: ReadValues,
+        ReadValues { mut readings, as_of }: ReadValues,
         limit: usize,
     ) -> StoreResult<Option<LatestValues>> {
-        let Self { session, known_state } = *self;
-        let ReadValues { mut readings, as_of } = read;
-        let horizon = known_state.horizon(session).await?;
-        // Deleting a reading of the present or future folds a rollup at once. The time beside such a rollup may not be
-        // rolled up yet, so only rollups of sealed time count.
+        let session = self.session;
+        let horizon = self.known_state.horizon(session).await?;
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
 
         let mut days = days_until(session, device, None, MONTH).await?;
         let is_whole_month = days.len() == MONTH;
+        // Deleting a reading of the present or future folds a rollup at once. The time beside such a rollup may not be
+        // rolled up yet, so only rollups of sealed time count.
         days.retain(|day| day.range.to() <= sealed);
+
         let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
         let quarters = match TimeRange::new(day_end, as_of.min(sealed)) {
             Ok(range) => session.quarters(device.id(), range, false).await?,
             Err(_) => Vec::new(),
         };
 
-        // Reads the time that is not rolled up yet.
-        let mut is_seamless = true;
-        if let Ok(range) = TimeRange::new(sealed, as_of) {
-            let query = newest_first(range, None, limit);
-            let page = session.device_readings(device.id(), &query).await?;
-            readings.extend(page.items);
-            is_seamless = !page.has_more;
-        }
-
+        let not_rolled_up = match TimeRange::new(sealed, as_of) {
+            Ok(range) => {
+                session.device_readings(device.id(), &newest_first(range, None, limit)).await?
+            }
+            Err(_) => Page::default(),
+        };
+        readings.extend(not_rolled_up.items);
         let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
+
         let is_seamless = |rollup: &StoredRollup| {
-            is_seamless && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
+            !not_rolled_up.has_more
+                && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
         };
         for rollup in quarters.iter().rev().chain(&days) {
             latest.add(rollup, is_seamless(rollup));
         }
 
-        if let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
-            && is_whole_month
+        if is_whole_month
             && !latest.has_all(wanted)
+            && let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
         {
             // The query includes the day at which the search goes on, so that day is read again.
-            let older = days_until(session, device, Some(date), YEAR - MONTH + 1).await?;
-            older.iter().for_each(|day| latest.add(day, is_seamless(day)));
+            for day in days_until(session, device, Some(date), YEAR - MONTH + 1).await? {
+                latest.add(&day, is_seamless(&day));
+            }
         }
-
         Ok(Some(latest))
     }
 }

@@ -24,7 +24,7 @@ use super::matching::months;
 use super::plan::IndexPlan;
 use super::{EpisodeSearch, find};
 use crate::error::SeriesError;
-use crate::gather::{DeviceQuestion, Level, MAX_READ};
+use crate::gather::{DeviceQuestion, Level};
 use crate::grid::Grid;
 use crate::horizon::{Horizon, RollupStateCache};
 
@@ -216,17 +216,9 @@ impl Home {
         grid: &'a Grid,
         rooms: Option<&'a BTreeSet<RoomId>>,
     ) -> DeviceQuestion<'a> {
-        DeviceQuestion {
-            device: &self.device,
-            rooms,
-            is_by_room: false,
-            metrics: None,
-            max_read: MAX_READ,
-            grid,
-            horizon: &self.horizon,
-            coarsest: Level::QuarterHours,
-            now: self.now,
-        }
+        let (coarsest, now) = (Level::QuarterHours, self.now);
+        let question = DeviceQuestion::of(&self.device, grid, &self.horizon, coarsest, now);
+        DeviceQuestion { rooms, ..question }
     }
 }
 

@@ -20,6 +20,16 @@ pub(crate) struct Line<'a> {
     pub(crate) timestamp: Option<i64>,
 }
 
+impl<'a> Line<'a> {
+    /// The tags without their escapes, sorted.
+    pub(crate) fn sorted_tags(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+        let tags = self.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped()));
+        let mut tags = Vec::from_iter(tags);
+        tags.sort_unstable();
+        tags
+    }
+}
+
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value<'a> {
@@ -146,6 +156,7 @@ fn tags<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, Text<'a>)>, LineEr
         if !cursor.take(b'=') {
             return Err(LineError::MissingTagValue);
         }
+
         let value = cursor.text(IN_KEYS)?;
         if value.raw.is_empty() {
             return Err(LineError::MissingTagValue);
@@ -153,6 +164,7 @@ fn tags<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, Text<'a>)>, LineEr
         if cursor.peek() == Some(b'=') {
             return Err(LineError::InvalidTagFormat);
         }
+
         if tags.iter().any(|(known, _)| known.raw == key.raw) {
             return Err(LineError::DuplicateTags);
         }

@@ -95,8 +95,13 @@ pub(crate) struct Mapped<'a> {
     entity: Option<Entity>,
 }
 
-/// Metrics with their values and the fields that they come from.
-type Metrics<'a> = Vec<(MetricName, Decimal, Cow<'a, str>)>;
+/// A metric with its value, and the field that it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct MappedMetric<'a> {
+    pub(crate) name: MetricName,
+    pub(crate) value: Decimal,
+    pub(crate) field: Cow<'a, str>,
+}
 
 /// The prefix in the field of a converted metric, which is added beside the sender's own metric. No sender's field
 /// begins with this character.
@@ -106,87 +111,108 @@ const CONVERTED: char = '\u{0}';
 #[derive(Debug)]
 pub(crate) struct Point<'a> {
     pub(crate) device: DeviceId,
-    pub(crate) metrics: Metrics<'a>,
+    pub(crate) metrics: Vec<MappedMetric<'a>>,
+}
+
+/// The fields of a line as metrics.
+#[derive(Default)]
+struct MappedFields<'a> {
+    /// The metrics of the device that the tags name.
+    of_tags: Vec<MappedMetric<'a>>,
+    /// The metrics of the device whose id also has the measurement.
+    of_measurement: Vec<MappedMetric<'a>>,
+    strings: usize,
 }
 
 /// The devices and metrics of a line.
 pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, MappingError> {
     let measurement = line.measurement.unescaped();
-    let mut tags: Vec<_> =
-        line.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped())).collect();
-    tags.sort_unstable();
+    let tags = line.sorted_tags();
     let entity = Entity::of(line, &tags, &measurement);
     let identity = Identity::of(&tags, &measurement, entity.as_ref(), rules);
-    let (mut whole, mut of_measurement): (Metrics<'a>, Metrics<'a>) = Default::default();
-    let (mut strings, mut refused) = (0, Vec::new());
+
+    let mut fields = MappedFields::default();
+    let mut refused = Vec::new();
     for (n, (key, value)) in line.fields.iter().enumerate() {
         // If a key occurs twice, the last field counts.
-        if line.fields[n + 1..].iter().any(|(later, _)| later == key) {
-            continue;
+        if line.fields[n + 1..].iter().all(|(later, _)| later != key) {
+            let added = fields.add(key.unescaped(), *value, &measurement, entity.as_ref());
+            refused.extend(added.err());
         }
-        let field = key.unescaped();
-        let number = match value {
-            Value::Number(text) => decimal(text),
-            Value::Boolean(is) => decimal(if *is { "1" } else { "0" }),
-            Value::String(_) => {
-                strings += 1;
-                continue;
-            }
-        };
-        let number = match number {
-            Ok(number) => number,
-            Err(why) => {
-                refused.push(MappingError::Number(domain::excerpt(&field), why));
-                continue;
-            }
-        };
-        let (metrics, metric) = match &entity {
-            Some(entity) => (&mut whole, metric_name(&entity.metric(&field))),
-            None if field == "value" => (&mut whole, metric_name(&measurement)),
-            None => (&mut of_measurement, metric_name(&field)),
-        };
-        if let Some((_, _, earlier)) = metrics.iter().find(|(known, ..)| *known == metric) {
-            let texts = [earlier, &field].map(|field: &Cow<'_, str>| domain::excerpt(field));
-            let [earlier, later] = texts;
-            refused.push(MappingError::SameMetric(earlier, later, metric));
-            continue;
-        }
-        metrics.push((metric, number, field));
     }
+
+    let MappedFields { of_tags, of_measurement, strings } = fields;
     let mut points = Vec::with_capacity(2);
-    for (mut metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
-        if entity.is_none() && !MACHINES.contains(&&*line.measurement.unescaped()) {
-            add_units(&mut metrics, &line.measurement.unescaped());
+    for (mut metrics, of) in [(of_tags, None), (of_measurement, Some(&*measurement))] {
+        if entity.is_none() && !MACHINES.contains(&&*measurement) {
+            add_units(&mut metrics, &measurement);
         }
         if !metrics.is_empty() {
-            points.push(Point { device: identity.device(measurement)?, metrics });
+            points.push(Point { device: identity.device(of)?, metrics });
         }
     }
+
     let room = room(&tags, rules);
     let name = described_name(line, &tags).or_else(|| identity.exact_name(&measurement));
     Ok(Mapped { points, room, strings, refused, tags, measurement, name, entity })
 }
 
+impl<'a> MappedFields<'a> {
+    /// Adds a field, or refuses it. A string is counted only.
+    fn add(
+        &mut self,
+        field: Cow<'a, str>,
+        value: Value<'_>,
+        measurement: &str,
+        entity: Option<&Entity>,
+    ) -> Result<(), MappingError> {
+        let value = match value {
+            Value::Number(text) => decimal(text),
+            Value::Boolean(is) => decimal(if is { "1" } else { "0" }),
+            Value::String(_) => {
+                self.strings += 1;
+                return Ok(());
+            }
+        };
+        let value = value.map_err(|why| MappingError::Number(domain::excerpt(&field), why))?;
+
+        let (metrics, name) = match entity {
+            Some(entity) => (&mut self.of_tags, metric_name(&entity.metric(&field))),
+            None if field == "value" => (&mut self.of_tags, metric_name(measurement)),
+            None => (&mut self.of_measurement, metric_name(&field)),
+        };
+        if let Some(earlier) = metrics.iter().find(|metric| metric.name == name) {
+            let (earlier, later) = (domain::excerpt(&earlier.field), domain::excerpt(&field));
+            return Err(MappingError::SameMetric(earlier, later, name));
+        }
+        metrics.push(MappedMetric { name, value, field });
+        Ok(())
+    }
+}
+
 /// Renames metrics whose names contain a unit to the vocabulary's names. If the units differ, a converted metric is
 /// added, and the sender's metric stays for queries in the sender's words. Each name of the vocabulary is given once. A
 /// metric that already has the name keeps it; else the first metric in the order of names gets it.
-fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
+fn add_units(metrics: &mut Vec<MappedMetric<'_>>, measurement: &str) {
     let mut order: Vec<usize> = (0..metrics.len()).collect();
-    order.sort_by(|a, b| metrics[*a].0.cmp(&metrics[*b].0));
+    order.sort_by(|a, b| metrics[*a].name.cmp(&metrics[*b].name));
+
     for n in order {
-        let (name, value, field) = metrics[n].clone();
+        let MappedMetric { name, value, field } = metrics[n].clone();
         let written = if field == "value" { measurement } else { &*field };
         let Some((metric, conversion)) = units::of_name(name.as_str(), written) else { continue };
-        if metrics.iter().any(|(known, ..)| known.as_str() == metric) {
+        if metrics.iter().any(|known| known.name.as_str() == metric) {
             continue;
         }
-        let metric = metric.parse().expect("the vocabulary has names");
+
+        let name = metric.parse().expect("the vocabulary has names");
         if matches!(conversion, Conversion::Same) {
-            metrics[n].0 = metric;
+            metrics[n].name = name;
         } else if let Ok(value) = conversion.apply(value)
             && metrics.len() < MAX_FIELDS
         {
-            metrics.push((metric, value, format!("{CONVERTED}{field}").into()));
+            let field = format!("{CONVERTED}{field}").into();
+            metrics.push(MappedMetric { name, value, field });
         }
     }
 }
@@ -194,28 +220,30 @@ fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
 impl Mapped<'_> {
     /// The facts that the line states about one of its devices.
     pub(crate) fn about(&self, point: &Point<'_>) -> About {
-        let metrics = point.metrics.iter().map(|(metric, _, field)| {
-            let measurement = self.measurement.to_string();
-            let meaning = match &self.entity {
-                Some(entity) if field == "value" => entity.about_value(),
-                Some(_) => AboutMetric::default(),
-                None => of_vocabulary(metric, &measurement, field),
-            };
-            let field = (!field.starts_with(CONVERTED))
-                .then(|| SourceField { measurement, field: field.to_string() });
-            (metric.clone(), AboutMetric { field, ..meaning })
-        });
+        let tags = self.tags.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        let metrics = point.metrics.iter();
         About {
             name: self.name.clone(),
             room_name: self.room.as_ref().and_then(|(_, name)| name.clone()),
-            tags: self
-                .tags
-                .iter()
-                .map(|(key, value)| (key.to_string(), value.to_string()))
+            tags: tags.collect(),
+            metrics: metrics
+                .map(|metric| (metric.name.clone(), self.about_metric(metric)))
                 .collect(),
-            metrics: metrics.collect(),
             ..About::default()
         }
+    }
+
+    fn about_metric(&self, MappedMetric { name, field, .. }: &MappedMetric<'_>) -> AboutMetric {
+        let measurement = self.measurement.to_string();
+        let meaning = match &self.entity {
+            Some(entity) if field == "value" => entity.about_value(),
+            Some(_) => AboutMetric::default(),
+            None => of_vocabulary(name, &measurement, field),
+        };
+
+        let is_sent = !field.starts_with(CONVERTED);
+        let source = SourceField { measurement, field: field.to_string() };
+        AboutMetric { field: is_sent.then_some(source), ..meaning }
     }
 }
 
@@ -250,19 +278,17 @@ impl<'a> Identity<'a> {
         entity: Option<&'a Entity>,
         rules: &'a Rules,
     ) -> Self {
-        let value = |tag: &str| tags.iter().find(|(key, _)| key == tag).map(|(_, value)| &**value);
-        let mut given: Vec<&str> = rules.prefix.iter().map(DeviceId::as_str).collect();
+        let given = rules.prefix.iter().chain(&rules.device).map(DeviceId::as_str).collect();
         let mut values: Vec<Cow<'_, str>> = Vec::with_capacity(tags.len());
-        let mut first = HOST_TAGS.into_iter().find(|tag| value(tag).is_some());
-        if let Some(device) = &rules.device {
-            given.push(device.as_str());
-        }
+        let mut first = HOST_TAGS.into_iter().find(|name| tag(tags, name).is_some());
+
         if let Some(entity) = entity {
             values.push(entity.id().into());
             first = None;
         } else if rules.device_tags.is_empty() && rules.device.is_none() {
-            values.extend(first.and_then(value).map(Cow::from));
+            values.extend(first.and_then(|name| tag(tags, name)).map(Cow::from));
         }
+
         if rules.device_tags.is_empty() {
             let others = tags.iter().filter(|(key, _)| {
                 let is_of_entity = entity.is_some() && Entity::has_tag(key);
@@ -270,9 +296,10 @@ impl<'a> Identity<'a> {
             });
             values.extend(others.map(|(_, value)| Cow::from(&**value)));
         } else if entity.is_none() {
-            let named = rules.device_tags.iter().filter_map(|tag| value(tag));
+            let named = rules.device_tags.iter().filter_map(|name| tag(tags, name));
             values.extend(named.map(Cow::from));
         }
+
         let is_measurement =
             rules.device.is_none() && values.iter().all(|value| parts(value).next().is_none());
         if is_measurement {
@@ -321,6 +348,11 @@ impl<'a> Identity<'a> {
     }
 }
 
+/// The value of a tag.
+fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> Option<&'t str> {
+    tags.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+}
+
 fn describes(tag: &str, measurement: &str) -> bool {
     DESCRIBING_TAGS.iter().any(|(of, tags)| {
         let is_of = match *of {
@@ -332,17 +364,15 @@ fn describes(tag: &str, measurement: &str) -> bool {
 }
 
 fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId, Option<Label>)> {
-    let value = |tag: &str| tags.iter().find(|(key, _)| key == tag).map(|(_, value)| &**value);
     let text = match &rules.room_tag {
-        Some(tag) => value(tag)?,
-        None => ROOM_TAGS.into_iter().find_map(value)?,
+        Some(name) => tag(tags, name)?,
+        None => ROOM_TAGS.into_iter().find_map(|name| tag(tags, name))?,
     };
     id_of(text).ok()
 }
 
 /// The device's name in a line: Home Assistant's tag `friendly_name` or field `friendly_name_str`.
 fn described_name(line: &Line<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Label> {
-    let tag = tags.iter().find(|(key, _)| key == "friendly_name");
-    let name = tag.map(|(_, value)| value.clone());
+    let name = tag(tags, "friendly_name").map(Cow::from);
     name.or_else(|| string(line, "friendly_name_str"))?.parse().ok()
 }

@@ -29,8 +29,7 @@ pub(super) async fn find<'a>(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Found<'a>, Problem> {
-    let is_indexed = call.session.is_indexed().await?;
-    if !is_indexed {
+    if !call.session.is_indexed().await? {
         return Err(not_indexed());
     }
     let attributes = known_attributes(search, call).await?;
@@ -39,7 +38,7 @@ pub(super) async fn find<'a>(
         return Err(nothing_drives(&newest));
     }
 
-    let Driver { condition, after, estimated } = driver(&own, list, call).await?;
+    let driver = driver(&own, list, call).await?;
     let fits = |device: &Device| {
         search.is_in_room(device)
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
@@ -47,68 +46,77 @@ pub(super) async fn find<'a>(
     };
     // A limit would be too low, because newest values leave out some of the candidates.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
-    let found = candidates(condition, after, limit, fits, call).await?;
-    let Candidates { devices: mut candidates, behind, has_more } = found;
+    let mut found = candidates(&driver, limit, fits, call).await?;
+    let tested = found.keep_by_newest(&newest, reader).await?;
 
-    let tested = if newest.is_empty() { 0 } else { candidates.len() };
-    if tested > MAX_DEVICES {
-        return Err(unanswerable(format!(
-            "The newest values of more than {MAX_DEVICES} devices would decide; narrow them by another condition."
-        )));
-    }
-
-    if !newest.is_empty() {
-        let devices = candidates.iter().map(|(_, device)| device);
-        let mut holds = newest.hold_for(devices, reader).await?.into_iter();
-        candidates.retain(|_| holds.next().expect("one for each"));
-    }
-
-    let n = own
-        .iter()
-        .position(|own_condition| *own_condition == condition)
-        .expect("it is one of them");
-    let place = |hit: &SearchHit| format!("{n} {}", hit.place());
-    let rest = if candidates.len() > list.limit() {
-        candidates.truncate(list.limit());
-        candidates.last().map(|(hit, _)| place(hit))
+    let place = |hit: &SearchHit| format!("{} {}", driver.index, hit.place());
+    let rest = if found.devices.len() > list.limit() {
+        found.devices.truncate(list.limit());
+        found.devices.last().map(|last| place(&last.hit))
     } else {
-        behind.as_ref().filter(|_| has_more).map(place)
+        found.behind.as_ref().filter(|_| found.has_more).map(place)
     };
-    Ok(Found {
-        devices: candidates
-            .into_iter()
-            .map(|(hit, device)| (Cow::Owned(device), place(&hit)))
-            .collect(),
-        rest,
-        plan: search.is_explained.then(|| Plan {
-            source: "index",
-            driver: Some(condition.to_string()),
-            newest_values: tested,
-            estimated_read_units: estimated,
-            consumed_read_units: call.session.invocation.read_units(),
-        }),
-        is_of_readings: !newest.is_empty(),
-    })
+
+    let plan = search.is_explained.then(|| Plan {
+        source: "index",
+        driver: Some(driver.condition.to_string()),
+        newest_values: tested,
+        estimated_read_units: driver.estimated,
+        consumed_read_units: call.session.invocation.read_units(),
+    });
+    let found = found.devices.into_iter();
+    let devices = found.map(|found| (Cow::Owned(found.device), place(&found.hit))).collect();
+    Ok(Found { devices, rest, plan, is_of_readings: !newest.is_empty() })
 }
 
-/// Devices that the index has found, each with its entry.
+/// A device, and the index entry that has found it.
+struct SearchCandidate {
+    hit: SearchHit,
+    device: Device,
+}
+
+/// Devices that the index has found.
 struct Candidates {
-    devices: Vec<(SearchHit, Device)>,
+    devices: Vec<SearchCandidate>,
     /// The last index entry that was read.
     behind: Option<SearchHit>,
     has_more: bool,
 }
 
-/// Reads index entries of a condition, and their devices, until more than `limit` devices fit.
+impl Candidates {
+    /// Keeps the devices whose newest values fit. Returns the number of devices whose newest values were read.
+    async fn keep_by_newest(
+        &mut self,
+        newest: &NewestValues<'_>,
+        reader: &NewestReader<'_, impl Store>,
+    ) -> Result<usize, Problem> {
+        let tested = self.devices.len();
+        if newest.is_empty() {
+            return Ok(0);
+        }
+        if tested > MAX_DEVICES {
+            return Err(unanswerable(format!(
+                "The newest values of more than {MAX_DEVICES} devices would decide; narrow them by another condition."
+            )));
+        }
+
+        let devices = self.devices.iter().map(|candidate| &candidate.device);
+        let mut holds = newest.hold_for(devices, reader).await?.into_iter();
+        self.devices.retain(|_| holds.next().expect("one for each"));
+        Ok(tested)
+    }
+}
+
+/// Reads the driver's index entries, and their devices, until more than `limit` devices fit.
 async fn candidates(
-    condition: &SearchCondition,
-    after: Option<SearchHit>,
+    driver: &Driver<'_>,
     limit: usize,
     fits: impl Fn(&Device) -> bool,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Candidates, Problem> {
-    let (subject, range) = (&condition.subject, condition.range());
-    let mut found = Candidates { devices: Vec::new(), behind: after, has_more: true };
+    let (subject, range) = (&driver.condition.subject, driver.condition.range());
+    let behind = driver.after.clone();
+    let mut found = Candidates { devices: Vec::new(), behind, has_more: true };
     let mut hits_read = 0;
 
     while found.has_more && hits_read < MAX_HITS && found.devices.len() <= limit {
@@ -119,10 +127,10 @@ async fn candidates(
         found.has_more = has_more;
         found.behind = hits.last().cloned().or(found.behind);
 
-        for (hit, device) in devices_of(hits, call).await? {
-            let is_first = first_hit(&device, subject, &range).as_ref() == Some(&hit);
-            if is_first && fits(&device) {
-                found.devices.push((hit, device));
+        for candidate in devices_of(hits, call).await? {
+            let first = first_hit(&candidate.device, subject, &range);
+            if first.as_ref() == Some(&candidate.hit) && fits(&candidate.device) {
+                found.devices.push(candidate);
             }
         }
     }
@@ -137,10 +145,9 @@ fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     if names.is_empty() {
         return unanswerable(DETAIL);
     }
-    let names: Vec<&str> = names.into_iter().collect();
+    let names = Vec::from_iter(names).join(" or ");
     unanswerable(format!(
-        "No device has an attribute {}, so newest values of metrics would decide. {DETAIL}",
-        names.join(" or ")
+        "No device has an attribute {names}, so newest values of metrics would decide. {DETAIL}"
     ))
 }
 
@@ -162,11 +169,15 @@ async fn known_attributes(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// How candidates are read from the index: the condition whose entries are read, the entry after which
-/// reading begins, and the estimated read units.
+/// How candidates are read from the index.
 struct Driver<'c> {
+    /// The condition whose entries are read.
     condition: &'c SearchCondition,
+    /// Its index among the conditions. A cursor has it.
+    index: usize,
+    /// The entry after which reading begins.
     after: Option<SearchHit>,
+    /// The estimated read units.
     estimated: f64,
 }
 
@@ -178,8 +189,7 @@ async fn driver<'c>(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Driver<'c>, Problem> {
     if let Some(place) = list.place() {
-        let (condition, after) = parse_place(place, own).ok_or_else(cursor::foreign)?;
-        return Ok(Driver { condition, after: Some(after), estimated: estimate(HITS) });
+        return driver_of(place, own).ok_or_else(cursor::foreign);
     }
 
     let pages = own.iter().map(async |condition| {
@@ -188,25 +198,27 @@ async fn driver<'c>(
         call.session.search(&query).await
     });
     let pages = try_join_all(pages).await?;
-    let size = |(condition, page): &(&&'c SearchCondition, Page<SearchHit>)| {
-        let is_exact = matches!(condition.test, SearchTest::Equals(_));
+    let size = |index: &usize| {
+        let page: &Page<SearchHit> = &pages[*index];
+        let is_exact = matches!(own[*index].test, SearchTest::Equals(_));
         (page.has_more, page.has_more && !is_exact, page.items.len())
     };
-    let (condition, page) = own.iter().zip(pages).min_by_key(size).expect("there is one");
-    Ok(Driver { condition, after: None, estimated: estimate(page.items.len()) })
+    let index = (0..own.len()).min_by_key(size).expect("there is one");
+    let estimated = estimate(pages[index].items.len());
+    Ok(Driver { condition: own[index], index, after: None, estimated })
+}
+
+/// The driver that a cursor continues.
+fn driver_of<'c>(place: &str, own: &[&'c SearchCondition]) -> Option<Driver<'c>> {
+    let (index, hit) = place.split_once(' ')?;
+    let index: usize = index.parse().ok()?;
+    let after = Some(SearchHit::parse(hit)?);
+    Some(Driver { condition: *own.get(index)?, index, after, estimated: estimate(HITS) })
 }
 
 /// Estimated read units: one for each device that is read, and half a unit for the entries.
 fn estimate(hits: usize) -> f64 {
     f64::from(u32::try_from(hits).unwrap_or(u32::MAX)) + 0.5
-}
-
-fn parse_place<'c>(
-    place: &str,
-    own: &[&'c SearchCondition],
-) -> Option<(&'c SearchCondition, SearchHit)> {
-    let (n, hit) = place.split_once(' ')?;
-    Some((*own.get(n.parse::<usize>().ok()?)?, SearchHit::parse(hit)?))
 }
 
 /// The first index entry of a device in a range. Only this entry finds the device, so that several values in the range
@@ -228,20 +240,19 @@ fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
 async fn devices_of(
     hits: Vec<SearchHit>,
     call: &mut Call<'_, impl Store>,
-) -> Result<Vec<(SearchHit, Device)>, Problem> {
+) -> Result<Vec<SearchCandidate>, Problem> {
     let ids: BTreeSet<&DeviceId> = hits.iter().map(|hit| &hit.device).collect();
     let ids: Vec<DeviceId> = ids.into_iter().cloned().collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
 
-    let found = call.session.find_devices(&ids).await;
-    let found = found?.found;
+    let found = call.session.find_devices(&ids).await?.found;
     let found: BTreeMap<&DeviceId, &Device> =
         found.iter().map(|device| (device.id(), device)).collect();
-    let device = |hit: SearchHit| {
-        let device = *found.get(&hit.device)?;
-        Some((hit, device.clone()))
+    let candidate = |hit: SearchHit| {
+        let device = (*found.get(&hit.device)?).clone();
+        Some(SearchCandidate { hit, device })
     };
-    Ok(hits.into_iter().filter_map(device).collect())
+    Ok(hits.into_iter().filter_map(candidate).collect())
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use domain::{AboutMetric, MetricKind, MetricName, Role};
 
+use super::tag;
 use crate::formats::line_protocol::{Line, Text, Value};
 
 /// The tags that describe an entity or are part of its id.
@@ -104,12 +105,12 @@ impl Entity {
         tags: &[(Cow<'_, str>, Cow<'_, str>)],
         measurement: &str,
     ) -> Option<Self> {
-        let tag =
-            |name: &str| tags.iter().find(|(key, _)| key == name).map(|(_, it)| it.to_string());
-        let (domain, id) = (tag("domain")?, tag("entity_id")?);
+        let tag = |name: &str| tag(tags, name).map(ToOwned::to_owned);
         let said = |name: &str| {
             tag(name).or_else(|| string(line, &format!("{name}_str")).map(Cow::into_owned))
         };
+        let (domain, id) = (tag("domain")?, tag("entity_id")?);
+
         let is_class = |text: &str| CLASSES.iter().any(|(class, _)| *class == text);
         let (_, behind_domain) = measurement.split_once("__").unwrap_or(("", measurement));
         let class_of_measurement = Some(behind_domain).filter(|text| is_class(text));
@@ -121,12 +122,14 @@ impl Entity {
             && measurement != id
             && measurement.split_once('.') != Some((&domain, &id));
         let unit = said("unit_of_measurement").or_else(|| is_unit.then(|| measurement.to_owned()));
+
         let class = said("device_class").or_else(|| class_of_measurement.map(ToOwned::to_owned));
         let quantity = || {
             let known = QUANTITIES.iter().find(|(known, _)| unit.as_deref() == Some(*known));
             known.map(|(_, class)| (*class).to_owned())
         };
         let class = class.or_else(quantity);
+
         let names = format!("{id} {}", said("friendly_name").unwrap_or_default());
         Some(Self { class, domain, id, unit, state_class: said("state_class"), names })
     }

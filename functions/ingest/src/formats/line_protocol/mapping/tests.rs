@@ -23,8 +23,7 @@ fn mapped(text: &str, rules: &Rules) -> Vec<String> {
         let mapped = map(line, rules).expect(text);
         let room = mapped.room.as_ref().map(|(room, _)| format!("  in {room}")).unwrap_or_default();
         let points = mapped.points.iter().map(|point| {
-            let metrics: Vec<_> =
-                point.metrics.iter().map(|(metric, ..)| metric.as_str()).collect();
+            let metrics: Vec<_> = point.metrics.iter().map(|metric| metric.name.as_str()).collect();
             format!("{}  {}{room}", point.device, metrics.join(" "))
         });
         points.collect()
@@ -221,7 +220,7 @@ fn fields_that_cannot_be_kept_are_named_and_the_others_are_taken() {
         let metrics: Vec<_> = mapped.points[0]
             .metrics
             .iter()
-            .map(|(metric, value, _)| format!("{metric}={value}"))
+            .map(|metric| format!("{}={}", metric.name, metric.value))
             .collect();
         assert_eq!(metrics, ["usage_idle=1", "c=4", "ok=1"]);
         assert_eq!(mapped.strings, 1);
