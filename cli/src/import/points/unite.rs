@@ -22,7 +22,7 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) text: String,
     /// The parameters of its write.
     pub(in crate::import) way: Way,
-    /// The beginning of the hour that it stands for, as of a point.
+    /// The beginning of the hour that it stands for, in nanoseconds.
     pub(in crate::import) hour: Option<i64>,
 }
 
@@ -140,7 +140,7 @@ fn sent(point: &Point) -> SentLine {
         millis: point.nanos.div_euclid(MILLISECOND),
         text,
         way: point.way,
-        hour: point.hour,
+        hour: point.hour.map(|hour| hour.start),
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, ensure};
 use rusqlite::Connection;
 
+use super::states::text;
+
 /// What there is.
 pub(super) struct Schema {
     /// The version that the database names, or `unknown`.
@@ -43,11 +45,9 @@ impl Schema {
         );
         if schema.has_table("schema_changes") {
             let newest = "SELECT max(schema_version) FROM schema_changes";
-            let version: Option<i64> = connection
-                .query_row(newest, [], |row| row.get(0))
-                .context("the schema's version")?;
-            if let Some(version) = version {
-                schema.version = version.to_string();
+            let version = connection.query_row(newest, [], |row| text(row, 0));
+            if let Some(version) = version.context("the schema's version")? {
+                schema.version = version;
             }
         }
         Ok(schema)
