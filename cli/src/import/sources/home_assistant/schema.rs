@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, ensure};
 use rusqlite::Connection;
 
-use super::states::text;
-
 /// What there is.
 pub(super) struct Schema {
     /// The version that the database names, or `unknown`.
@@ -44,11 +42,10 @@ impl Schema {
             "this is a database of SQLite, but not Home Assistant's: it has no table states"
         );
         if schema.has_table("schema_changes") {
-            let newest = "SELECT max(schema_version) FROM schema_changes";
-            let version = connection.query_row(newest, [], |row| text(row, 0));
-            if let Some(version) = version.context("the schema's version")? {
-                schema.version = version;
-            }
+            let newest = "SELECT CAST(max(schema_version) AS TEXT) FROM schema_changes";
+            let version = connection.query_row(newest, [], |row| row.get(0));
+            let version: Option<String> = version.context("the schema's version")?;
+            schema.version = version.unwrap_or(schema.version);
         }
         Ok(schema)
     }

@@ -61,14 +61,10 @@ pub(super) fn read(
     let mut shared = Shared::new(connection, schema)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let Some(id) = text(row, 0)? else {
+        let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
             output.notes.leave_out("states without an entity");
             continue;
         };
-        if EntityId::of(&id).is_none() {
-            output.notes.leave_out("states without an entity");
-            continue;
-        }
         let Some(state) = text(row, 1)? else {
             output.notes.leave_out("states of entities that were removed");
             continue;
