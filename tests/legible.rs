@@ -15,7 +15,7 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 18,
-    closures_called_it: 174,
+    closures_called_it: 173,
     long_functions: 17,
     bodies_in_one_piece: 209,
     heavy_sentences: 107,

@@ -17,6 +17,7 @@ use serde_json::Value;
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
 use crate::here::Here;
 use crate::interrupted::Interrupted;
+use crate::output::print_error;
 
 /// The maximum number of attempts of a request, and the maximum pause between two attempts.
 pub(crate) const ATTEMPTS: u32 = 8;
@@ -176,7 +177,7 @@ impl Client {
             if attempt == self.attempts {
                 break;
             }
-            sleep(wait, &[stop, &self.interrupted]);
+            self.wait(wait, &last, stop);
             pause = (pause * 2).min(MAX_PAUSE);
         }
         Err(last)
@@ -186,7 +187,15 @@ impl Client {
     /// pause grows with each futile attempt.
     pub(crate) fn wait_after(&self, answer: &Answer, in_vain: u32, stop: &AtomicBool) {
         let pause = (self.first_pause * 2_u32.pow(in_vain)).min(MAX_PAUSE);
-        sleep(answer.retry_after.unwrap_or(pause), &[stop, &self.interrupted]);
+        self.wait(answer.retry_after.unwrap_or(pause), &self.error("", answer), stop);
+    }
+
+    /// Waits, and says so if it is for long.
+    fn wait(&self, pause: Duration, why: &anyhow::Error, stop: &AtomicBool) {
+        if pause > MAX_PAUSE {
+            print_error(format_args!("{why}; asked again in {} s", pause.as_secs()));
+        }
+        sleep(pause, &[stop, &self.interrupted]);
     }
 
     /// Returns whether answered readings may still be in memory only, as for data that this process has open.
@@ -446,9 +455,30 @@ mod tests {
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
+    use crate::output::{Said, say_to};
 
     fn unrecognized(url: &str) -> Client {
         Client { recognized: AtomicBool::new(false), ..Client::impatient(url, Duration::ZERO) }
+    }
+
+    #[test]
+    fn a_long_wait_that_a_server_asks_for_is_said() {
+        let server = fake_server::serve(|_, _| {
+            Reply::with(503, "retry-after: 3600\r\n", r#"{"detail": "busy"}"#)
+        });
+        let (client, said) = (server.client(), Said::default());
+        say_to(&said);
+        let interrupted = client.interrupted();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(500));
+            interrupted.store(true, Ordering::Release);
+        });
+
+        let asked = client.send(Ask::get("/x"), &AtomicBool::new(false));
+        assert!(asked.unwrap_err().is::<Interrupted>());
+        let url = &server.url;
+        let expected = format!("roomtide: {url}/x answers 503: busy; asked again in 120 s\n");
+        assert_eq!(said.text(), expected);
     }
 
     #[test]

@@ -8,10 +8,13 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::output::{print, print_as_is};
 
-/// Runs the subcommand: draws standard input.
+/// The most bytes that are read, more than any code has: a pipe may have no end.
+const MAX_READ: u64 = 64 << 10;
+
+/// Draws standard input.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut text = String::new();
-    io::stdin().lock().read_to_string(&mut text).context("standard input")?;
+    io::stdin().lock().take(MAX_READ).read_to_string(&mut text).context("standard input")?;
     let drawn = draw(text.trim())?;
     for line in drawn.lines() {
         // White on black, whatever colours the terminal has.

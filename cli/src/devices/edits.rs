@@ -14,6 +14,8 @@ use crate::import::Refusal;
 
 /// The column that names the device.
 const DEVICE: &str = "device_id";
+/// The most bytes of a file. A device or a pipe may have no end.
+const MAX_LENGTH: u64 = 64 << 20;
 /// The cell that removes a value.
 const REMOVED: &str = "null";
 
@@ -41,10 +43,11 @@ enum Column {
     Attribute(AttributeName),
 }
 
-/// Reads the edits, in the order of the file, and all errors.
-pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
+/// Reads the edits, in the order of the file, and everything that is wrong.
+pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    let read = file.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+    ensure!(read as u64 <= MAX_LENGTH, "has more than 64 MiB; several files set more devices");
     if let Some(line) = unclosed_quote(&bytes) {
         bail!("line {line}: a cell begins with a quote that nothing closes");
     }
@@ -240,6 +243,12 @@ fn list(cell: &str) -> Result<Option<Vec<Value>>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_not_read_without_end() {
+        let error = read(std::io::repeat(b'a')).unwrap_err().to_string();
+        assert_eq!(error, "has more than 64 MiB; several files set more devices");
+    }
 
     #[test]
     fn a_line_sets_what_its_cells_say() {

@@ -175,7 +175,8 @@ impl ImportArgs {
     /// Returns the options of an upload.
     pub(super) fn upload_options(&self) -> UploadOptions {
         let pace = self.pace.map(|units| f64::from(units.get()));
-        UploadOptions { batch: self.batch.get(), strict: self.strict, pace }
+        let (batch, strict, precision) = (self.batch.get(), self.strict, self.precision);
+        UploadOptions { batch, strict, pace, precision }
     }
 
     /// Returns the time before which points are thinned.

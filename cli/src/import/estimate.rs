@@ -236,6 +236,10 @@ fn shown_time(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::import::line::{Line, Record};
+    use crate::import::sources::line_protocol::Precision;
+
+    const OPTIONS: UploadOptions =
+        UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
 
     fn estimate(lines: &[&str], size: usize) -> Estimate {
         let lines: Vec<_> = (1..)
@@ -243,8 +247,7 @@ mod tests {
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
             .collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let options = UploadOptions { batch: 2, strict: false, pace: None };
-        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), options).unwrap()
+        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), OPTIONS).unwrap()
     }
 
     #[test]
@@ -317,9 +320,8 @@ mod tests {
         });
         let parts: Vec<_> = parts.collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let options = UploadOptions { batch: 2, strict: false, pace: None };
 
-        let wide = of(Rounds::new(Box::new(parts.into_iter()), now, 10, false), options).unwrap();
+        let wide = of(Rounds::new(Box::new(parts.into_iter()), now, 10, false), OPTIONS).unwrap();
         assert_eq!((wide.keys.len(), wide.requests, wide.lines), (1, 4, 1));
         assert!(!wide.to_string().contains("duplicates"), "{wide}");
     }

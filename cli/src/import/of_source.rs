@@ -227,6 +227,12 @@ impl Wanted {
                 }
                 let series = has_units.then(|| point.series());
                 let point = self.map.apply(point, &notes)?;
+                if let Some(point) = &point
+                    && point.hour.is_some_and(|hour| hour.has_means_only)
+                    && let Some(entity) = point.entity()
+                {
+                    notes.hour(&entity, point.nanos);
+                }
                 if let (Some(series), Some(point)) = (&series, &point) {
                     units.see(series, point);
                 }

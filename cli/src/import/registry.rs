@@ -236,6 +236,11 @@ impl RegistryLine {
         metrics.flat_map(|it| it.metrics).filter_map(unit).collect()
     }
 
+    /// Whether it has no setting, as of a room that has no name.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bodies.is_empty()
+    }
+
     fn is_annotation(&self) -> bool {
         self.path.starts_with(ANNOTATIONS)
     }

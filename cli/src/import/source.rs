@@ -264,7 +264,7 @@ pub(super) fn rows(
 }
 
 /// Returns the separator of a header row: the one that is most frequent outside of quotes.
-fn separator(header: &[u8]) -> u8 {
+pub(super) fn separator(header: &[u8]) -> u8 {
     let mut quoted = false;
     let mut counts = [(b'\t', 0), (b';', 0), (b',', 0)];
     for byte in header {

@@ -12,7 +12,8 @@ mod units;
 
 pub(super) use notes::{Notes, OwnSum};
 pub(super) use point::{
-    DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number, text_field,
+    DEVICE_TAG, Point, ROOM_TAG, StatisticHour, Way, escaped, escaped_measurement, number,
+    text_field,
 };
 pub(super) use units::{Known, Units};
 

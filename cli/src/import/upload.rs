@@ -15,6 +15,7 @@ use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
 use super::sender::{Refused, Sender};
+use super::sources::line_protocol::Precision;
 use super::storing::{SentRound, Storing};
 use crate::client::Client;
 use crate::output::{counted, print};
@@ -36,6 +37,8 @@ pub(super) struct UploadOptions {
     pub(super) strict: bool,
     /// The write units per second that the person chose.
     pub(super) pace: Option<f64>,
+    /// The unit of the times of line protocol.
+    pub(super) precision: Precision,
 }
 
 /// The result of an upload.
@@ -46,6 +49,8 @@ pub(super) struct Summary {
     /// The number of readings that were merged without --merge.
     merged: u64,
     updated: usize,
+    /// The devices and rooms of the file without settings.
+    unset: usize,
     pub(super) refusals: Refusals,
     /// The number of readings that the server refused in earlier runs of the import.
     pub(super) refused_before: u64,
@@ -60,6 +65,7 @@ impl Summary {
             folded: 0,
             merged: 0,
             updated: 0,
+            unset: 0,
             refusals: Refusals::default(),
             refused_before: 0,
             seconds: 0.0,
@@ -88,6 +94,11 @@ impl fmt::Display for Summary {
         if self.updated > 0 {
             let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
             write!(f, "\n{} {what} updated", self.updated)?;
+        }
+        if self.unset > 0 {
+            let what =
+                if self.unset == 1 { "device or room has" } else { "devices and rooms have" };
+            write!(f, "\n{} {what} no settings to restore", self.unset)?;
         }
         if self.refused_before > 0 {
             let text = "refused by the server before the import was interrupted (--again sends all once more)";
@@ -185,9 +196,10 @@ fn send_rounds(
     storing.end()?;
     summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
+    summary.unset = registry.iter().filter(|line| line.is_empty()).count();
     let refusals = registry::apply(registry, sender.client, |text| bar.suspend(|| print(text)))?;
     let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
-    summary.updated = lines - refused.len();
+    summary.updated = lines - summary.unset - refused.len();
     refuse(refusals, options, summary)
 }
 
@@ -259,7 +271,8 @@ mod tests {
     use crate::import::line::{Line, Record};
     use crate::import::resume::OrderChanged;
 
-    const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
+    const OPTIONS: UploadOptions =
+        UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
 
     fn client(server: &Server) -> Client {
         Client::impatient(&server.url, Duration::from_millis(150))
@@ -649,7 +662,7 @@ mod tests {
             // At least one step of the plan succeeds.
             let plan = plan.into_iter().chain([16]).collect();
             let (server, table) = unreliable(plan);
-            let options = UploadOptions { batch, strict: false, pace: None };
+            let options = UploadOptions { batch, ..OPTIONS };
             // A server may fail for longer than the client has patience; then nothing is promised.
             if send(rounds(&lines, size), &client(&server), options).is_ok() {
                 // A request whose answer was lost may still be under way, on a busy machine for long.

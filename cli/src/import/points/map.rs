@@ -10,8 +10,10 @@ use anyhow::{Context as _, bail, ensure};
 use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 
+use crate::import::source::separator;
 use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
 use crate::output::counted;
+use crate::settings_file;
 
 /// The maximum number of rows that an error names.
 const MAX_NAMED: usize = 10;
@@ -26,13 +28,13 @@ pub(super) struct Row {
     pub(super) device: String,
     /// The wanted room; if empty, the room in `becomes`.
     pub(super) room: String,
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     pub(super) points: u64,
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     pub(super) first: String,
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     pub(super) last: String,
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     pub(super) becomes: String,
 }
 
@@ -69,11 +71,13 @@ pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Res
 }
 
 impl SeriesMap {
-    /// Reads a map file.
+    /// Reads a file, with the separator that a spreadsheet gave it.
     pub(in crate::import) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
+        let text = settings_file::content(path).context("--map")?;
+        let separator = separator(text.lines().next().unwrap_or_default().as_bytes());
         let mut reader =
-            csv::Reader::from_path(path).with_context(|| format!("--map: cannot read {shown}"))?;
+            csv::ReaderBuilder::new().delimiter(separator).from_reader(text.as_bytes());
         let mut all = BTreeMap::new();
         for (row, number) in reader.deserialize::<Row>().zip(2..) {
             let wanted = row.map_err(anyhow::Error::from).and_then(|row| {
@@ -255,6 +259,16 @@ mod tests {
         map.clone().meet(&of("disk", "host=\"x\""));
         assert_eq!(map.not_met(), None);
         assert_eq!(format!("{map:?}"), asked, "an import that goes on asks for the same");
+    }
+
+    #[test]
+    fn a_spreadsheet_may_write_other_separators_and_empty_what_is_only_shown() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let row = "\u{feff}series;import;device;room;points\r\n\"cpu,host=pi\";yes;server;;\r\n";
+        std::fs::write(&file, row).unwrap();
+        let map = SeriesMap::read(file.path()).unwrap();
+        let expected = Some(("cpu,roomtide_device=server".to_owned(), Way::Device));
+        assert_eq!(applied(&map, "cpu", "host=pi"), expected);
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::path::Path;
 use domain::{Reading, Timestamp};
 
 use super::map::{self, Row};
-use super::send::{batches, body};
+use super::send::{Batch, advised, batches, body};
 use super::unite::{Group, SentLine};
 use crate::import::estimate::Estimate;
 use crate::import::listed::{self, MAX_SHOWN};
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::settings::Taught;
+use crate::import::sources::line_protocol::Precision;
 use crate::import::sources::{OwnSum, Way};
 use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
@@ -60,7 +61,7 @@ impl Report {
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
             for batch in batches(&chunk, options.batch) {
-                report.add(&body(&batch), batch[0].way, taught, now)?;
+                report.add(&batch, options.precision, taught, now)?;
             }
             for line in chunk.iter().flatten() {
                 report.note(line, now)?;
@@ -87,13 +88,21 @@ impl Report {
         Ok(())
     }
 
-    fn add(&mut self, body: &str, way: Way, taught: &Taught, now: Timestamp) -> anyhow::Result<()> {
-        let mut read = read(body, way, now)?;
+    fn add(
+        &mut self,
+        batch: &Batch<'_>,
+        precision: Precision,
+        taught: &Taught,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        let body = body(batch);
+        let mut read = read(&body, batch[0].way, now)?;
         read.readings.iter_mut().for_each(|reading| taught.add_to(reading));
         self.estimate.add_request(&read.readings);
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
             let line = lines.get(number - 1).map(|line| domain::excerpt(line)).unwrap_or_default();
+            let why = advised(batch[0], &why, precision);
             Refusal { line: 0, reason: format!("{line}: {why}") }
         });
         self.estimate.refusals.extend(refused);

@@ -16,15 +16,14 @@ use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::resume::{Passed, Resume};
+use crate::import::sources::line_protocol::{PRECISION_HINT, Precision};
 use crate::import::storing::{SentRound, Storing};
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
 use crate::import::write_units;
 use crate::output::counted;
 use crate::pace::Pace;
 
-/// The server's advice to add a parameter, which a person who imports cannot follow.
-const PRECISION_HINT: &str = "; add precision=";
-/// The path of the write endpoint. Its answers name refused lines by their numbers.
+/// Where points are written. Its answers name refused lines by their numbers.
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The number of lines in a round; the progress is saved after each.
 const ROUND: usize = 16_000;
@@ -149,7 +148,8 @@ fn rounds(
                 witness =
                     batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
             }
-            for RefusedLine { place, refusal, messages } in refused {
+            for RefusedLine { place, mut refusal, messages } in refused {
+                refusal.reason = advised(batch[place], &refusal.reason, options.precision);
                 refused_parts.push(RefusedPart::of(batch, place, messages));
                 refusals.push(refusal);
             }
@@ -352,12 +352,8 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
         match place.and_then(|place| Some((place, batch.get(place)?))) {
             Some((place, line)) => {
                 let reason = match line.line {
-                    // The import has no option for the unit of these times.
-                    0 => {
-                        let why = error_message.split(PRECISION_HINT).next().unwrap_or_default();
-                        format!("{} at {}: {why}", line.series, shown(line.millis))
-                    }
-                    _ => error_message.replace(PRECISION_HINT, "; add --precision "),
+                    0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
+                    _ => error_message.clone(),
                 };
                 let refusal = Refusal { line: line.line, reason };
                 refused.lines.push(RefusedLine { place, refusal, messages: vec![error_message] });
@@ -369,6 +365,14 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
         }
     }
     refused
+}
+
+/// The refusal of a line with an advice that can be followed: only a file has an option for the unit of its times.
+pub(super) fn advised(line: &SentLine, refusal: &str, precision: Precision) -> String {
+    match line.line {
+        0 => refusal.split(PRECISION_HINT).next().unwrap_or_default().to_owned(),
+        _ => precision.explain(refusal),
+    }
 }
 
 fn shown(millis: i64) -> String {

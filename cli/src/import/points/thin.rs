@@ -60,7 +60,10 @@ enum Waiting {
     Made { of: SentLine, fields: BTreeMap<usize, String> },
 }
 
-/// The fields of a new line, each with its position, at an instant in nanoseconds.
+/// The fields of a line, with their values as line protocol writes them.
+type Fields = Vec<(String, String)>;
+
+/// Fields of a line at an instant in nanoseconds.
 type Made = (i64, Vec<(usize, String)>);
 
 /// The state of a series.
@@ -162,13 +165,17 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             }
             let series = line.series.clone();
             let open = self.open.entry(series.clone()).or_default();
-            open.learn_line(&line, self.now, &self.known)?;
-            if open.is_whole {
+            let fields = fields_of(&line);
+            if let Some(fields) = &fields {
+                open.learn_line(&line, fields, self.now, &self.known)?;
+            }
+            // What cannot be read is sent as it is: the server refuses it by name.
+            let Some(fields) = fields.filter(|_| !open.is_whole) else {
                 let at = self.waiting.entry(line.millis).or_default();
                 at.insert(series, Waiting::Whole(line));
                 continue;
-            }
-            let made = open.add(line)?;
+            };
+            let made = open.add(line, fields);
             self.wait(&series, made);
         }
         Ok(())
@@ -270,10 +277,9 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
 }
 
 impl Open {
-    /// Adds a line. Returns the counter values that are kept.
-    fn add(&mut self, line: SentLine) -> anyhow::Result<Vec<Made>> {
+    /// Adds a line. Returns the values of counters that are kept.
+    fn add(&mut self, line: SentLine, fields: Fields) -> Vec<Made> {
         let nanos = line.millis * MILLISECOND;
-        let fields = fields_of(&line)?;
         self.quarter = quarter_of(nanos);
         let mut made = Vec::new();
         for (key, value) in fields {
@@ -306,17 +312,17 @@ impl Open {
         self.lines += 1;
         self.is_begun = true;
         self.newest = Some(line);
-        Ok(made)
+        made
     }
 
     /// Finds out which fields are counters, powers and angles, as the registry will have them.
     fn learn_line(
         &mut self,
         line: &SentLine,
+        fields: &Fields,
         now: Timestamp,
         known: &KnownKinds<'_>,
     ) -> anyhow::Result<()> {
-        let fields = fields_of(line)?;
         if fields.iter().all(|(key, _)| self.known.contains(key)) {
             return Ok(());
         }
@@ -349,7 +355,7 @@ impl Open {
                 }
             }
         }
-        self.known.extend(fields.into_iter().map(|(key, _)| key));
+        self.known.extend(fields.iter().map(|(key, _)| key.clone()));
         Ok(())
     }
 
@@ -545,10 +551,10 @@ const fn behind(quarter: i64) -> i64 {
     quarter.saturating_add(QUARTER)
 }
 
-fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {
-    let read = local::read_line(line.text.as_bytes()).and_then(Result::ok);
-    let Some(read) = read else { anyhow::bail!("{} cannot be thinned", line.series) };
-    Ok(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
+/// The fields of a line; `None` if it is no line protocol, as with a tag that is empty.
+fn fields_of(line: &SentLine) -> Option<Fields> {
+    let read = local::read_line(line.text.as_bytes())?.ok()?;
+    Some(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
 }
 
 /// Makes a new line for each value of one field.
@@ -618,6 +624,14 @@ mod tests {
             format!("{rest} {}", line.millis / 1_000 - AT)
         };
         thinned.map(|group| group.unwrap().iter().map(shown).collect()).collect()
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_stays_and_the_others_are_thinned() {
+        let groups = vec![line("m,host=", "v=1", 0), line("m,host=a", "v=1", 60)];
+        let groups = [groups, vec![line("m,host=a", "v=1", 120)]].concat();
+        let kept = thinned(groups, 900).concat();
+        assert!(kept.len() == 2 && kept.contains(&"m,host= v=1 0".to_owned()), "{kept:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) text: String,
     /// The parameters of the write request.
     pub(in crate::import) way: Way,
-    /// For a line of hourly statistics, the start of the hour.
+    /// The beginning of the hour that it stands for, in nanoseconds.
     pub(in crate::import) hour: Option<i64>,
 }
 
@@ -140,7 +140,7 @@ fn sent(point: &Point) -> SentLine {
         millis: point.nanos.div_euclid(MILLISECOND),
         text,
         way: point.way,
-        hour: point.hour,
+        hour: point.hour.map(|hour| hour.start),
     }
 }
 

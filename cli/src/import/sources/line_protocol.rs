@@ -24,7 +24,10 @@ const MAX_LINES_OF_STRING: usize = 64;
 const PRECISIONS: [(&[&str], i64); 4] =
     [(&["ns", "n"], 1), (&["us", "u"], 1_000), (&["ms"], 1_000_000), (&["s"], 1_000_000_000)];
 
-/// The refusal of an incomplete line.
+/// What the server advises whoever sends times in another unit: a parameter of the write.
+pub(in crate::import) const PRECISION_HINT: &str = "; add precision=";
+
+/// The refusal of a line that is cut.
 const CUT: &str =
     "is the last one, has no end, and its timestamp is shorter than the one before: it is cut";
 
@@ -34,7 +37,32 @@ pub(in crate::import) struct Precision(i64);
 
 impl Default for Precision {
     fn default() -> Self {
-        Self(1)
+        Self::NANOSECONDS
+    }
+}
+
+impl Precision {
+    /// The unit in which lines are sent.
+    pub(in crate::import) const NANOSECONDS: Self = Self(1);
+
+    /// The refusal of a time, which the server read in nanoseconds, in the numbers of the file and with the option that
+    /// fits them. Any other refusal stays as it is.
+    pub(in crate::import) fn explain(self, refusal: &str) -> String {
+        self.of_file(refusal).unwrap_or_else(|| refusal.to_owned())
+    }
+
+    fn of_file(self, refusal: &str) -> Option<String> {
+        let (why, meant) = refusal.split_once(PRECISION_HINT)?;
+        let (number, is) = why.strip_suffix("ns")?.split_once(' ')?;
+        let number = number.parse::<i64>().ok()? / self.0;
+        let meant = meant.parse::<Self>().ok().and_then(|meant| Self(meant.0 * self.0).name());
+        let advice = meant.map(|name| format!("; --precision {name} fits")).unwrap_or_default();
+        Some(format!("{number} {is}{}{advice}", self.name()?))
+    }
+
+    fn name(self) -> Option<&'static str> {
+        let known = PRECISIONS.iter().find(|(_, nanos)| *nanos == self.0);
+        known.map(|(names, _)| names[0])
     }
 }
 

@@ -20,8 +20,17 @@ pub(in crate::import) struct Point {
     pub(in crate::import) line: u64,
     /// The parameters of the write request.
     pub(in crate::import) way: Way,
-    /// For long-term statistics, the start of the hour in nanoseconds; `None` for all other points.
-    pub(in crate::import) hour: Option<i64>,
+    /// Of long-term statistics the hour that the point stands for. Other points stand for their instant.
+    pub(in crate::import) hour: Option<StatisticHour>,
+}
+
+/// An hour of long-term statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::import) struct StatisticHour {
+    /// Its beginning, in nanoseconds.
+    pub(in crate::import) start: i64,
+    /// Whether the source has hourly means only at that time.
+    pub(in crate::import) has_means_only: bool,
 }
 
 /// The tag with the room, added by an import.

@@ -10,7 +10,8 @@ use crate::import::fake_server::{self, Reply, Server};
 use crate::import::resume::OrderChanged;
 use crate::import::sources::Way;
 
-const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
+const OPTIONS: UploadOptions =
+    UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
 
 fn line(n: i64) -> SentLine {
     let millis = 1_768_147_200_000 + n * 1_000;
@@ -49,16 +50,18 @@ fn send_lines_to(
 
 #[test]
 fn the_unit_of_times_is_an_option_of_line_protocol_only() {
-    let message = "1000000000 is 1970-01-01T00:00:01.000Z in ns; add precision=s";
+    let message = "1735689600000 is 1970-01-01T00:28:55.689Z in ns; add precision=ms";
+    let why = "1735689600000 is 1970-01-01T00:28:55.689Z in ns";
     for (number, expected) in [
-        (7, "1000000000 is 1970-01-01T00:00:01.000Z in ns; add --precision s"),
-        (0, "m,host=a at 2026-01-11T16:00:00.000Z: 1000000000 is 1970-01-01T00:00:01.000Z in ns"),
+        (7, "1735689600 is 1970-01-01T00:28:55.689Z in us; --precision s fits"),
+        (0, &format!("m,host=a at 2026-01-11T16:00:00.000Z: {why}")),
     ] {
         let line = SentLine { line: number, ..line(0) };
         let datum = Datum { error_message: message.to_owned(), line_number: Some(1) };
         let batch: Batch<'_> = vec![&line];
         let refused = refused(&batch, &body(&batch), PartialWrite { data: vec![datum] });
-        assert_eq!(refused.lines[0].refusal.reason, expected);
+        let reason = &refused.lines[0].refusal.reason;
+        assert_eq!(advised(&line, reason, "us".parse().unwrap()), expected);
     }
 }
 
@@ -166,7 +169,7 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     let file = directory.path().join("export.lp");
     std::fs::write(&file, "any").unwrap();
     let total = i64::try_from(ROUND).unwrap() + 10;
-    let batch = UploadOptions { batch: 4_000, strict: false, pace: None };
+    let batch = UploadOptions { batch: 4_000, ..OPTIONS };
     let server = fake_server::serve(|_, request| {
         let is_second_round = request.body.contains(&format!("v={ROUND} "));
         if is_second_round { Reply::of(401, "{}") } else { Reply::of(204, "") }

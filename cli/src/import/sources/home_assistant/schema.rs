@@ -42,13 +42,10 @@ impl Schema {
             "this is a database of SQLite, but not Home Assistant's: it has no table states"
         );
         if schema.has_table("schema_changes") {
-            let newest = "SELECT max(schema_version) FROM schema_changes";
-            let version: Option<i64> = connection
-                .query_row(newest, [], |row| row.get(0))
-                .context("the schema's version")?;
-            if let Some(version) = version {
-                schema.version = version.to_string();
-            }
+            let newest = "SELECT CAST(max(schema_version) AS TEXT) FROM schema_changes";
+            let version = connection.query_row(newest, [], |row| row.get(0));
+            let version: Option<String> = version.context("the schema's version")?;
+            schema.version = version.unwrap_or(schema.version);
         }
         Ok(schema)
     }

@@ -47,36 +47,41 @@ pub(super) fn read(
     }
     let column = |name| schema.column("states", "s", name);
     let query = format!(
-        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {} FROM states s {}",
+        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
         schema.column("states_meta", "m", "entity_id"),
         column("entity_id"),
         column("last_updated_ts"),
         column("last_updated"),
         column("attributes_id"),
         column("attributes"),
+        column("state_id"),
         schema.join(("states_meta", "m", "metadata_id"), ("states", "metadata_id")),
     );
     let mut statement = connection.prepare(&query)?;
     let mut shared = Shared::new(connection, schema)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let Some(id) = text(row, 0)? else {
+        let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
             output.notes.leave_out("states without an entity");
             continue;
         };
-        if EntityId::of(&id).is_none() {
-            output.notes.leave_out("states without an entity");
-            continue;
-        }
         let Some(state) = text(row, 1)? else {
             output.notes.leave_out("states of entities that were removed");
             continue;
         };
-        let Some(at) = nanos(row.get(2)?, text(row, 3)?.as_deref()) else {
+        let (seconds, attributes) = match (row.get(2), row.get(4)) {
+            (Ok(seconds), Ok(attributes)) => (seconds, attributes),
+            (Err(error), _) | (_, Err(error)) => {
+                let state_id = text(row, 6)?.unwrap_or_default();
+                output.refuse_row(&format!("state {state_id} of {id}"), error)?;
+                continue;
+            }
+        };
+        let Some(at) = nanos(seconds, text(row, 3)?.as_deref()) else {
             output.notes.leave_out("states without a time");
             continue;
         };
-        let attributes = match row.get(4)? {
+        let attributes = match attributes {
             Some(attributes) => shared.attributes(attributes)?,
             None => text(row, 5)?.map(|json| Arc::new(Attributes::of(&json))),
         };

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use anyhow::Context as _;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::entity::{line, quoted};
 use super::moment::nanos;
@@ -18,7 +18,7 @@ use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
 use super::storage::Storage;
 use super::units::Conversion;
-use crate::import::sources::{Point, number};
+use crate::import::sources::{Point, StatisticHour, number};
 use crate::import::totals::BASE;
 
 /// The units of power, from which energy is computed.
@@ -36,7 +36,15 @@ struct Series {
     is_amount: bool,
 }
 
-/// Reads the hours in which `entities` have no state, and sends their points.
+/// The numbers of an hour.
+struct HourRow {
+    start: Option<f64>,
+    value: Option<f64>,
+    last_reset: Option<f64>,
+    sum: Option<f64>,
+}
+
+/// Reads the hours in which `entities` have no state, and hands out their points.
 pub(super) fn read(
     connection: &Connection,
     schema: &Schema,
@@ -81,8 +89,14 @@ fn all(
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
         let Some(id) = text(row, 1)? else { continue };
-        let is = |column| row.get::<_, Option<i64>>(column).map(|it| it.unwrap_or(0) != 0);
-        let (is_counter, has_mean) = (is(5)?, is(6)? || is(7)?);
+        let is = |column| row.get::<_, Option<i64>>(column).map(|flag| flag.unwrap_or(0) != 0);
+        let (is_counter, has_mean) = match (is(5), is(6), is(7)) {
+            (Ok(has_sum), Ok(has_mean), Ok(has_type)) => (has_sum, has_mean || has_type),
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+                output.refuse_row(&format!("the description of the statistics {id}"), error)?;
+                continue;
+            }
+        };
         if !is_counter && !has_mean {
             output.notes.leave_out(&format!("statistics without state and mean: {id}"));
             continue;
@@ -151,7 +165,7 @@ fn hours(
     });
     let column = |name| schema.column("statistics", "s", name);
     let query = format!(
-        "SELECT {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
+        "SELECT {}, {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
         column("start_ts"),
         column("start"),
         column("state"),
@@ -159,6 +173,7 @@ fn hours(
         column("last_reset_ts"),
         column("last_reset"),
         column("sum"),
+        column("id"),
         order(schema),
     );
     let mut statement = connection.prepare(&query)?;
@@ -166,13 +181,19 @@ fn hours(
     let mut total = BASE;
     let mut taken = 0;
     while let Some(row) = rows.next()? {
-        let Some(start) = nanos(row.get(0)?, text(row, 1)?.as_deref()) else {
+        let HourRow { start, value, last_reset, sum } = match HourRow::read(row, series) {
+            Ok(hour) => hour,
+            Err(error) => {
+                let hour_id = text(row, 7)?.unwrap_or_default();
+                output.refuse_row(&format!("hour {hour_id} of {}", series.id), error)?;
+                continue;
+            }
+        };
+        let Some(start) = nanos(start, text(row, 1)?.as_deref()) else {
             output.notes.leave_out("hours without a time");
             continue;
         };
         let end = start.saturating_add(HOUR);
-        let sum: Option<f64> = row.get(6)?;
-        let value: Option<f64> = row.get(if series.is_counter { 2 } else { 3 })?;
         note_sum(series, (start, end), sum, value.filter(|_| taken == 0), output);
         let Some(value) = value.filter(|value| value.is_finite()) else {
             output.notes.leave_out("hours without a value");
@@ -196,29 +217,29 @@ fn hours(
             output.notes.leave_out("hours that have states");
             continue;
         }
+        let has_means_only =
+            !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour));
+        let statistic_hour = StatisticHour { start, has_means_only };
         let of_start = before.map(|before| {
             let value = vec![("value".to_owned(), before)];
             [value, texts.clone()].concat()
         });
         let mut fields = vec![("value".to_owned(), value)];
         if let Some(reset) =
-            nanos(row.get(4)?, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
+            nanos(last_reset, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
         {
             let known = known.map(|it| &it.last_resets);
-            fields.push(("last_reset".to_owned(), number(last_reset(reset, known))));
+            fields.push(("last_reset".to_owned(), number(reset_number(reset, known))));
         }
         fields.extend(texts.iter().cloned());
         // Without this value, the first hour's amount would have no start.
         if let Some(fields) = of_start {
             let point = line(&series.id, unit.as_deref(), fields, start, described);
-            output.send(Point { hour: Some(start), ..point })?;
+            output.send(Point { hour: Some(statistic_hour), ..point })?;
         }
         for at in times_of(series, unit.as_deref(), start) {
             let point = line(&series.id, unit.as_deref(), fields.clone(), at, described);
-            output.send(Point { hour: Some(start), ..point })?;
-            if !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour)) {
-                output.notes.hour(&series.id, at);
-            }
+            output.send(Point { hour: Some(statistic_hour), ..point })?;
         }
         taken += 1;
     }
@@ -228,7 +249,14 @@ fn hours(
     Ok(())
 }
 
-/// The times at which an hour's value is stored; for a counter, the end of the hour.
+impl HourRow {
+    fn read(row: &Row<'_>, series: &Series) -> rusqlite::Result<Self> {
+        let value = row.get(if series.is_counter { 2 } else { 3 })?;
+        Ok(Self { start: row.get(0)?, value, last_reset: row.get(4)?, sum: row.get(6)? })
+    }
+}
+
+/// The times at which the value of an hour is stored: of a counter its end.
 fn times_of(series: &Series, unit: Option<&str>, start: i64) -> Vec<i64> {
     if series.is_counter {
         vec![start.saturating_add(HOUR)]
@@ -279,8 +307,8 @@ fn texts(
     texts.into_iter().flatten().collect()
 }
 
-/// The number that the states have for the same reset, or else the digits of the reset's time in UTC.
-fn last_reset(nanos: i64, known: Option<&HashMap<i64, f64>>) -> f64 {
+/// The number that the states have of the same reset, or the digits of its time in UTC.
+fn reset_number(nanos: i64, known: Option<&HashMap<i64, f64>>) -> f64 {
     let seconds = nanos.div_euclid(1_000_000_000);
     if let Some(number) = known.and_then(|known| known.get(&seconds)) {
         return *number;

@@ -1,5 +1,6 @@
 //! Tests of Home Assistant's databases: schemas as they were, written by SQLite here.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::thread;
 
@@ -99,7 +100,7 @@ fn home_assistant_s_own_sums_are_noted_and_not_imported() {
     connection.execute_batch(&format!("{NEW}{HOURS}")).unwrap();
     let Source { points, notes, .. } =
         source(Database::of(connection), Storage::default()).unwrap();
-    assert!(points.count() > 0);
+    let points: Vec<Point> = points.collect::<anyhow::Result<_>>().unwrap();
     let sums = notes.own_sums();
     let of = |id: &str| {
         let sum = &sums[id];
@@ -112,10 +113,39 @@ fn home_assistant_s_own_sums_are_noted_and_not_imported() {
     assert_eq!(of("sensor.meter"), is("Wh", "0", "2026-01 2"), "also of hours that have states");
     assert_eq!(of("tibber:consumption"), is("kWh", "0", "2026-01 4"));
     assert_eq!(sums.len(), 2, "a temperature has none");
-    let last = (AT + 2 * 3_600 + 1_800) * 1_000_000_000;
-    let hourly = notes.hourly();
-    assert_eq!(hourly.get("sensor.outside"), Some(&last));
-    assert_eq!(hourly.keys().collect::<Vec<_>>(), ["sensor.outside", "sensor.wind"]);
+    let hourly = points.iter().filter(|point| point.hour.is_some_and(|hour| hour.has_means_only));
+    let entities: BTreeSet<String> = hourly.filter_map(Point::entity).collect();
+    assert_eq!(entities.into_iter().collect::<Vec<_>>(), ["sensor.outside", "sensor.wind"]);
+}
+
+/// `SQLite` keeps a text in a column of numbers.
+#[test]
+fn a_row_that_cannot_be_read_is_named_and_the_others_are_read() {
+    let connection = Connection::open_in_memory().unwrap();
+    let rows = format!(
+        "INSERT INTO schema_changes (schema_version) VALUES ('new');
+         INSERT INTO states_meta VALUES (1, 'sensor.a');
+         INSERT INTO states (state_id, metadata_id, state, last_updated_ts, attributes_id)
+             VALUES (5, 1, '1', 'text', NULL), (6, 1, '2', {AT}, 'none'), (7, 1, '3', {AT}, NULL);
+         INSERT INTO statistics_meta (id, statistic_id, source, has_mean)
+             VALUES (1, 'sensor.b', 'recorder', 1), (2, 'sensor.c', 'recorder', 'yes');
+         INSERT INTO statistics (id, metadata_id, start_ts, mean)
+             VALUES (8, 1, {AT}, 'warm'), (9, 1, {AT}, 20.5), (10, 2, {AT}, 20.5);"
+    );
+    connection.execute_batch(&format!("{NEW}{rows}")).unwrap();
+    let Source { points, notes, .. } =
+        source(Database::of(connection), Storage::default()).unwrap();
+    let values = points.map(|point| point.unwrap().fields[0].1.clone());
+    assert_eq!(values.collect::<Vec<_>>(), ["3", "20.5"]);
+    assert_eq!(
+        notes.take_refusals().shown(),
+        [
+            "state 5 of sensor.a cannot be read: its last_updated_ts is a value of type text",
+            "state 6 of sensor.a cannot be read: its attributes_id is a value of type text",
+            "the description of the statistics sensor.c cannot be read: its has_mean is a value of type text",
+            "hour 8 of sensor.b cannot be read: its mean is a value of type text",
+        ]
+    );
 }
 
 #[test]
