@@ -261,7 +261,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         registered: Registered<'a>,
         named: &NamedRooms,
     ) -> (&'a DeviceId, StoreResult<()>) {
-        let part = session.invocation.for_one_of_several(session.invocation.remaining());
+        let part = session.invocation.share();
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
@@ -327,7 +327,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         state: &ZonedRollupState,
         done: &mut Done,
     ) -> Result<(), NotDone> {
-        let part = session.invocation.for_one_of_several(session.invocation.remaining());
+        let part = session.invocation.share();
         let session = session.within(&part);
         let mut rules = match rules {
             Ok(rules) => rules.clone(),
