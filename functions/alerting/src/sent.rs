@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
-use table::{StoreError, StoreResult, UnreadableItem, WaitingMessage};
+use table::{StoreError, StoreResult, UnreadableItem};
 
 /// For how long the channel fails that has failed longest, or a message is due that is left to the next round. Zero is
 /// logged too: an alarm rings if messages are not delivered, and if nobody is there to deliver them.
@@ -15,8 +15,6 @@ const MAX_NAMED: usize = 10;
 pub(crate) struct Sent {
     /// Messages that were sent.
     pub(crate) messages: usize,
-    /// Messages that were sent, and that the table has kept.
-    pub(crate) undeleted: Vec<WaitingMessage>,
     /// Messages that nobody needs any more.
     pub(crate) dropped: usize,
     /// Messages that cannot be read, and so not sent.
@@ -41,8 +39,6 @@ pub(crate) struct AllSent {
     /// Their number; `None` if they could not be read.
     channels: Option<usize>,
     messages: usize,
-    /// Messages that were sent, and that the table has kept.
-    pub(crate) undeleted: Vec<WaitingMessage>,
     dropped: usize,
     cut: usize,
     undelivered_since: Option<Timestamp>,
@@ -58,7 +54,6 @@ impl AllSent {
         let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
             all.messages += sent.messages;
-            all.undeleted.extend(sent.undeleted);
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
 
@@ -90,13 +85,12 @@ impl AllSent {
         self.cut > 0 || self.error.is_some()
     }
 
-    /// Adds a later round, which has served all channels again, and the result of deleting what an earlier round has sent.
-    /// Only the later round says what is left.
-    pub(crate) fn append(&mut self, later: Self, deleted: StoreResult<()>) {
+    /// Adds a later round, which has served all channels again. Only the later round says what is left.
+    pub(crate) fn append(&mut self, later: Self) {
         self.messages += later.messages;
         self.dropped += later.dropped;
         self.failures.extend(later.failures);
-        self.error = later.error.or(deleted.err());
+        self.error = later.error;
         if later.channels.is_some() {
             self.channels = later.channels;
             self.cut = later.cut;

@@ -27,7 +27,9 @@ const NEWS: TimeDelta = TimeDelta::minutes(5);
 pub(crate) struct Waiting {
     /// The messages that may be sent now, in the order of their keys.
     pub(crate) free: Vec<WaitingMessage>,
-    /// The number of all that wait; `None` where not all were read.
+    /// The messages that this process has delivered, and that are still to be deleted.
+    pub(crate) delivered: Vec<WaitingMessage>,
+    /// The number of all others; `None` where not all were read.
     pub(crate) count: Option<usize>,
 }
 
