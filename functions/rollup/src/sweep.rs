@@ -116,7 +116,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
-            run.noting.advance_sealed(&done, window.range.to(), queue).await?;
+            let share = run.noting.invocation.share();
+            let noting = run.noting.within(&share);
+            noting.advance_sealed(&done, window.range.to(), queue).await?;
         }
 
         swept.map(|()| done == *groups)
