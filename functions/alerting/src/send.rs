@@ -334,7 +334,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(session, messages).await;
 
-        let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
+        let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone());
         let envelope = Envelope { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
         let outgoing = envelope.outgoing(messages, &registered, &secret, is_repeated, now);

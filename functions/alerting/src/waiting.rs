@@ -159,7 +159,7 @@ pub(crate) fn due(
     rules: &Rules,
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
-    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone));
+    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));
     let latest = now.saturating_add(MAX_PAUSE);
     // What a clock that was ahead has noted holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {
