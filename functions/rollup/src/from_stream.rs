@@ -167,8 +167,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 days[position..].iter().chain(&batch.failed).filter_map(|day| day.written);
             let written = written.min();
             *batch.oldest.lock().expect("nothing panics while it is held") = written;
-            let noted = self.note_backlog(session, written).await;
-            noted.map_err(|error| (day.first_record, error.into()))?;
+            // Without the note, answers do not say what they lack, folded or not: folding ends that soonest.
+            if let Err(error) = self.note_backlog(session, written).await {
+                batch.done.backlog_error.get_or_insert(error);
+            }
             if session.invocation.remaining().is_zero() {
                 return Err((day.first_record, StoreError::TimedOut.into()));
             }
@@ -297,7 +299,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if self.backlog.get(now, |()| following.note_interval()).is_some() {
             return Ok(());
         }
-        session.note_backlog(Backlog { since, at: now }).await?;
+        let backlog = Backlog { since, at: now };
+        let note = async |table: Session<'_, S>| table.note_backlog(backlog).await;
+        self.backlog_request.make(session.at(now), note).await?;
         self.backlog.keep((), now);
         Ok(())
     }
