@@ -40,12 +40,12 @@ async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
 async fn a_mark_tells_what_waits_in_the_queue_and_no_queue_holds_it_up() {
     let bench = Bench::new().await;
     bench.minutes(60, 60).await;
-    let queue = |messages| Some(QueueDepth { messages, at: at_minute(60) });
-    assert_eq!(bench.state().await.queue, queue(0));
+    let queue = |messages, minute| Some(QueueDepth { messages, at: at_minute(minute) });
+    assert_eq!(bench.state().await.queue, queue(0, 60));
     bench.work.fail(true);
     bench.minutes(75, 75).await;
     let state = bench.state().await;
-    assert_eq!((state.sealed, state.queue), ([at_minute(60); SWEEP_GROUPS], queue(0)));
+    assert_eq!((state.sealed, state.queue), ([at_minute(60); SWEEP_GROUPS], queue(1, 75)));
 }
 
 #[tokio::test]

@@ -510,3 +510,16 @@ async fn a_note_of_a_backlog_that_is_throttled_keeps_nothing_from_being_folded()
     assert_eq!(bench.deliver_within(&records, minutes()).await, None);
     assert!(bench.backlog().await.is_some());
 }
+
+/// Nobody has counted it.
+#[tokio::test]
+async fn what_the_stream_left_to_a_queue_that_tells_no_depth_is_not_taken_for_folded() {
+    let bench = Bench::new().await;
+    bench.damage("d", -90).await;
+    let record = bench.write("d", -90, "1").await;
+    bench.work.fail_depth(true);
+    assert_eq!(bench.deliver(&[record]).await, None);
+    assert_eq!(bench.work.messages().len(), 1);
+    bench.minutes(30, 30).await;
+    assert_eq!(bench.state().await.queue.map(|depth| depth.messages), Some(1));
+}
