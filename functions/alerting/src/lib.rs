@@ -32,10 +32,17 @@ pub use runtime::queue::Failure;
 pub use settings::Settings;
 pub use sns::Sns;
 
+use chrono::TimeDelta;
+use domain::ChannelId;
 use judging::{Judging, ThrottledRequest};
 use storm::BegunStorms;
-use table::{Recheck, Remembered, StoredAlertState, WaitingMessage};
+use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
+
+/// How long a message is remembered that was delivered and could not be deleted.
+const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
+/// The most messages that are remembered so. Beyond, all are forgotten, and told once more.
+const MAX_UNDELETED: usize = 10_000;
 
 /// The function.
 #[derive(Debug)]
@@ -56,6 +63,8 @@ pub struct Alerting<S, C> {
     recheck_note: ThrottledRequest,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,
+    /// The messages that this process has delivered, and that the table has kept: they are deleted, and not sent again.
+    undeleted: BoundedMemory<(ChannelId, ToldKey), ()>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -81,6 +90,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             recheck_note: ThrottledRequest::default(),
             waiting_places: KeptPlace::default(),
             begun_storms: storm::none_begun(),
+            undeleted: BoundedMemory::new(MAX_UNDELETED, UNDELETED_AGE),
         }
     }
 }

@@ -16,6 +16,7 @@ use table::{
 use crate::Alerting;
 use crate::ports::Store;
 use crate::round::Round;
+use crate::send::lasting_key;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
@@ -59,6 +60,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let session = session.within(&reading).at(now);
         let read = self.waiting_places.read_on(session, &channel.id).await;
         let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
+        let is_delivered =
+            |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
+        let delivered = free.extract_if(.., is_delivered).collect();
         let is_part = is_cut || has_begun_later;
         // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
@@ -70,7 +74,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         leave(&mut free, |message| message.is_leased(now));
         free.retain(|message| message.is_free(now));
-        Waiting { free, count }
+        Waiting { free, delivered, count }
     }
 
     /// The storms among due messages. Reads nothing if no message may belong to a storm.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use futures_util::future::join;
 use judging::Rules;
 use outgoing::Request;
 use runtime::clock::{Clock, Deadline};
@@ -123,13 +122,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         if messages > 0 || sent.is_unfinished() {
-            // Messages that were delivered and not deleted would be sent again. A deletion that is throttled to the end
-            // leaves no time for steps after it, so both run at once.
-            let undeleted = std::mem::take(&mut sent.undeleted);
-            let deleting = self.delete_delivered(session, &undeleted);
-            let sending = self.send(session, rules, session.invocation.remaining());
-            let (deleted, later) = join(deleting, sending).await;
-            sent.append(later, deleted);
+            sent.append(self.send(session, rules, session.invocation.remaining()).await);
         }
         sent
     }

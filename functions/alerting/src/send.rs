@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
-use domain::Timestamp;
+use domain::{ChannelId, Timestamp};
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use table::{
-    AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
+    AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, ToldKey, WaitingKey,
+    WaitingMessage,
 };
 
 use crate::Alerting;
@@ -65,7 +66,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         join_all(channels.iter().map(async |channel| {
             let failing_since = channel.failing.map(|failing| failing.since);
             let mut sent = Sent { failing_since, ..Sent::default() };
-            if let Err(error) = Box::pin(self.serve(channel, &mut sent, round)).await {
+            let now = self.clock.now();
+            let mut waiting = self.waiting(round.beginning, channel, now, &mut sent).await;
+
+            // A deletion that is throttled to the end leaves no time for what comes after it.
+            let delivered = std::mem::take(&mut waiting.delivered);
+            let deleting = self.delete_delivered(round.noting, &delivered);
+            let serving = Box::pin(self.serve(channel, waiting, &mut sent, round));
+            let (deleted, served) = join(deleting, serving).await;
+            if let Err(error) = deleted.and(served) {
                 sent.error = Some(error);
             }
             (channel.id.to_string(), sent)
@@ -76,11 +85,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn serve(
         &self,
         channel: &StoredChannel,
+        waiting: Waiting,
         sent: &mut Sent,
         round: &Round<'_, S>,
     ) -> StoreResult<()> {
-        let now = self.clock.now();
-        let Waiting { free, count } = self.waiting(round.beginning, channel, now, sent).await;
+        let Waiting { free, count, .. } = waiting;
         let (mut chosen, storms) = self.choose(channel, free, sent, round).await;
         self.drop_messages(&mut chosen, sent, round).await;
 
@@ -326,7 +335,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(session, messages).await;
 
-        let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
+        let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone());
         let envelope = Envelope { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
         let outgoing = envelope.outgoing(messages, &registered, &secret, is_repeated, now);
@@ -340,24 +349,26 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         leased: &[WaitingMessage],
         sent: &mut Sent,
     ) -> StoreResult<()> {
-        // A deletion that is throttled to the end leaves no time for steps after it, so both run at once.
         let deleting = self.delete_delivered(session, leased);
         let ending = self.end_failing(session, channel, sent);
         let (deleted, ended) = join(deleting, ending).await;
-        if deleted.is_err() {
-            sent.undeleted = leased.to_vec();
-        }
         deleted.and(ended)
     }
 
-    /// Deletes messages that were delivered. A message that is already gone does no harm.
-    pub(crate) async fn delete_delivered(
+    /// Deletes messages that were delivered. One that is gone already does no harm. If the table keeps one, the next round
+    /// deletes them.
+    async fn delete_delivered(
         &self,
         session: Session<'_, S>,
         messages: &[WaitingMessage],
     ) -> StoreResult<()> {
-        let deleted = messages.iter().map(|message| session.finish_waiting(message));
-        some_at_once(deleted.collect()).await.map(drop)
+        let deleting = messages.iter().map(|message| session.finish_waiting(message));
+        let deleted = some_at_once(deleting.collect()).await;
+        if deleted.is_err() {
+            let kept = messages.iter().map(|message| (lasting_key(message), ()));
+            self.undeleted.keep_all(kept, self.clock.now());
+        }
+        deleted.map(drop)
     }
 
     /// Notes that a channel no longer fails.
@@ -421,7 +432,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// Whether everything was read that decides about a message.
+/// By what a message is remembered: its key in the table may be that of a later one, whose state begins anew.
+pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
+    (message.channel.clone(), message.told.key())
+}
+
+/// Whether all was read that decides about a message.
 fn is_known(message: &WaitingMessage, states: &ReadStates, ended: &EndedRules) -> bool {
     let alert = &message.told.alert;
     is_test(message) || states.is_read(alert) && ended.is_read(&alert.rule)

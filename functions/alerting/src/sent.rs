@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
-use table::{StoreError, StoreResult, UnreadableItem, WaitingMessage};
+use table::{StoreError, StoreResult, UnreadableItem};
 
 /// The log field for the age of the oldest undelivered message: the time for which a channel fails, or a due message is
 /// left. Zero is logged too, so that an alarm rings also if the function no longer runs.
@@ -15,9 +15,7 @@ const MAX_NAMED: usize = 10;
 pub(crate) struct Sent {
     /// The number of messages that were sent.
     pub(crate) messages: usize,
-    /// Messages that were sent and could not be deleted.
-    pub(crate) undeleted: Vec<WaitingMessage>,
-    /// The number of obsolete messages that were deleted.
+    /// Messages that nobody needs any more.
     pub(crate) dropped: usize,
     /// Damaged messages, which cannot be sent.
     pub(crate) unreadable: Vec<UnreadableItem>,
@@ -41,8 +39,6 @@ pub(crate) struct AllSent {
     /// The number of channels; `None` if they could not be read.
     channels: Option<usize>,
     messages: usize,
-    /// Messages that were sent and could not be deleted.
-    pub(crate) undeleted: Vec<WaitingMessage>,
     dropped: usize,
     cut: usize,
     undelivered_since: Option<Timestamp>,
@@ -58,7 +54,6 @@ impl AllSent {
         let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
             all.messages += sent.messages;
-            all.undeleted.extend(sent.undeleted);
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
 
@@ -90,13 +85,12 @@ impl AllSent {
         self.cut > 0 || self.error.is_some()
     }
 
-    /// Adds a later round, which served all channels again, and the result of deleting messages that an earlier round
-    /// sent. Only the later round knows what is left.
-    pub(crate) fn append(&mut self, later: Self, deleted: StoreResult<()>) {
+    /// Adds a later round, which has served all channels again. Only the later round says what is left.
+    pub(crate) fn append(&mut self, later: Self) {
         self.messages += later.messages;
         self.dropped += later.dropped;
         self.failures.extend(later.failures);
-        self.error = later.error.or(deleted.err());
+        self.error = later.error;
         if later.channels.is_some() {
             self.channels = later.channels;
             self.cut = later.cut;

@@ -28,7 +28,9 @@ const NEWS: TimeDelta = TimeDelta::minutes(5);
 pub(crate) struct Waiting {
     /// The messages that may be sent now, in the order of their keys.
     pub(crate) free: Vec<WaitingMessage>,
-    /// The number of all waiting messages; `None` if not all were read.
+    /// The messages that this process has delivered, and that are still to be deleted.
+    pub(crate) delivered: Vec<WaitingMessage>,
+    /// The number of all others; `None` where not all were read.
     pub(crate) count: Option<usize>,
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn due(
     rules: &Rules,
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
-    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone));
+    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));
     let latest = now.saturating_add(MAX_PAUSE);
     // A failure that a clock noted ahead of time holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
-use judging::SealedBreaches;
+use judging::{SealedBreaches, ThrottledRequest};
 use rollups::{
     Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
@@ -36,6 +36,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
     /// When this process last noted a backlog.
     pub(crate) backlog: Remembered<()>,
+    pub(crate) backlog_request: ThrottledRequest,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) alert_rules: SealedBreaches,
@@ -98,6 +99,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             has_state: AtomicBool::new(false),
             refolded: BoundedMemory::new(MAX_REFOLDED, TimeDelta::MAX),
             backlog: Remembered::default(),
+            backlog_request: ThrottledRequest::default(),
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             alert_rules: SealedBreaches::default(),

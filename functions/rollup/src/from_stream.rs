@@ -174,7 +174,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let not_folded = days[position..].iter().chain(&batch.failed);
             let oldest = not_folded.filter_map(|day| day.written).min();
             *batch.oldest.lock().expect("nothing panics while it is held") = oldest;
-            self.note_backlog(session, oldest).await.map_err(|error| failed(error.into()))?;
+            // Without the note, answers do not say what they lack, folded or not: folding ends that soonest.
+            if let Err(error) = self.note_backlog(session, oldest).await {
+                batch.done.backlog_error.get_or_insert(error);
+            }
             if session.invocation.remaining().is_zero() {
                 return Err(failed(StoreError::TimedOut.into()));
             }
@@ -270,7 +273,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         registered: Registered<'a>,
         named: &NamedRooms,
     ) -> (&'a DeviceId, StoreResult<()>) {
-        let part = session.invocation.for_one_of_several(session.invocation.remaining());
+        let part = session.invocation.share();
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
@@ -306,7 +309,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if self.backlog.get(now, |()| following.note_interval()).is_some() {
             return Ok(());
         }
-        session.note_backlog(Backlog { since, at: now }).await?;
+        let backlog = Backlog { since, at: now };
+        let note = async |table: Session<'_, S>| table.note_backlog(backlog).await;
+        self.backlog_request.make(session.at(now), note).await?;
         self.backlog.keep((), now);
         Ok(())
     }
@@ -337,7 +342,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         state: &ZonedRollupState,
         done: &mut Done,
     ) -> Result<(), NotDone> {
-        let part = session.invocation.for_one_of_several(session.invocation.remaining());
+        let part = session.invocation.share();
         let session = session.within(&part);
         let mut rules = match rules {
             Ok(rules) => rules.clone(),

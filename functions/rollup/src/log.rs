@@ -20,7 +20,9 @@ pub(crate) struct Done {
     pub(crate) rechecks_refused: Option<StoreError>,
     /// The number of buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,
-    /// Why the queue did not say how many messages wait.
+    /// Why a backlog could not be noted.
+    pub(crate) backlog_error: Option<StoreError>,
+    /// Why the queue told no number of messages.
     pub(crate) queue_error: Option<NotSent>,
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
@@ -59,6 +61,9 @@ impl Done {
             log.warn("rollup.looks_refused", error);
         }
 
+        if let Some(error) = &self.backlog_error {
+            log.warn("rollup.backlog_error", error);
+        }
         if let Some(error) = &self.queue_error {
             log.warn("rollup.queue_error", error);
         }

@@ -91,8 +91,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
             return unnoted;
         };
-        let invocation = run.noting.invocation;
-        let part = invocation.for_one_of_several(invocation.patience());
+        let part = run.noting.invocation.share();
         let noting = run.noting.within(&part);
         let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
         let ids: Vec<DeviceId> = ids.into_iter().collect();

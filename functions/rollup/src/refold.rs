@@ -99,7 +99,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         if is_last || to < sealed_until {
             let done = Refold { settings: number, under_way: None };
-            run.session.set_refold(id, &done).await?;
+            session.set_refold(id, &done).await?;
             self.refolded.keep(id.clone(), number, run.session.now);
         }
         Ok(())

@@ -68,7 +68,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             log.error("rollup.error", error.cause());
         }
         if let Some(state) = &run.state {
-            match self.oldest_unfinished(noting, state).await {
+            let share = invocation.share();
+            match self.oldest_unfinished(noting.within(&share), state).await {
                 Ok(age) => log.seconds("rollup.oldest_unfinished_seconds", age),
                 Err(error) => log.warn("rollup.age_error", &error),
             }

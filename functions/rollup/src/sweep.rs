@@ -116,7 +116,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
-            run.noting.advance_sealed(&done, window.range.to(), queue).await?;
+            let share = run.noting.invocation.share();
+            let noting = run.noting.within(&share);
+            noting.advance_sealed(&done, window.range.to(), Some(queue)).await?;
         }
 
         swept.map(|()| done == *groups)
@@ -186,22 +188,20 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of waiting messages, at least as many as this invocation sent. `None` keeps the last number: the
-    /// queue gave no number, and nothing was sent. SQS counts a new message within a minute:
+    /// The number of waiting messages, at least the number that this invocation sent. If the queue gives no number, it is
+    /// the last one and at least 1: the stream may have sent something since, and answers would take it for folded. SQS
+    /// counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
-    async fn queue_depth(&self, run: &mut Run<'_, S>) -> Option<QueueDepth> {
-        let depth = self.queue.depth(run.noting.invocation).await;
-        let (at, queued) = (self.clock.now(), run.done.queued);
-        match depth {
-            Ok(counted) => Some(QueueDepth { messages: counted.max(queued), at }),
+    async fn queue_depth(&self, run: &mut Run<'_, S>) -> QueueDepth {
+        let waiting = match self.queue.depth(run.noting.invocation).await {
+            Ok(counted) => counted,
             Err(error) => {
                 run.done.queue_error = Some(error);
-                // The messages of the last count may still wait.
                 let last = run.state.as_ref().and_then(|state| state.queue);
-                let last = last.map_or(0, |last| last.messages);
-                (queued > 0).then(|| QueueDepth { messages: last.max(queued), at })
+                last.map_or(1, |last| last.messages.max(1))
             }
-        }
+        };
+        QueueDepth { messages: waiting.max(run.done.queued), at: self.clock.now() }
     }
 
     /// The devices that may have left quarters up to `target` to the sweep. Devices that were registered after the list

@@ -84,7 +84,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut batch = BatchReport::default();
         if !matches.is_empty() {
             let keys: Vec<AlertKey> = matches.keys().cloned().collect();
-            let listing = self.table.alert_states(&keys).await?;
+            let request = &self.judging.states_request;
+            let listing = request.make(self.table, async |table| table.alert_states(&keys).await);
+            let listing = listing.await?;
             let damaged = listing.damaged();
             let states: BTreeMap<AlertKey, StoredAlertState> =
                 listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();

@@ -38,10 +38,13 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Judging {
     rules: Remembered<Rules>,
+    rules_request: ThrottledRequest,
     devices: Remembered<Devices>,
     device_list_request: ThrottledRequest,
     device_request: ThrottledRequest,
-    /// The request for the state of the rollups, from which the silence limit of each device is learned.
+    /// The states by which a batch is skipped or judged.
+    pub(crate) states_request: ThrottledRequest,
+    /// The state of the rollups, which the limit of silence of each device needs.
     pub(crate) rollup_state_request: ThrottledRequest,
     /// How long each device may send nothing before it counts as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
@@ -64,9 +67,11 @@ impl Judging {
     pub fn new() -> Self {
         Self {
             rules: Remembered::default(),
+            rules_request: ThrottledRequest::default(),
             devices: Remembered::default(),
             device_list_request: ThrottledRequest::default(),
             device_request: ThrottledRequest::default(),
+            states_request: ThrottledRequest::default(),
             rollup_state_request: ThrottledRequest::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
@@ -103,12 +108,15 @@ impl<S> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The rules and channels, at most a minute old.
+    /// The rules and channels, at most a minute old. Older ones do not serve while the table throttles them: what a rule
+    /// that was saved since would tell of a reading is left to a recheck.
     pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
-        match self.judging.rules.get(self.table.now, |_| MAX_AGE) {
-            Some(rules) => Ok(rules),
-            None => self.refresh().await,
+        let judging = self.judging;
+        if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {
+            return Ok(rules);
         }
+        let request = &judging.rules_request;
+        request.make(self.table, async |table| judging.session(table).refresh().await).await
     }
 
     /// The rules and channels, read now.

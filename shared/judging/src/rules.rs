@@ -14,9 +14,9 @@ pub struct Rules {
     pub rules: Vec<StoredRule>,
     /// The channels, sorted by id; empty without rules.
     pub channels: Vec<StoredChannel>,
-    /// The time zone of the system's days; UTC without rules, or if the zone was never read.
-    pub zone: Zone,
-    /// The times when the system stood still, in order; unset while they could not be read.
+    /// The zone of the system's days; `None` where there is no rule or the zone was never read.
+    pub(crate) zone: Option<Zone>,
+    /// The pauses of the system, in order; empty while they could not be read.
     pub(crate) pauses: OnceCell<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
@@ -28,6 +28,11 @@ impl Rules {
     /// The rule with an id.
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
         self.rules.iter().find(|rule| rule.id == *id)
+    }
+
+    /// The zone of the system's days; UTC where it is not known.
+    pub fn zone(&self) -> Zone {
+        self.zone.unwrap_or(Zone::UTC)
     }
 
     /// Active rules on a device. If `device` is `None`, only rules that name its id: groups cannot be decided.
@@ -72,10 +77,11 @@ impl Rules {
         self.rules.iter().filter(move |rule| is_on_group(&rule.rule))
     }
 
-    /// All channels, each with the earliest time at which it may send a message of `rule`: the end of its quiet hours.
+    /// All channels, each with the time from which it may send a message of `rule`: the end of its quiet hours. Without the
+    /// zone nobody knows that end: the sender, who reads the zone again, decides.
     pub(crate) fn channels_of(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
-        let next = |channel: &StoredChannel| match channel.quiet_hours {
-            Some(quiet) if !rule.ignores_quiet_hours => quiet.end(now, self.zone),
+        let next = |channel: &StoredChannel| match (channel.quiet_hours, self.zone) {
+            (Some(quiet), Some(zone)) if !rule.ignores_quiet_hours => quiet.end(now, zone),
             _ => now,
         };
         self.channels.iter().map(|channel| (channel.id.clone(), next(channel))).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{TimeRange, Timestamp, Zone};
+use domain::{TimeRange, Timestamp};
 use table::{RunningNote, Session, StoreResult};
 use tokio::sync::OnceCell;
 
@@ -21,7 +21,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut read = Rules {
             rules: rules.found,
             channels: Vec::new(),
-            zone: Zone::UTC,
+            zone: None,
             pauses: OnceCell::new(),
             unreadable: rules.unreadable,
             lacking: Vec::new(),
@@ -37,10 +37,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let Session { invocation, now, .. } = self.table;
         let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
         read.zone = match self.table.within(&asking()).rollup_state().await {
-            Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
+            Ok(state) => state.and_then(|state| state.zone.parse().ok()),
             Err(error) => {
                 read.lacking.push(error);
-                before.map_or(Zone::UTC, |before| before.zone)
+                before.and_then(|before| before.zone)
             }
         };
 

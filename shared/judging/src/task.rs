@@ -122,8 +122,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 report.left.push(key);
                 continue;
             }
-            let invocation = self.table.invocation;
-            let part = invocation.for_one_of_several(invocation.patience());
+            let part = self.table.invocation.share();
             let session = self.within(&part);
             let result = catching(Box::pin(session.judge_task(task, &key, rules))).await;
             self.judging.progress.note(trigger, &key);

@@ -18,13 +18,13 @@ impl ThrottledRequest {
         table: Session<'_, S>,
         request: impl AsyncFnOnce(Session<'_, S>) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        let (invocation, now) = (table.invocation, table.now);
+        let now = table.now;
         if self.0.get(now, |()| REST).is_some() {
             return Err(out_of_patience());
         }
 
-        let part = invocation.for_one_of_several(invocation.patience());
-        // A single throttled attempt says little about the next one.
+        let part = table.invocation.share();
+        // A single attempt that is throttled says little of the next one.
         let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
         if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {

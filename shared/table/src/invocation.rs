@@ -74,6 +74,11 @@ impl Invocation {
         self.patient_for((left / 4).min(MOST_PATIENCE))
     }
 
+    /// A part for one of several requests, which together have the patience of this one.
+    pub fn share(&self) -> Self {
+        self.for_one_of_several(self.patience())
+    }
+
     /// A part of the invocation with at most `time`, which repeats throttled requests until its end. Units that the
     /// part consumes count for the whole.
     pub fn part_of(&self, time: Duration) -> Self {

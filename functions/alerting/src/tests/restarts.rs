@@ -190,3 +190,22 @@ async fn a_laptop_that_slept_while_it_sent_tells_no_silence_when_it_wakes() {
     pass(2).await;
     assert_eq!(news(&world), ["test"]);
 }
+
+/// It is evening in Tokyo, and in quiet hours by UTC.
+#[tokio::test(start_paused = true)]
+async fn a_message_of_a_minute_that_could_not_read_the_zone_waits_for_no_quiet_hours_of_utc() {
+    let world = World::new();
+    given::seal(&world.store, "Asia/Tokyo", world.now()).await;
+    world.channel("a", Some("11:00-13:00")).await;
+    let leak = json!({"name": "Leak", "device": "sink", "metric": "leak", "above": 0});
+    world.put_rule("r", leak).await;
+    world.measured(&[given::reading("sink", world.now(), None, &[("leak", "1")])]).await;
+
+    world.store.throttle(|_, partition| partition == table::keys::STATE);
+    world.scheduled().await.expect("done");
+    assert_eq!(world.store.all_waiting().len(), 1, "it is judged");
+    world.store.end_troubles();
+    world.pass(TimeDelta::minutes(1));
+    world.scheduled().await.expect("done");
+    assert_eq!(news(&world), ["fired"]);
+}

@@ -146,6 +146,8 @@ async fn what_follows_a_message_that_is_sent_and_not_deleted_is_the_last_that_is
     world.minute().await.expect_err("it is not deleted");
     assert_eq!(said_of(&world.receiver.bodies(), "meter", "news").len(), 1);
 
+    // The process that has sent it would not send it again.
+    let world = world.another();
     tell_steps(&world, "meter", 1, NOW).await;
     let newest = world.now().to_string();
     let rule = world.rule("r", false).await;
@@ -574,6 +576,32 @@ async fn what_was_delivered_is_deleted_in_the_same_minute_at_the_latest() {
     world.scheduled().await.expect("done");
     assert_eq!(world.store.all_waiting(), []);
     assert_eq!(world.receiver.take().len(), 1);
+}
+
+/// The process that has delivered it remembers so; for others it waits.
+#[tokio::test(start_paused = true)]
+async fn what_was_delivered_is_told_once_however_long_its_deletion_is_throttled() {
+    let (world, rule) = World::with_rule().await;
+    world.store.throttle(|action, partition| {
+        action == DeleteItem && partition == table::keys::ALERT_WAITING
+    });
+
+    let mut bodies = Vec::new();
+    for news in [News::Fired, News::Recovered] {
+        world.tell(&rule, "fridge", news, &[("a", NOW)]).await;
+        for _ in 0..3 {
+            world.scheduled().await.expect_err("what is delivered is not deleted");
+            world.pass(TimeDelta::minutes(1));
+        }
+        bodies.extend(world.receiver.bodies());
+    }
+    assert_eq!(said_of(&bodies, "fridge", "news"), ["fired", "recovered"]);
+    assert_eq!(world.store.all_waiting().len(), 2);
+
+    world.store.end_troubles();
+    world.minute().await.expect("done");
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.line()["alerting.messages"], 0);
 }
 
 /// The last request may take ten seconds, and its preparation five.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::alerts::{self, News, Observation, Past, SilenceLimit};
 use domain::given::rule_id;
+use table::keys::{ALERT_RULES, ALERT_STATES};
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, FinishRechecks as _, NoteRechecks as _,
     PutReadings as _, ReadAlertStates as _, ReadRechecks as _, ReadingKey, Rechecked, Session,
@@ -603,4 +604,28 @@ async fn a_throttled_device_that_moves_keeps_no_other_of_its_batch_waiting() {
     freezer.store.put_readings(std::slice::from_ref(&next), None, &given::invocation()).await;
     assert!(freezer.deliver(&[next]).await);
     assert_eq!(room().await.as_deref(), Some("hall"));
+}
+
+/// The registry waits for each batch.
+#[tokio::test(start_paused = true)]
+async fn of_the_batches_of_a_minute_one_waits_for_rules_or_states_that_are_throttled() {
+    for throttled in [ALERT_RULES, ALERT_STATES] {
+        let freezer = Freezer::new(0, 0).await;
+        freezer.clock.set(at_minute(1));
+        freezer.store.throttle(move |_, partition| partition == throttled);
+
+        let begun = runtime::clock::Stopwatch::start();
+        for minute in -5..=0 {
+            let reading = freezer.write(minute, 31).await;
+            assert!(freezer.deliver(&[reading]).await, "{throttled}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{throttled}: {:?}", begun.elapsed());
+        assert_eq!((freezer.news(), freezer.rechecks().await), (Vec::new(), 1), "{throttled}");
+
+        freezer.store.end_troubles();
+        freezer.clock.set(at_minute(2));
+        let reading = freezer.write(2, 31).await;
+        assert!(freezer.deliver(&[reading]).await);
+        assert_eq!(freezer.news(), [News::Fired], "{throttled}");
+    }
 }

@@ -1,10 +1,12 @@
 //! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use runtime::clock::Stopwatch;
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
 use table::db::{Db as _, delete};
 use table::given::damage_rollup_state;
-use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES, Key};
+use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES, Key, LATE, STATE};
 use table::memory_db::on;
 use table::{
     Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadRechecks as _,
@@ -38,12 +40,12 @@ async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
 async fn a_mark_tells_what_waits_in_the_queue_and_no_queue_holds_it_up() {
     let bench = Bench::new().await;
     bench.minutes(60, 60).await;
-    let queue = |messages| Some(QueueDepth { messages, at: at_minute(60) });
-    assert_eq!(bench.state().await.queue, queue(0));
+    let queue = |messages, minute| Some(QueueDepth { messages, at: at_minute(minute) });
+    assert_eq!(bench.state().await.queue, queue(0, 60));
     bench.work.fail(true);
     bench.minutes(75, 75).await;
     let state = bench.state().await;
-    assert_eq!((state.sealed, state.queue), ([at_minute(60); SWEEP_GROUPS], queue(0)));
+    assert_eq!((state.sealed, state.queue), ([at_minute(60); SWEEP_GROUPS], queue(1, 75)));
 }
 
 #[tokio::test]
@@ -678,6 +680,36 @@ async fn a_recheck_that_cannot_be_noted_holds_up_the_group_of_its_device_and_no_
         assert_eq!(bench.state().await.sealed, [at_minute(30); SWEEP_GROUPS]);
         let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
         assert_eq!(rechecks.listing.found.len(), 1, "{throttled:?}");
+    }
+}
+
+/// The mark of the sweeps, the note that a device is folded with its new settings, which follows one of how far it is
+/// folded, and what the log reads of unfinished work.
+#[tokio::test(start_paused = true)]
+async fn what_a_sweep_notes_or_reads_beside_it_takes_no_more_than_a_turn_and_no_new_settings_wait()
+{
+    for (action, partition, taken) in [
+        (Action::UpdateItem, STATE, 0),
+        (Action::UpdateItem, "ROLLUP#d", 1),
+        (Action::GetItem, LATE, 0),
+    ] {
+        let bench = Bench::new().await;
+        bench.write("d", 0, "1").await;
+        bench.write("d", 1, "100000").await;
+        bench.minutes(30, 30).await;
+        bench.set_max_w("d", "5").await;
+        let calls = AtomicUsize::new(0);
+        bench.store.throttle(move |asked, of| {
+            (asked, of) == (action, partition) && calls.fetch_add(1, Ordering::Relaxed) >= taken
+        });
+
+        for minute in 45..50 {
+            bench.clock.set(at_minute(minute));
+            let begun = Stopwatch::start();
+            drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+            assert!(begun.elapsed() < Duration::from_secs(60), "{partition}: the next is due");
+        }
+        assert_eq!(bench.quarter("d", 0).expect("folded").settings, 1, "{partition}");
     }
 }
 

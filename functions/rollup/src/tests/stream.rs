@@ -1,5 +1,6 @@
 //! Batches of the stream, and messages of the queue.
 
+use table::keys::LATE;
 use table::memory_db::on;
 use table::{Action, Backlog, KeepRollupState as _, RegisterDevices as _, StoreError, Target};
 
@@ -482,4 +483,43 @@ async fn what_failed_is_left_to_the_queue_also_where_the_time_ends() {
     assert_eq!(bench.work.messages().len(), 1);
     let logged = (bench.logged("rollup.out_of_time"), bench.logged("level"));
     assert_eq!(logged, (true.into(), "WARN".into()));
+}
+
+/// Answers lack what is not folded, with the note and without it.
+#[tokio::test(start_paused = true)]
+async fn a_note_of_a_backlog_that_is_throttled_keeps_nothing_from_being_folded() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 76).await;
+    let written = bench.clock.now().saturating_add(-TimeDelta::seconds(200));
+    let mut records = late_readings_of_others(&bench).await;
+    for record in &mut records {
+        record["dynamodb"]["ApproximateCreationDateTime"] = (written.as_millis() / 1_000).into();
+    }
+    bench.store.throttle(|_, partition| partition == LATE);
+
+    let begun = runtime::clock::Stopwatch::start();
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(are_others_folded(&bench));
+    assert_eq!(bench.logged("level"), "WARN");
+    let told = bench.logged("rollup.backlog_error");
+    assert!(told.as_str().is_some_and(|told| told.contains("capacity")), "{told}");
+
+    bench.store.end_troubles();
+    bench.clock.advance(Duration::from_mins(1));
+    assert_eq!(bench.deliver_within(&records, minutes()).await, None);
+    assert!(bench.backlog().await.is_some());
+}
+
+/// Nobody has counted it.
+#[tokio::test]
+async fn what_the_stream_left_to_a_queue_that_tells_no_depth_is_not_taken_for_folded() {
+    let bench = Bench::new().await;
+    bench.damage("d", -90).await;
+    let record = bench.write("d", -90, "1").await;
+    bench.work.fail_depth(true);
+    assert_eq!(bench.deliver(&[record]).await, None);
+    assert_eq!(bench.work.messages().len(), 1);
+    bench.minutes(30, 30).await;
+    assert_eq!(bench.state().await.queue.map(|depth| depth.messages), Some(1));
 }
