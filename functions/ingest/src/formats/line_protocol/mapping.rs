@@ -14,7 +14,7 @@ use domain::{
     SourceField,
 };
 
-use super::{Line, MAX_FIELDS, Value, decimal};
+use super::{Line, MAX_FIELDS, Value, decimal, tag};
 use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
 use home_assistant::{Entity, string};
@@ -346,11 +346,6 @@ impl<'a> Identity<'a> {
             .then(|| self.values.join(" ").parse().ok())
             .flatten()
     }
-}
-
-/// The value of a tag.
-fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> Option<&'t str> {
-    tags.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
 }
 
 fn describes(tag: &str, measurement: &str) -> bool {

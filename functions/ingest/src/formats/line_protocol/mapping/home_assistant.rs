@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use domain::{AboutMetric, MetricKind, MetricName, Role};
 
-use super::tag;
-use crate::formats::line_protocol::{Line, Text, Value};
+use crate::formats::line_protocol::{Line, Text, Value, tag};
 
 /// The tags that describe an entity or are part of its id.
 const TAGS: [&str; 8] = [
