@@ -36,11 +36,11 @@ struct Series {
     is_amount: bool,
 }
 
-/// The numbers of an hour.
+/// The numbers of an hour; its times in nanoseconds.
 struct HourRow {
-    start: Option<f64>,
+    start: Option<i64>,
     value: Option<f64>,
-    last_reset: Option<f64>,
+    last_reset: Option<i64>,
     sum: Option<f64>,
 }
 
@@ -135,6 +135,22 @@ fn order(schema: &Schema) -> String {
     format!("coalesce({}, unixepoch({}))", column("start_ts"), column("start"))
 }
 
+fn query_of_hours(schema: &Schema) -> String {
+    let column = |name| schema.column("statistics", "s", name);
+    format!(
+        "SELECT {}, {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
+        column("start_ts"),
+        column("start"),
+        column("state"),
+        column("mean"),
+        column("last_reset_ts"),
+        column("last_reset"),
+        column("sum"),
+        column("id"),
+        order(schema),
+    )
+}
+
 fn hours(
     connection: &Connection,
     schema: &Schema,
@@ -163,20 +179,7 @@ fn hours(
     let texts = texts(series, attributes.is_some(), described, |key| {
         attributes.and_then(|it| it.text(key)).map(ToOwned::to_owned)
     });
-    let column = |name| schema.column("statistics", "s", name);
-    let query = format!(
-        "SELECT {}, {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
-        column("start_ts"),
-        column("start"),
-        column("state"),
-        column("mean"),
-        column("last_reset_ts"),
-        column("last_reset"),
-        column("sum"),
-        column("id"),
-        order(schema),
-    );
-    let mut statement = connection.prepare(&query)?;
+    let mut statement = connection.prepare(&query_of_hours(schema))?;
     let mut rows = statement.query([meta])?;
     let mut total = BASE;
     let mut taken = 0;
@@ -189,7 +192,7 @@ fn hours(
                 continue;
             }
         };
-        let Some(start) = nanos(start, text(row, 1)?.as_deref()) else {
+        let Some(start) = start else {
             output.notes.leave_out("hours without a time");
             continue;
         };
@@ -225,9 +228,7 @@ fn hours(
             [value, texts.clone()].concat()
         });
         let mut fields = vec![("value".to_owned(), value)];
-        if let Some(reset) =
-            nanos(last_reset, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
-        {
+        if let Some(reset) = last_reset.filter(|_| !series.is_external) {
             let known = known.map(|it| &it.last_resets);
             fields.push(("last_reset".to_owned(), number(reset_number(reset, known))));
         }
@@ -251,8 +252,10 @@ fn hours(
 
 impl HourRow {
     fn read(row: &Row<'_>, series: &Series) -> rusqlite::Result<Self> {
+        let start = nanos(row.get(0)?, text(row, 1)?.as_deref());
         let value = row.get(if series.is_counter { 2 } else { 3 })?;
-        Ok(Self { start: row.get(0)?, value, last_reset: row.get(4)?, sum: row.get(6)? })
+        let last_reset = nanos(row.get(4)?, text(row, 5)?.as_deref());
+        Ok(Self { start, value, last_reset, sum: row.get(6)? })
     }
 }
 
