@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The maximum size of a body: more than a hundred ids need.
+/// The maximum size of a body. A body with a hundred ids is smaller.
 const MAX_BODY: usize = 32 << 10;
 
 /// A new token as an admin describes it.

@@ -137,9 +137,9 @@ impl<S: Store> JudgingSession<'_, S> {
         matches
     }
 
-    /// The registered devices of a batch. A device that is not in the list may be new, so it is read from the table. If
-    /// memory holds no list, because there are too many devices, only devices with a quarter that may be sealed are
-    /// read: no other reading is judged by rules on groups then.
+    /// The registered devices of a batch. A device that is not in the remembered list may be new, so it is read from
+    /// the table. With too many devices to remember there is no list: rules on groups are then judged when a quarter is
+    /// sealed, and a batch judges only readings that came after that. So only the devices of such readings are read.
     async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
         // Without rules on groups, the id of a device is enough.
         if rules.on_groups().next().is_none() {

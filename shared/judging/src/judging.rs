@@ -200,7 +200,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(found.await?.found)
     }
 
-    /// How far the rollups reach, at most a minute old.
+    /// How far the rollups reach, as it was read at most a minute ago.
     pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
         self.judging.rollups.horizon(self.table).await
     }

@@ -96,10 +96,11 @@ impl<'a> Tasks<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges tasks until they are done or the time is over. If the trigger keeps its place, the next call goes on
-    /// after the last tried task. So no number of tasks and no failure keeps a task waiting for ever. If the table
-    /// throttles a device, its other tasks are left. Rules that need no silence limit come first, because the limit
-    /// alone may be throttled.
+    /// Judges tasks until they are done or the time is over. A trigger that keeps its place begins the next call after
+    /// the task that it tried last, so no number of tasks and no failure keeps a task waiting for ever. If a request
+    /// about a device is throttled, the device's other tasks are skipped and reported as left. Rules that need no
+    /// silence limit come first: the limit is learned from rollups, whose request may be throttled while all others
+    /// succeed.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);

@@ -343,8 +343,8 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
 /// The expected form of `INGEST_URL`.
 const HOST: &str = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
 
-/// Parses the address of a host without a path, and removes a slash at the end. The address becomes a part of the page
-/// and of the page's policy, so any other text is refused.
+/// Parses the address of a host without a path, and removes a slash at the end. The address becomes a part of the web
+/// page and of its Content-Security-Policy, so any other text is refused.
 fn origin(value: &str) -> Option<String> {
     let origin = value.trim_end_matches('/');
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"))?;

@@ -28,7 +28,7 @@ pub trait MessageConsumer: Send + Sync {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// The queue side of one function: everything around its consumer.
+/// What a function that reads a queue does around its consumer: batches, failures, telemetry.
 #[derive(Debug)]
 pub struct QueueFunction<C> {
     name: &'static str,

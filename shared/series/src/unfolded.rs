@@ -10,7 +10,7 @@ use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
-/// The late changes as the table has them before any rollup is read. Changes that are stored later may be missing.
+/// The late changes, read from the table before any rollup. Changes that are stored after this read may be missing.
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,

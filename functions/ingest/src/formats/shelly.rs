@@ -601,7 +601,7 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) 
     }
 }
 
-/// Reads the members of a status, or of a list's element, that no table has.
+/// Reads those members of a status, or of an element of a list, whose keys are not in the lists of this format.
 fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, rows: &[Row]) {
     let Value::Object(members) = object else { return };
     let is_read = |key: &str| has_row(rows, key);

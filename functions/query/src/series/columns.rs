@@ -42,7 +42,8 @@ impl MetricColumns {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether a metric needs the nearest readings outside of its rows.
+    /// Whether a metric needs the nearest readings before and after the range, as increases of counters and means of
+    /// power over time do.
     pub(crate) fn needs_neighbours(&self, rule: &MetricRule) -> bool {
         let is_asked =
             |function| self.0.values().any(|column| column.functions.contains(&function));

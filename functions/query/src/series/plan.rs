@@ -24,7 +24,8 @@ pub(super) struct RowPlan {
     unit: Option<CalendarUnit>,
     zone: Zone,
     pub(super) now: Timestamp,
-    /// Changes that the rollups lack. `None` if rows come from readings and the question is about no room or home.
+    /// Changes that the rollups lack. `None` if no rollups are used: the rows come from readings, and the question is
+    /// not about a room or home, whose devices rollups tell.
     unfolded: Option<UnfoldedChanges>,
 }
 

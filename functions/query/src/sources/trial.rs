@@ -52,7 +52,7 @@ pub(crate) struct TestAnswer {
     rejected: Vec<Value>,
     /// The names of what is passed over
     ignored: BTreeSet<String>,
-    /// The numbers of the answer by their JSON pointers, of the kind json
+    /// For sources of the kind `json`: the numbers of the answer, by their JSON pointers
     numbers: BTreeMap<String, Value>,
     /// What is odd about it
     warnings: Vec<String>,

@@ -95,8 +95,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(())
     }
 
-    /// Updates remembered devices from stored readings, so that the next request sees a device's new room and new metrics.
-    /// The registry function updates the table.
+    /// Updates remembered devices from stored readings, so that the next request sees a device's new room and new
+    /// metrics. Changes memory only; the registry function updates the table.
     pub fn remember(&self, stored: &[Reading], found: &FoundDevices) {
         let Some(current) = self.current() else { return };
         let has_room =

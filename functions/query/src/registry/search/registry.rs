@@ -77,7 +77,8 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by newest values until more than `limit` pass. Returns the candidates, and how many were tested.
+/// Tests candidates by their newest values, until more than `limit` have passed. Returns those that passed, and how
+/// many were tested.
 async fn page_of<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,
