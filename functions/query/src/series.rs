@@ -70,12 +70,14 @@ pub(crate) async fn series(
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
     let mut reader = RowReader::of(call.session, &handlers.densities);
+    let rows = Vec::from_iter(groups.iter().flat_map(|group| group.rows(&names, &plan)));
+    Box::pin(reader.spend(&rows)).await.map_err(problem)?;
 
     let mut answer = SeriesAnswer::new(&request, &plan, columns, asked.is_shared());
     for group in &groups {
         let columns = group.columns(&request, &names)?;
         let needs_neighbours = |rule: &MetricRule| columns.needs_neighbours(rule);
-        let mut values = Box::pin(group.read(&mut reader, &names, needs_neighbours, &plan))
+        let mut values = Box::pin(group.read(call.session, &names, needs_neighbours, &plan))
             .await
             .map_err(problem)?;
         answer.note_read(&values);
@@ -84,7 +86,6 @@ pub(crate) async fn series(
         }
 
         // Found before `retain` below drops the silent devices: a meter may be in the room and silent in this range.
-
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
             let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);

@@ -72,7 +72,7 @@ pub(crate) async fn conditions(
         lag: lacking.of(grid.range(), asked.device().map(Device::id)),
         rooms_lack: asked.rooms_lack(),
     };
-    let is_lacking = answer.lag.is_some();
+    let is_lacking = answer.lag.is_some() || answer.rooms_lack.is_some();
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))
 }
 

@@ -8,7 +8,7 @@ use series::{
     BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
     MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
 };
-use table::at_once;
+use table::{Session, at_once};
 
 use super::columns::MetricColumns;
 use super::plan::RowPlan;
@@ -89,16 +89,28 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
+    /// The rows of the devices, whose cost is checked before a reading is read.
+    pub(super) fn rows<'a>(
+        &'a self,
+        names: &[MetricName],
+        plan: &'a RowPlan,
+    ) -> impl Iterator<Item = DeviceRows<'a>> {
+        self.devices.iter().map(|device| DeviceRows::of(self.question(device, plan), names))
+    }
+
     /// Reads the rows of the devices. Only metrics that need them get the nearest readings outside of the range.
     pub(super) async fn read<'a, S: Store>(
         &'a self,
-        reader: &mut RowReader<'_, S>,
+        session: Session<'_, S>,
         names: &[MetricName],
         needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
         plan: &'a RowPlan,
     ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
-        let rows = self.devices.iter().map(|device| (*device, names)).collect();
-        read_rows(reader, rows, needs_neighbours, |device| self.question(device, plan)).await
+        let devices = self.devices.iter().map(|device| {
+            let question = self.question(device, plan);
+            async move { device_values(session, &question, names, needs_neighbours).await }
+        });
+        at_once(DEVICE_CONCURRENCY, devices).await
     }
 
     /// Whether a device that may have been in the rooms is there now, or has readings there, or a share of a counter's
@@ -157,25 +169,6 @@ impl DeviceGroup<'_> {
         let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
         Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
     }
-}
-
-/// Reads the rows of devices, each with its metrics. Several devices are read at once.
-pub(super) async fn read_rows<'a, S: Store>(
-    reader: &mut RowReader<'_, S>,
-    devices: Vec<(&'a Device, &[MetricName])>,
-    needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
-    question: impl Fn(&'a Device) -> DeviceQuestion<'a>,
-) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
-    let rows = devices.iter().map(|(device, names)| DeviceRows::of(question(device), names));
-    let rows: Vec<_> = rows.collect();
-    Box::pin(reader.spend(&rows)).await?;
-
-    let session = reader.session;
-    let found = devices
-        .iter()
-        .zip(&rows)
-        .map(|((_, names), row)| device_values(session, &row.question, names, needs_neighbours));
-    at_once(DEVICE_CONCURRENCY, found).await
 }
 
 /// The rooms that have rows in an answer by rooms. Tells which readings are in no row.

@@ -129,9 +129,9 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether the rows may soon change.
+    /// Whether readings or devices may be missing, which may soon be there.
     pub(crate) const fn is_lacking(&self) -> bool {
-        self.rollups_lack.is_some()
+        self.rollups_lack.is_some() || self.rooms_lack.is_some()
     }
 }
 

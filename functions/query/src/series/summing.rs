@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence, RowReader,
-    SeriesError, Store, events,
+    BehindMeters, DEVICE_CONCURRENCY, DeviceRows, DeviceValues, EnergyDevice, Events, LeftOut,
+    MovedMeter, Presence, RowReader, SeriesError, Store, device_values, events,
 };
+use table::at_once;
 
 use super::asked::AskedDevices;
-use super::groups::{DeviceGroup, read_rows};
+use super::groups::DeviceGroup;
 use super::plan::{RowPlan, hull};
 
 pub(super) struct EnergySum<'a> {
@@ -181,11 +182,19 @@ impl<'a> Summing<'a> {
     ) -> Result<Vec<EnergyDevice<'a>>, SeriesError> {
         let names: Vec<Vec<MetricName>> =
             devices.iter().map(|(_, meter)| meter.names().cloned().collect()).collect();
-        let rows = devices.iter().zip(&names).map(|((device, _), names)| (*device, &names[..]));
-        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let question = |device| self.group.question(device, self.plan);
-        let values: Vec<DeviceValues<'a>> =
-            read_rows(reader, rows.collect(), needs_neighbours, question).await?;
+        let rows = devices.iter().zip(&names).map(|((device, _), names)| {
+            DeviceRows::of(self.group.question(device, self.plan), names)
+        });
+        let rows = Vec::from_iter(rows);
+        Box::pin(reader.spend(&rows)).await?;
+
+        let (session, needs_neighbours) =
+            (reader.session, |rule: &MetricRule| *rule != MetricRule::Gauge);
+        let reads = rows
+            .iter()
+            .zip(&names)
+            .map(|(row, names)| device_values(session, &row.question, names, needs_neighbours));
+        let values: Vec<DeviceValues<'a>> = at_once(DEVICE_CONCURRENCY, reads).await?;
 
         let meters = devices.into_iter().map(|(_, meter)| meter);
         Ok(values
