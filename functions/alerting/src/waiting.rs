@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
+use domain::{ChannelId, RuleId, Timestamp};
 use judging::Rules;
 use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
@@ -246,6 +246,11 @@ pub(crate) fn choose(
 
 fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState> {
     states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
+}
+
+/// By what a message is remembered: its key in the table may be that of a later one, whose state begins anew.
+pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
+    (message.channel.clone(), message.told.key())
 }
 
 /// Whether a message is about nothing but the channel.
