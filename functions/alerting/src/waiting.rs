@@ -248,7 +248,8 @@ fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState
     states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
 }
 
-/// By what a message is remembered: its key in the table may be that of a later one, whose state begins anew.
+/// The key by which a process remembers a message. The key in the table is not enough: a deleted state that begins anew
+/// counts its messages from 1 again.
 pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
     (message.channel.clone(), message.told.key())
 }
