@@ -39,9 +39,9 @@ use storm::BegunStorms;
 use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
 
-/// How long a message is remembered that was delivered and could not be deleted.
+/// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
-/// The most messages that are remembered so. Beyond, all are forgotten, and told once more.
+/// The most such messages. Beyond, all are forgotten and sent once more.
 const MAX_UNDELETED: usize = 10_000;
 
 /// The function.
@@ -63,7 +63,7 @@ pub struct Alerting<S, C> {
     recheck_note: ThrottledRequest,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,
-    /// The messages that this process has delivered, and that the table has kept: they are deleted, and not sent again.
+    /// Delivered messages that the table could not delete. A later round deletes them and sends none again.
     undeleted: BoundedMemory<(ChannelId, ToldKey), ()>,
 }
 

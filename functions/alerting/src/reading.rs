@@ -16,11 +16,10 @@ use table::{
 use crate::Alerting;
 use crate::ports::Store;
 use crate::round::Round;
-use crate::send::lasting_key;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
-use crate::waiting::{Waiting, is_test, leave};
+use crate::waiting::{Waiting, is_test, lasting_key, leave};
 
 /// The number of states that are read at once.
 const STATES: usize = 50;

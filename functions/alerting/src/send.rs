@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
-use domain::{ChannelId, Timestamp};
+use domain::Timestamp;
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use table::{
-    AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, ToldKey, WaitingKey,
-    WaitingMessage,
+    AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
 };
 
 use crate::Alerting;
@@ -27,8 +26,9 @@ use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::Storms;
 use crate::waiting::{
-    self, Chosen, MAX_MESSAGES, Waiting, first_attempt, is_test, leave, leave_following,
-    most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended, take_repeated,
+    self, Chosen, MAX_MESSAGES, Waiting, first_attempt, is_test, lasting_key, leave,
+    leave_following, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
+    take_repeated,
 };
 
 /// The time of a lease: longer than an invocation, which repeats a throttled deletion to its end. After a shorter lease
@@ -430,11 +430,6 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         postponed.map(drop)
     }
-}
-
-/// By what a message is remembered: its key in the table may be that of a later one, whose state begins anew.
-pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
-    (message.channel.clone(), message.told.key())
 }
 
 /// Whether all was read that decides about a message.

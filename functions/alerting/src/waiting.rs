@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
+use domain::{ChannelId, RuleId, Timestamp};
 use judging::Rules;
 use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
@@ -249,7 +249,13 @@ fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState
     states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
 }
 
-/// Whether a message only tests the channel.
+/// The key by which a process remembers a message. The key in the table is not enough: a deleted state that begins anew
+/// counts its messages from 1 again.
+pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
+    (message.channel.clone(), message.told.key())
+}
+
+/// Whether a message is about nothing but the channel.
 pub(crate) fn is_test(message: &WaitingMessage) -> bool {
     message.told.message.news == alerts::News::Test
 }

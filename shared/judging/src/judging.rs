@@ -108,8 +108,8 @@ impl<S> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The rules and channels, at most a minute old. Older ones do not serve while the table throttles them: what a rule
-    /// that was saved since would tell of a reading is left to a recheck.
+    /// The rules and channels, at most a minute old. While the table throttles the rules, older rules are not used: a batch
+    /// judged without a new rule would leave no recheck.
     pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
         let judging = self.judging;
         if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {

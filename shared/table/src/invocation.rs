@@ -74,7 +74,7 @@ impl Invocation {
         self.patient_for((left / 4).min(MOST_PATIENCE))
     }
 
-    /// A part for one of several requests, which together have the patience of this one.
+    /// A part for one of several requests, which together have the patience of the invocation.
     pub fn share(&self) -> Self {
         self.for_one_of_several(self.patience())
     }
