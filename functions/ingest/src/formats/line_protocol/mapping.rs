@@ -17,7 +17,7 @@ use domain::{
 use super::{Line, MAX_FIELDS, Value, decimal};
 use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
-use home_assistant::{Entity, string};
+use home_assistant::{Entity, string, tag};
 pub(crate) use metric_name::metric_name;
 
 /// Tags whose value may begin a device's id. A line uses the first of these that it has.
@@ -346,11 +346,6 @@ impl<'a> Identity<'a> {
             .then(|| self.values.join(" ").parse().ok())
             .flatten()
     }
-}
-
-/// The value of a tag.
-fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> Option<&'t str> {
-    tags.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
 }
 
 fn describes(tag: &str, measurement: &str) -> bool {
