@@ -30,11 +30,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The value of one of the unescaped tags of a line.
-pub(crate) fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> Option<&'t str> {
-    tags.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
-}
-
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value<'a> {

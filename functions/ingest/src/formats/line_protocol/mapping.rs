@@ -14,10 +14,10 @@ use domain::{
     SourceField,
 };
 
-use super::{Line, MAX_FIELDS, Value, decimal, tag};
+use super::{Line, MAX_FIELDS, Value, decimal};
 use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
-use home_assistant::{Entity, string};
+use home_assistant::{Entity, string, tag};
 pub(crate) use metric_name::metric_name;
 
 /// Tags whose value may begin a device's id. A line uses the first of these that it has.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use domain::{AboutMetric, MetricKind, MetricName, Role};
 
-use crate::formats::line_protocol::{Line, Text, Value, tag};
+use crate::formats::line_protocol::{Line, Text, Value};
 
 /// The tags that describe an entity or are part of its id.
 const TAGS: [&str; 8] = [
@@ -201,6 +201,11 @@ fn suffix(unit: &str) -> String {
         c => c.is_ascii_alphanumeric().then(|| c.to_ascii_lowercase()),
     });
     mega.chars().chain(letters).collect()
+}
+
+/// The value of a tag.
+pub(super) fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> Option<&'t str> {
+    tags.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
 }
 
 /// The text of a string field.
