@@ -78,7 +78,7 @@ impl Minute {
 fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     let time = invocation.remaining();
     let share = LEAST_SHARE.min(time / (following + 1));
-    invocation.part_of(time.saturating_sub(share * following))
+    invocation.shortened_to(time.saturating_sub(share * following))
 }
 
 fn named(key: &AlertKey) -> String {
@@ -153,7 +153,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Vec<T> {
         // The other half of the time is for judging.
         let session = session.table;
-        let reading = session.invocation.part_of(session.invocation.remaining() / 2);
+        let reading = session.invocation.shortened_to(session.invocation.remaining() / 2);
         let read = place.read_on(session.within(&reading), &()).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
         minute.report.is_cut |= is_cut;

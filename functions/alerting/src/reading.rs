@@ -58,22 +58,23 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let reading = part_for_reading(session.invocation);
         let session = session.within(&reading).at(now);
         let read = self.waiting_places.read_on(session, &channel.id).await;
-        let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
+        let ReadTasks { tasks: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
-        let delivered = free.extract_if(.., is_delivered).collect();
+        // Delivered messages go first: their leases would hold back the messages that follow them.
+        let delivered = waiting.extract_if(.., is_delivered).collect();
         let is_part = is_cut || has_begun_later;
         // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
-        let count = is_whole.then_some(free.len());
+        let count = is_whole.then_some(waiting.len());
         sent.is_cut |= is_part;
         sent.unreadable.extend(unreadable);
         sent.is_unread = failure.is_some();
         sent.error = failure;
 
-        leave(&mut free, |message| message.is_leased(now));
-        free.retain(|message| message.is_free(now));
-        Waiting { free, delivered, count }
+        leave(&mut waiting, |message| message.is_leased(now));
+        waiting.retain(|message| message.is_due(now));
+        Waiting { free: waiting, delivered, count }
     }
 
     /// The storms among due messages. Reads nothing if no message may belong to a storm.
@@ -105,7 +106,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> ReadStates {
         let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
-        let reading = round.beginning.invocation.part_of(time);
+        let reading = round.beginning.invocation.shortened_to(time);
         let mut found = Listing::default();
         for (nth, some) in keys.chunks(STATES).enumerate() {
             match round.beginning.within(&reading).alert_states(some).await {
@@ -157,5 +158,5 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
 /// The time for reading one kind of items. The rest is for other kinds, and for sending.
 fn part_for_reading(invocation: &Invocation) -> Invocation {
-    invocation.part_of(invocation.remaining() / 3)
+    invocation.shortened_to(invocation.remaining() / 3)
 }

@@ -58,7 +58,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_minute = event == Event::Schedule;
         // The note that the system runs comes before all judgements. It has a small part of the time, because waiting
         // messages are sent even if the note fails.
-        let noting = session.invocation.part_of(MAX_NOTING_RUN);
+        let noting = session.invocation.shortened_to(MAX_NOTING_RUN);
         let noted =
             if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
 
@@ -92,7 +92,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Reads the rules with a third of the time, so that messages can still be sent by the last rules. The schedule
     /// reads them anew, a hint uses rules that are at most 60 seconds old.
     async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
-        let reading = session.invocation.part_of(session.invocation.remaining() / 3);
+        let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
         let read = if is_minute { judging.refresh().await } else { judging.rules().await };
         read.map(drop)
@@ -113,8 +113,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // After a laptop slept during sending, the next minute notes the pause and then judges.
         let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
         if !rules.rules.is_empty() && !has_slept {
-            let judging =
-                session.invocation.part_of(session.invocation.remaining().saturating_sub(RESERVE));
+            let judging = session
+                .invocation
+                .shortened_to(session.invocation.remaining().saturating_sub(RESERVE));
             let minute =
                 Box::pin(self.judge_minute(session.within(&judging), rules, is_noted)).await;
             messages = minute.report.messages;
@@ -129,8 +130,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.
     async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
-        let noting = session.invocation.part_of(time);
-        let beginning = session.invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
+        let noting = session.invocation.shortened_to(time);
+        let beginning =
+            session.invocation.shortened_to(time.saturating_sub(sending::TIMEOUT + NOTING));
         let (noting, beginning) = (session.within(&noting), session.within(&beginning));
         // The channels are read anew: they say whether a channel fails, and how long it is left alone.
         let channels = match beginning.channels().await {

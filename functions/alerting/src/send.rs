@@ -90,7 +90,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> StoreResult<()> {
         let Waiting { free, count, .. } = waiting;
-        let (mut chosen, storms) = self.choose(channel, free, sent, round).await;
+        let (mut chosen, storms) = self.choose_for_channel(channel, free, sent, round).await;
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
@@ -106,12 +106,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Ok(());
         }
 
-        let preparing = round.beginning.invocation.part_of(MAX_PREPARING);
+        let preparing = round.beginning.invocation.shortened_to(MAX_PREPARING);
         let session = round.beginning.within(&preparing);
         // The secret is read before the lease: a leased message that is not sent waits for the end of its lease.
         let secret = self.secret(session, channel).await?;
         // The other half of the time is for names.
-        let leasing = preparing.part_of(preparing.remaining() / 2);
+        let leasing = preparing.shortened_to(preparing.remaining() / 2);
         let leased = self.lease(session.within(&leasing), &chosen.send).await?;
         sent.is_cut |= leased.is_cut;
         if leased.messages.is_empty() {
@@ -139,7 +139,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Chooses among the messages that wait for a channel. A message is left to the next round if its state or rule
     /// cannot be read. Messages of other states go on.
-    async fn choose(
+    async fn choose_for_channel(
         &self,
         channel: &StoredChannel,
         mut waiting: Vec<WaitingMessage>,
@@ -197,7 +197,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let now = self.clock.now();
         let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
         due.retain(|message| is_known(message, &states, ended));
-        (waiting::choose(due, &storms.counted, &states.found, now), storms)
+        (waiting::newest_or_all(due, &storms.counted, &states.found, now), storms)
     }
 
     /// Chooses among messages that may have arrived. They stay together, because fewer messages would give the request
@@ -216,7 +216,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             sent.is_cut = true;
             return Chosen::default();
         }
-        waiting::choose_repeated(repeated.to_vec(), later, &states.found)
+        waiting::without_overtaken(repeated.to_vec(), later, &states.found)
     }
 
     /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
@@ -224,7 +224,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
         // The other half of the time is for sending.
         let beginning = round.beginning.invocation;
-        let dropping = beginning.part_of(beginning.remaining() / 2);
+        let dropping = beginning.shortened_to(beginning.remaining() / 2);
         let session = round.beginning.within(&dropping);
         let finished = chosen.drop.iter().map(|message| session.finish_waiting(message));
         let finished: Vec<_> = finished.collect();
@@ -396,26 +396,27 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         let Leased { messages: leased, repeated, .. } = leased;
         let now = self.clock.now();
-        let latest = now.saturating_add(MAX_PAUSE);
+        let in_an_hour = now.saturating_add(MAX_PAUSE);
         let next_of = |message: &WaitingMessage| {
             let first = first_attempt(message, channel, now);
-            next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(latest)
+            // After its last attempt a message stays until a newer one is sent: see `waiting::due`.
+            next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(in_an_hour)
         };
-        let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
+        let first_retry = leased.iter().map(next_of).min().unwrap_or(in_an_hour);
 
         let postponed = leased.iter().map(|message| {
             // If the receiver refused this attempt, an earlier one may still have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // Messages that may have arrived stay together.
-            let next = if may_have_arrived { soonest } else { next_of(message) };
+            let next = if may_have_arrived { first_retry } else { next_of(message) };
             session.postpone_waiting(message, next, may_have_arrived)
         });
         let postponed = some_at_once(postponed.collect()).await;
 
         // A test message is sent during a pause that the receiver asked for, and does not end the pause.
         let pause = channel.failing.map(|failing| failing.next);
-        let pause = pause.filter(|next| *next <= latest);
-        let next = pause.map_or(soonest, |next| soonest.max(next));
+        let pause = pause.filter(|next| *next <= in_an_hour);
+        let next = pause.map_or(first_retry, |next| first_retry.max(next));
 
         let is_second = leased.iter().any(|message| message.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);

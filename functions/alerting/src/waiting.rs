@@ -170,7 +170,7 @@ pub(crate) fn due(
         let rule = rules.get(&message.told.alert.rule);
         rule.is_some_and(|rule| rule.rule.paused_until.is_some_and(|until| until > now))
     };
-    let is_given_up = |message: &WaitingMessage| {
+    let is_out_of_attempts = |message: &WaitingMessage| {
         let first = first_attempt(message, channel, now);
         message.attempts > 0 && next_attempt(first, message.attempts, now, None).is_none()
     };
@@ -180,7 +180,7 @@ pub(crate) fn due(
         let is_in_quiet_hours = is_quiet && !message.told.rule.ignores_quiet_hours;
         !is_test(message) && (is_blocked || is_in_quiet_hours || is_paused(message))
     });
-    if channel.failing.is_some() && due.iter().all(is_given_up) {
+    if channel.failing.is_some() && due.iter().all(is_out_of_attempts) {
         due.clear();
     }
     due
@@ -204,24 +204,24 @@ pub(crate) fn states_needed(
 /// Chooses among due messages. If messages of a subject waited, over quiet hours or for a failing channel, or belong to
 /// a storm, only the newest is sent, and only if it is still true. A message about a budget's period or a counter's
 /// step is sent once and is never replaced.
-pub(crate) fn choose(
+pub(crate) fn newest_or_all(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
     states: &Listing<StoredAlertState>,
     now: Timestamp,
 ) -> Chosen {
     let (damaged, states) = (states.damaged(), by_key(states));
-    let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
+    let mut by_alert: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
         if is_test(&message) {
             chosen.send.push(message);
         } else {
-            of_subjects.entry(message.told.alert.clone()).or_default().push(message);
+            by_alert.entry(message.told.alert.clone()).or_default().push(message);
         }
     }
 
-    for (key, mut messages) in of_subjects {
+    for (key, mut messages) in by_alert {
         // Without the state, nobody knows whether the messages are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
@@ -267,7 +267,7 @@ fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bo
 
 /// Chooses among messages to send again. All are sent unchanged, except messages that newer ones of the subject have
 /// overtaken. `later` are due messages that are left to the next round.
-pub(crate) fn choose_repeated(
+pub(crate) fn without_overtaken(
     repeated: Vec<WaitingMessage>,
     later: &[WaitingMessage],
     states: &Listing<StoredAlertState>,

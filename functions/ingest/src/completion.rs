@@ -123,7 +123,7 @@ impl<'a> SaidSoFar<'a> {
                     return Some(news);
                 }
                 None if self.found.is_registered(id) => return None,
-                // A new device has the facts of its first reading.
+                // A new device with the metrics and the room of its first reading. All facts in `about` are new to it.
                 None => {
                     slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
                 }

@@ -130,6 +130,7 @@ impl<C: Clock> Pipeline<C> {
         found: &FoundDevices,
         retry: RequestHash,
     ) {
+        // Nobody tried to write these readings, but an earlier attempt of the same request may have stored some.
         let timed = request.timed.split_off(|reading| found.was_not_looked_up(&reading.device));
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
         let unwritten = PutOutcome { not_stored: left.clone(), cause: None };

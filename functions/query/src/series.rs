@@ -49,31 +49,30 @@ pub(crate) async fn series(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
-    // If this is false, the search may read the registry once more.
-    let has_all = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
-
+    let has_all_metrics = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = AskedDevices::find(search, handlers, has_all, call).await?;
+    let asked = AskedDevices::find(search, handlers, has_all_metrics, call).await?;
     let devices = asked.devices()?;
-    let names = metric_names(request.metrics.as_deref(), &devices)
+    let requested = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
 
     let groups = asked.groups(request.grouping, &devices);
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
     // The columns of all devices; each group then has its own.
-    let columns = MetricColumns::choose(&request, &names, &devices, is_combined)?;
-
-    let names = columns.names();
+    let all_columns = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
+    let names = all_columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
     let mut reader = RowReader::of(call.session, &handlers.densities);
-    let rows = Vec::from_iter(groups.iter().flat_map(|group| group.rows(&names, &plan)));
-    Box::pin(reader.spend(&rows)).await.map_err(problem)?;
 
-    let mut answer = SeriesAnswer::new(&request, &plan, columns, asked.is_shared());
+    // The cost of all groups is checked before a reading is read.
+    let rows = Vec::from_iter(groups.iter().flat_map(|group| group.rows(&names, &plan)));
+    Box::pin(reader.check_and_charge(&rows)).await.map_err(problem)?;
+
+    let mut answer = SeriesAnswer::new(&request, &plan, all_columns, asked.is_shared());
     for group in &groups {
         let columns = group.columns(&request, &names)?;
         let needs_neighbours = |rule: &MetricRule| columns.needs_neighbours(rule);

@@ -40,7 +40,7 @@ impl Page {
     pub(crate) fn answer(&self, request: &Request) -> Response {
         let response = Response::new(200, "text/html; charset=utf-8", self.html.as_str());
         let response = response.with("x-content-type-options", "nosniff");
-        let response = caching::with_cache_headers(request, response);
+        let response = caching::with_revalidation(request, response);
         response.with("content-security-policy", &self.policy)
     }
 }

@@ -159,7 +159,7 @@ async fn apply_observation(
         let mut update = device.diff(observation, is_known);
         if let Some((since, room)) = update.room.take().filter(|_| throttled.is_none()) {
             let named = NamedRoom { room, since };
-            let part = session.invocation.share();
+            let part = session.invocation.with_quarter_patience();
             match newest_room(session.within(&part), &device, named, current).await {
                 Ok(newest) => {
                     update.room = newest.map(|NamedRoom { room, since }| {

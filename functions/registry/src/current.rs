@@ -34,7 +34,7 @@ impl Current {
         let devices = session.find_devices(&ids).await?;
         let mut throttled = Vec::new();
         for device in &devices.deleted {
-            let part = session.invocation.share();
+            let part = session.invocation.with_quarter_patience();
             let gone = is_gone(session.within(&part), device).await;
             if matches!(gone, Ok(false)) {
                 continue;

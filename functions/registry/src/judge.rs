@@ -43,7 +43,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
     ) -> BatchResult {
         let mut result = BatchResult::default();
         let Batch { written, first_records } = Batch::of(readings);
-        let part = invocation.part_of(MAX_JUDGING.min(invocation.remaining() / 2));
+        let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
         let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
         let judging = Box::pin(session.judge_batch(&written));
         let BatchReport { report, rechecks, cause } = match catching(judging).await {
@@ -83,7 +83,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) {
-        let part = invocation.part_of(MAX_NOTING);
+        let part = invocation.shortened_to(MAX_NOTING);
         let devices: Vec<_> = rechecks.keys().collect();
         let rechecks: Vec<_> =
             rechecks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();

@@ -105,7 +105,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S
         log: &mut WideEvent,
     ) -> BatchResult {
         // The registry repeats throttled requests for at most half of the time, so that time is left for judging.
-        let mut result = self.writer.apply(readings, &invocation.part(), log).await;
+        let mut result = self.writer.apply(readings, &invocation.with_half_patience(), log).await;
         result.append(self.judge.apply(readings, invocation, log).await);
         result
     }

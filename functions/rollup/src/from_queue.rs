@@ -20,7 +20,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
         // A third of the patience for each message, so that one throttled device leaves time for others.
-        let invocation = &invocation.patient_for(invocation.patience() / 3);
+        let invocation = &invocation.with_patience(invocation.patience() / 3);
         let session = Session::new(&self.store, invocation, self.clock.now());
 
         let ZonedRollupState { stored, zone } = self.state(session, log).await?;

@@ -93,7 +93,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
     ) -> BatchResult {
         // Folding ends some seconds early, so that there is time to leave failures to the queue.
         let leaving = Session::new(&self.store, invocation, self.clock.now());
-        let working = invocation.part_of(invocation.remaining().saturating_sub(LEAVING));
+        let working = invocation.shortened_to(invocation.remaining().saturating_sub(LEAVING));
         let session = leaving.within(&working);
 
         let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
@@ -273,7 +273,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         registered: Registered<'a>,
         named: &NamedRooms,
     ) -> (&'a DeviceId, StoreResult<()>) {
-        let part = session.invocation.share();
+        let part = session.invocation.with_quarter_patience();
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
@@ -342,7 +342,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         state: &ZonedRollupState,
         done: &mut Done,
     ) -> Result<(), NotDone> {
-        let part = session.invocation.share();
+        let part = session.invocation.with_quarter_patience();
         let session = session.within(&part);
         let mut rules = match rules {
             Ok(rules) => rules.clone(),

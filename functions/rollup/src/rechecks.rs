@@ -91,7 +91,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
             return unnoted;
         };
-        let part = run.noting.invocation.share();
+        let part = run.noting.invocation.with_quarter_patience();
         let noting = run.noting.within(&part);
         let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
         let ids: Vec<DeviceId> = ids.into_iter().collect();

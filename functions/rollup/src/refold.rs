@@ -64,7 +64,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &mut Run<'_, S>,
     ) -> Result<(), NotDone> {
         let (id, number) = (&device.id, device.fold_settings.number);
-        let part = run.session.invocation.for_one_of_several(run.pace.left());
+        let part = run.session.invocation.with_quarter_of(run.pace.left());
         let session = run.session.within(&part);
         let known = session.refold(id).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
@@ -85,7 +85,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if run.pace.is_turn_over() {
                 return Ok(());
             }
-            let part = run.session.invocation.for_one_of_several(run.pace.left());
+            let part = run.session.invocation.with_quarter_of(run.pace.left());
             let (session, done) = (run.session.within(&part), &mut run.done);
             self.quarters(session, &mut rules, range, Assumed::Nothing, done).await?;
             self.days_ended(session, &mut rules, zone, range, Assumed::Nothing, done).await?;

@@ -46,7 +46,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<(), NotDone> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
-        let working = invocation.part_of(invocation.remaining().saturating_sub(NOTING));
+        let working = invocation.shortened_to(invocation.remaining().saturating_sub(NOTING));
         let (pace, done) = (Pace::new(&self.settings), Done::default());
         let noting = Session::new(&self.store, &invocation, self.clock.now());
         let session = noting.within(&working);
@@ -68,7 +68,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             log.error("rollup.error", error.cause());
         }
         if let Some(state) = &run.state {
-            let share = invocation.share();
+            let share = invocation.with_quarter_patience();
             match self.oldest_unfinished(noting.within(&share), state).await {
                 Ok(age) => log.seconds("rollup.oldest_unfinished_seconds", age),
                 Err(error) => log.warn("rollup.age_error", &error),

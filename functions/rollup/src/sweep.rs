@@ -116,7 +116,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
-            let share = run.noting.invocation.share();
+            let share = run.noting.invocation.with_quarter_patience();
             let noting = run.noting.within(&share);
             noting.advance_sealed(&done, window.range.to(), Some(queue)).await?;
         }
@@ -224,7 +224,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
-        let part = run.session.invocation.for_one_of_several(run.pace.left());
+        let part = run.session.invocation.with_quarter_of(run.pace.left());
         let (session, done) = (run.session.within(&part), &mut run.done);
         let mut rules = device.rules(window.indexing);
         done.devices += 1;

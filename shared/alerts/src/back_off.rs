@@ -12,8 +12,8 @@ pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
 /// The most attempts. A day has room for fewer; the number ends the attempts where the clock was put back.
 const MAX_ATTEMPTS: u32 = 40;
 
-/// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None`: the message is given
-/// up, a day after the first attempt.
+/// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None` after a day: the
+/// message is kept, and goes with a newer one.
 ///
 /// A server may ask for a longer pause of up to an hour. A pause without a limit could use up the whole day.
 pub fn next_attempt(

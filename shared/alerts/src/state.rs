@@ -80,7 +80,7 @@ impl EpisodeState {
 
     /// Whether the state can be deleted without anything being told twice: its episode goes on, or its end was told at
     /// least an hour ago.
-    pub fn may_be_forgotten(&self, now: Timestamp) -> bool {
+    pub fn repeats_nothing_if_deleted(&self, now: Timestamp) -> bool {
         !matches!(self.fold.phase, Phase::Normal { .. })
             || self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
     }

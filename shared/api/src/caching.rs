@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Request, Response};
 
 /// An answer that a client may keep and revalidates each time. The answer to a client that has it already is 304.
-pub fn with_cache_headers(request: &Request, response: Response) -> Response {
+pub fn with_revalidation(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, no-cache")
 }
 
@@ -46,7 +46,7 @@ mod tests {
         let headers = [("if-none-match".to_owned(), if_none_match.to_owned())].into();
         let request = Request { headers, ..Request::default() };
         let page = Response::json(200, &["a"]).with("link", "</next>; rel=\"next\"");
-        with_cache_headers(&request, page)
+        with_revalidation(&request, page)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use crate::DynamoStore;
-use crate::pause::asked;
+use crate::pause::send_while_throttled;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX};
 use table::{Invocation, StoreResult};
 
@@ -14,7 +14,7 @@ impl DynamoStore {
     /// The same store, with a layout that has the table's real indexes.
     pub async fn as_laid_out(mut self, invocation: &Invocation) -> StoreResult<Self> {
         let request = self.client.describe_table().table_name(&self.table);
-        let answer = asked(invocation, || request.clone().send()).await?;
+        let answer = send_while_throttled(invocation, || request.clone().send()).await?;
         let indexes =
             answer.table().map(TableDescription::global_secondary_indexes).unwrap_or_default();
         let has =
@@ -32,7 +32,7 @@ impl DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<(Option<u32>, Option<u32>)> {
         let request = self.client.describe_table().table_name(&self.table);
-        let answer = asked(invocation, || request.clone().send()).await?;
+        let answer = send_while_throttled(invocation, || request.clone().send()).await?;
         let table = answer.table();
         let billing = table.and_then(|table| table.billing_mode_summary()?.billing_mode());
         let is_on_demand = billing == Some(&BillingMode::PayPerRequest);

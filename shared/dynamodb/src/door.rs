@@ -21,7 +21,7 @@ use aws_smithy_types::body::SdkBody;
 use serde::{Deserialize, Serialize};
 
 use crate::DynamoStore;
-use crate::pause::asked;
+use crate::pause::send_while_throttled;
 use table::{Invocation, StoreResult};
 
 /// The SDK's error of an attempt. The code says why `DynamoDB` refuses, and the body of the answer has the rest.
@@ -48,7 +48,7 @@ impl DynamoStore {
         request: &TableRequest,
         invocation: &Invocation,
     ) -> StoreResult<AnswerBody> {
-        asked(invocation, || self.send(request)).await
+        send_while_throttled(invocation, || self.send(request)).await
     }
 
     /// Sends a request once, with the SDK's retries.

@@ -7,7 +7,7 @@ use crate::error::store_error;
 use table::{Invocation, StoreResult, while_throttled};
 
 /// Sends a request, and sends it again while the table throttles. Returns the answer.
-pub(super) async fn asked<T, E, F>(
+pub(super) async fn send_while_throttled<T, E, F>(
     invocation: &Invocation,
     send: impl Fn() -> F + Send + Sync,
 ) -> StoreResult<T>

@@ -33,7 +33,7 @@ impl SealedBreaches {
             return Ok(Breaches(rules));
         }
 
-        let part = session.invocation.patient_for(MAX_ASKING);
+        let part = session.invocation.with_patience(MAX_ASKING);
         match session.within(&part).alert_rules().await {
             Ok(rules) => {
                 let rules = rules.found.into_iter().filter(|rule| rule.rule.is_on);

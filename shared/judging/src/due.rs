@@ -43,13 +43,18 @@ impl<S: Store> JudgingSession<'_, S> {
             Some(rule) => Some(rule.clone()),
             None => self.table.alert_rule(&key.rule).await?,
         };
-        let Some(rule) = rule else { return Ok(JudgementResult::of_obsolete(true)) };
+        let Some(rule) = rule else { return Ok(JudgementResult::obsolete()) };
 
         let has_left = !self.is_of_rule(&rule, &key.subject).await?;
         let episodes = episodes_of(&due.state);
         if has_left && !episodes.is_some_and(|state| state.told.is_firing) {
-            let is_over = episodes.is_none_or(|state| state.may_be_forgotten(self.table.now));
-            return Ok(JudgementResult::of_obsolete(is_over));
+            let repeats_nothing =
+                episodes.is_none_or(|state| state.repeats_nothing_if_deleted(self.table.now));
+            return Ok(if repeats_nothing {
+                JudgementResult::obsolete()
+            } else {
+                JudgementResult::default()
+            });
         }
 
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await

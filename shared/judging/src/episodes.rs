@@ -23,7 +23,9 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<NextState> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
-        let at_once = self.table.invocation.patient_for(Duration::ZERO);
+
+        // A first attempt to read the limit, without patience. Without an answer, the longest limit is assumed.
+        let at_once = self.table.invocation.with_patience(Duration::ZERO);
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
         let longest = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
 
@@ -42,7 +44,8 @@ impl<S: Store> JudgingSession<'_, S> {
                 let readings = JudgedReadings { silent_after, ..readings.clone() };
                 fold_episodes(rule, state, &start, &readings, self.table.now)
             };
-            if !judgement.says_the_same_as(&judged_by(LEAST_SILENCE)) {
+            let is_same_by_any_limit = judgement.says_the_same_as(&judged_by(LEAST_SILENCE));
+            if !is_same_by_any_limit {
                 match self.subject_silent_after(on_subject).await {
                     Ok(limit) => judgement = judged_by(limit),
                     // Judged with the longest limit. Without a judgement, the readings would be lost.

@@ -130,13 +130,13 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
         let Session { invocation, now, .. } = self.table;
         // The rest of the time is for noting the recheck, and for the answer.
-        let part = invocation.part_of(invocation.remaining() / 3);
+        let part = invocation.shortened_to(invocation.remaining() / 3);
         let report = self.within(&part).judge_first(rule).await;
 
         let mut not_noted = None;
         if !report.as_ref().is_ok_and(JudgingReport::is_done) {
             let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
-            let part = invocation.part_of(invocation.remaining() / 2);
+            let part = invocation.shortened_to(invocation.remaining() / 2);
             not_noted = self.table.within(&part).note_rechecks(&[recheck]).await.cause;
         }
         JudgedSaved { report, not_noted }

@@ -16,7 +16,7 @@ pub struct JudgingReport {
     pub messages: usize,
     /// The number of messages that go to nobody ([`JudgementResult::left_out`]).
     pub left_out: usize,
-    /// The tasks that failed, and why.
+    /// The tasks that failed, and why. Those that may succeed later are also in `left`.
     pub failures: Vec<(AlertKey, SeriesError)>,
     /// The tasks whose judgement panicked. They are also in `left`.
     pub panics: Vec<(AlertKey, Panic)>,

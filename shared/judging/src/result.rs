@@ -30,9 +30,9 @@ pub struct JudgementResult {
 }
 
 impl JudgementResult {
-    /// The result if nothing was judged; `is_obsolete` says whether to delete the state.
-    pub(crate) fn of_obsolete(is_obsolete: bool) -> Self {
-        Self { is_obsolete, ..Self::default() }
+    /// The result if nothing was judged, because the state is to be deleted.
+    pub(crate) fn obsolete() -> Self {
+        Self { is_obsolete: true, ..Self::default() }
     }
 }
 

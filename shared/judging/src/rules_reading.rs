@@ -35,7 +35,7 @@ impl<S: Store> JudgingSession<'_, S> {
         read.unreadable.extend(channels.unreadable);
 
         let Session { invocation, now, .. } = self.table;
-        let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
+        let asking = || invocation.shortened_to(MAX_ASKING.min(invocation.remaining() / 2));
         read.zone = match self.table.within(&asking()).rollup_state().await {
             Ok(state) => state.and_then(|state| state.zone.parse().ok()),
             Err(error) => {

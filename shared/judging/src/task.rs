@@ -83,9 +83,10 @@ impl<'a> Tasks<'a> {
         mut self,
         place: Option<&AlertKey>,
     ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
-        let mut first = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
-        self.by_key.extend(place.and_then(|place| first.remove_entry(place)));
-        first.into_iter().chain(self.by_key)
+        let mut following = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
+        // The task at the place itself comes last.
+        self.by_key.extend(place.and_then(|place| following.remove_entry(place)));
+        following.into_iter().chain(self.by_key)
     }
 
     /// A random place to begin, for a process that remembers none. If short-lived processes always began with the first
@@ -123,7 +124,8 @@ impl<S: Store> JudgingSession<'_, S> {
                 report.left.push(key);
                 continue;
             }
-            let part = self.table.invocation.share();
+
+            let part = self.table.invocation.with_quarter_patience();
             let session = self.within(&part);
             let result = catching(Box::pin(session.judge_task(task, &key, rules))).await;
             self.judging.progress.note(trigger, &key);
@@ -142,7 +144,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after this task, and tries another rule on the device first.
+        // The next call goes on after this task, and not after the last one, so it tries another rule on the throttled
+        // device first.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }

@@ -23,8 +23,9 @@ impl ThrottledRequest {
             return Err(out_of_patience());
         }
 
-        let part = table.invocation.share();
-        // A single attempt that is throttled says little of the next one.
+        let part = table.invocation.with_quarter_patience();
+        // Without patience there is a single attempt, as in `judge_episodes`. If it is throttled, that says little of
+        // the next one.
         let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
         if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {

@@ -67,7 +67,7 @@ impl<'a> ReadAllowance<'a> {
     }
 
     /// Adds the cost of a read; an error if the limit is passed.
-    pub fn spend(&mut self, units: f64) -> Result<(), TooDear> {
+    pub fn add_units(&mut self, units: f64) -> Result<(), TooDear> {
         self.units += units;
         let Self { units, max_units, .. } = *self;
         if units > max_units { Err(TooDear { units, max_units }) } else { Ok(()) }
@@ -132,7 +132,7 @@ impl<'r, S: Store> RowReader<'r, S> {
     /// # Errors
     ///
     /// If the rows have too many values or cost too many read units; the message says what to ask instead.
-    pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
+    pub async fn check_and_charge(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
         let Some(first) = rows.first() else { return Ok(()) };
         let (session, allowance) = (self.session, &mut self.allowance);
         let is_new =
@@ -144,14 +144,15 @@ impl<'r, S: Store> RowReader<'r, S> {
         }
 
         // `gather` bounds the first read of a single device; further reads count here.
-        if allowance.devices.len() == 1 && new == rows.len() {
+        let is_first_read_of_single_device = allowance.devices.len() == 1 && new == rows.len();
+        if is_first_read_of_single_device {
             return Ok(());
         }
 
         let costs = rows.iter().map(|rows| allowance.densities.cost(session, &rows.question));
         let costs: Vec<Cost> = at_once(DEVICE_CONCURRENCY, costs).await?;
         let units = rows.iter().zip(costs).map(|(rows, cost)| cost.of(rows.question.coarsest));
-        let spent = allowance.spend(units.sum());
+        let spent = allowance.add_units(units.sum());
         spent.map_err(|why| SeriesError::OutOfReach(allowance.too_dear(&first.question, why)))
     }
 }

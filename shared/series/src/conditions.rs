@@ -156,7 +156,7 @@ const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 
 /// The part of the question's range that the index covers.
 fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
-    let rolled_up = question.rolled_up()?;
+    let rolled_up = question.rolled_up_range()?;
     let sealed = question.horizon.rolled_up(question.device.id())?.to();
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }

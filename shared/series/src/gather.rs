@@ -112,7 +112,7 @@ impl<'a> DeviceQuestion<'a> {
     }
 
     /// The part of the range that rollups serve.
-    pub fn rolled_up(&self) -> Option<TimeRange> {
+    pub fn rolled_up_range(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
         rolled_up.and_then(|rolled_up| rolled_up.intersection(self.grid.range()))
@@ -245,24 +245,24 @@ struct Gathering<'a> {
     rules: FoldRules,
     gathered: DeviceRollups,
     /// The ranges whose readings are to be read.
-    readings: Vec<TimeRange>,
+    ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
     /// The length of time whose readings may still replace outdated rollups.
     refoldable: TimeDelta,
-    has_day_before: bool,
+    wants_day_before: bool,
 }
 
 impl<'a> Gathering<'a> {
-    fn new(question: &'a DeviceQuestion<'a>, has_day_before: bool) -> Result<Self, SeriesError> {
-        let readings = uncovered(question.grid.range(), question.rolled_up());
+    fn new(question: &'a DeviceQuestion<'a>, wants_day_before: bool) -> Result<Self, SeriesError> {
+        let ranges_to_read = uncovered(question.grid.range(), question.rolled_up_range());
         let first = question.device.first_seen().min(question.now);
         let lived = TimeRange::new(first, question.now).ok();
         let lived_length = |part: &TimeRange| {
             let part = lived.and_then(|lived| part.intersection(lived));
             part.map_or(TimeDelta::zero(), TimeRange::length)
         };
-        let length: TimeDelta = readings.iter().map(lived_length).sum();
+        let length: TimeDelta = ranges_to_read.iter().map(lived_length).sum();
         if length > question.max_read {
             return Err(SeriesError::OutOfReach(too_long(question)));
         }
@@ -270,14 +270,22 @@ impl<'a> Gathering<'a> {
         let rules = FoldRules::of(question.device);
         let refoldable = question.max_read.min(MAX_READ) - length;
         let (gathered, outdated_days) = (DeviceRollups::default(), Vec::new());
-        Ok(Self { question, rules, gathered, readings, outdated_days, refoldable, has_day_before })
+        Ok(Self {
+            question,
+            rules,
+            gathered,
+            ranges_to_read,
+            outdated_days,
+            refoldable,
+            wants_day_before,
+        })
     }
 
     async fn run(mut self, session: Session<'_, impl Store>) -> Result<DeviceRollups, SeriesError> {
-        if let Some(rolled_up) = self.question.rolled_up() {
+        if let Some(rolled_up) = self.question.rolled_up_range() {
             self.take_rollups(session, rolled_up).await?;
         }
-        for range in joined(std::mem::take(&mut self.readings)) {
+        for range in joined(std::mem::take(&mut self.ranges_to_read)) {
             self.fold_readings(session, range).await?;
         }
 
@@ -335,7 +343,7 @@ impl<'a> Gathering<'a> {
             let is_whole = range.covers(day.range) && self.question.grid.has_in_one_row(day.range);
             if is_whole
                 && self.is_local_day(day)
-                && self.take(&mut day.clone(), day.range, Level::Days)
+                && self.use_or_refold(&mut day.clone(), day.range, Level::Days)
             {
                 taken.push(day.range);
             }
@@ -364,10 +372,10 @@ impl<'a> Gathering<'a> {
             let most = MAX_ROLLUPS.saturating_sub(quarters.len()).max(MIN_QUARTERS);
             let length = QuarterHour::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
-            let asked = parts.map(|part| async move {
+            let requests = parts.map(|part| async move {
                 session.quarters(self.question.device.id(), part, false).await
             });
-            let found: Vec<_> = at_once(GAP_CONCURRENCY, asked).await?;
+            let found: Vec<_> = at_once(GAP_CONCURRENCY, requests).await?;
             quarters.extend(found.into_iter().flatten());
             if let Some(quarter) = quarters.get(MAX_ROLLUPS) {
                 return Err(SeriesError::OutOfReach(self.too_many(quarter.range.from(), days)));
@@ -403,7 +411,7 @@ impl<'a> Gathering<'a> {
     /// The range in which days are read; it includes the day before if neighbours are needed.
     fn with_day_before(&self, range: TimeRange) -> TimeRange {
         let before = range.from().saturating_add(TimeDelta::milliseconds(-1));
-        let from = if self.has_day_before { before } else { range.from() };
+        let from = if self.wants_day_before { before } else { range.from() };
         TimeRange::new(from, range.to()).expect("it is at least as long as the range")
     }
 
@@ -411,7 +419,7 @@ impl<'a> Gathering<'a> {
     /// values are those of its readings.
     fn has_neighbours(&self, day: &StoredRollup) -> bool {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
-        self.has_day_before
+        self.wants_day_before
             && day.range.to() == self.question.grid.range().from()
             && rolled_up.is_some_and(|rolled_up| rolled_up.covers(day.range))
             && self.is_local_day(day)
@@ -443,8 +451,8 @@ impl<'a> Gathering<'a> {
         }
 
         // Readings that follow the gap are read anyway, so the same query reads them.
-        let following = self.readings.iter().position(|range| range.from() == gap.to());
-        let to = following.map_or(gap.to(), |index| self.readings[index].to());
+        let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
+        let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
         let limit = (quarters_in(age) + 1) * sizes.rollup / sizes.reading;
         let order = Order::Ascending;
@@ -454,18 +462,18 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        following.map(|index| self.readings.remove(index));
+        following.map(|index| self.ranges_to_read.remove(index));
         self.fold(range, &page.items);
         Ok(true)
     }
 
     /// Uses a rollup or queues the read of its readings; returns false if the level below must be read.
-    fn take(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
+    fn use_or_refold(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
                 self.refoldable -= range.length();
-                self.readings.push(range);
+                self.ranges_to_read.push(range);
                 self.outdated_days.extend((level == Level::Days).then_some(range));
             }
             Use::Whole { is_in_other_room } => {
@@ -509,14 +517,14 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), SeriesError> {
         let Some(inside) = quarter.range.intersection(gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
-        let is_used = is_whole && self.take(quarter, inside, Level::QuarterHours);
-        if is_used || quarter.rollup.is_empty() {
+        let is_settled = is_whole && self.use_or_refold(quarter, inside, Level::QuarterHours);
+        if is_settled || quarter.rollup.is_empty() {
             return Ok(());
         }
         if !quarter.has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
-        self.readings.push(inside);
+        self.ranges_to_read.push(inside);
         Ok(())
     }
 

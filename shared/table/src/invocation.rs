@@ -11,7 +11,11 @@ use crate::deadline::Deadline;
 /// The most patience for one device of several: the time for which a throttled request is repeated.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
-/// The time left to an invocation and the capacity units it has consumed.
+/// The time left to an invocation, its patience, and the capacity units that it has consumed. The patience is the time
+/// for which throttled requests are repeated.
+///
+/// A part of an invocation consumes its units for the whole. [`Self::shortened_to`] ends the part earlier; the parts
+/// `with_` a patience keep the deadline, and repeat throttled requests for less time.
 #[derive(Debug)]
 #[must_use]
 pub struct Invocation {
@@ -52,36 +56,35 @@ impl Invocation {
         Self { deadline, patience: deadline, consumed, throttled }
     }
 
-    /// An invocation for a sender that hangs up long before `deadline`. Throttled requests are repeated for 7 seconds;
-    /// after that, nothing new is begun.
+    /// An invocation for a sender that hangs up long before `deadline`. Throttled requests are repeated for 7 seconds.
+    /// If one was throttled until then, no further request is begun.
     pub fn for_sender(deadline: Deadline) -> Self {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
-    /// A part of the invocation with half of the patience. Units that the part consumes count for the whole.
-    pub fn part(&self) -> Self {
-        self.patient_for(self.patience() / 2)
+    /// A part with half of the patience.
+    pub fn with_half_patience(&self) -> Self {
+        self.with_patience(self.patience() / 2)
     }
 
-    /// A part with the same deadline, which repeats throttled requests for at most `time`.
-    pub fn patient_for(&self, time: Duration) -> Self {
+    /// A part with at most `time` as its patience.
+    pub fn with_patience(&self, time: Duration) -> Self {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
     /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
     /// quarter of `left` as its patience: however many devices are throttled, three quarters are left to the next one.
-    pub fn for_one_of_several(&self, left: Duration) -> Self {
-        self.patient_for((left / 4).min(MOST_PATIENCE))
+    pub fn with_quarter_of(&self, left: Duration) -> Self {
+        self.with_patience((left / 4).min(MOST_PATIENCE))
     }
 
     /// A part for one of several requests, which together have the patience of the invocation.
-    pub fn share(&self) -> Self {
-        self.for_one_of_several(self.patience())
+    pub fn with_quarter_patience(&self) -> Self {
+        self.with_quarter_of(self.patience())
     }
 
-    /// A part of the invocation with at most `time`, which repeats throttled requests until its end. Units that the
-    /// part consumes count for the whole.
-    pub fn part_of(&self, time: Duration) -> Self {
+    /// A part that ends after `time` at the latest, and repeats throttled requests until its end.
+    pub fn shortened_to(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
         self.part_until(deadline, deadline)
     }

@@ -42,9 +42,10 @@ impl IntroductionCounts {
             return Ok(BTreeSet::new());
         }
 
-        let New { not_counted, mut counted } = self.new_devices(sender, request, found);
+        let New { not_counted, counted: mut introduced_so_far } =
+            self.new_devices(sender, request, found);
         if not_counted.is_empty() {
-            return Ok(counted);
+            return Ok(introduced_so_far);
         }
 
         let free = match found.number_introduced_by(&sender.name) {
@@ -76,8 +77,8 @@ impl IntroductionCounts {
         }
 
         self.remember(&introduced, sender);
-        counted.append(&mut introduced);
-        Ok(counted)
+        introduced_so_far.append(&mut introduced);
+        Ok(introduced_so_far)
     }
 
     /// The new devices of a request.
@@ -96,9 +97,11 @@ impl IntroductionCounts {
         }
 
         let mut all_counted = self.lock();
+        // The registry counts a device once it says who introduced the device.
         let introduced_by = |device: &Device| device.source().introduced_by.clone();
-        all_counted
-            .retain(|id, name| found.device(id).and_then(introduced_by).as_ref() != Some(name));
+        let is_registered_as_introduced_by =
+            |id, name| found.device(id).and_then(introduced_by).as_ref() == Some(name);
+        all_counted.retain(|id, name| !is_registered_as_introduced_by(id, name));
 
         for id in devices {
             match all_counted.get(id) {

@@ -52,7 +52,7 @@ pub(super) async fn read(
     let densities = allowance.densities;
     let levels = wanted.iter().map(|device| reads.level(session, device, densities));
     let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
-    allowance.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
+    allowance.add_units(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
     let found = found.map(|(device, (level, _))| reads.found(session, device, level));
     at_once(DEVICE_CONCURRENCY, found).await

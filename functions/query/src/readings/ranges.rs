@@ -59,7 +59,8 @@ pub(crate) async fn of_room(
     } else {
         let horizon = handlers.known_state.horizon(call.session).await?;
         let asked = range.query.range;
-        let occupants = presence::in_rooms(&horizon, snapshot, &rooms, asked, call).await?;
+        let occupants =
+            presence::now_or_seen_in_rooms(&horizon, snapshot, &rooms, asked, call).await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::caching::with_cache_headers;
+use api::caching::with_revalidation;
 use api::{Problem, Response};
 use domain::{HomeId, Room};
 use runtime::clock::Clock;
@@ -41,7 +41,7 @@ pub(crate) async fn homes(
     let cursor_after = |row: usize| list.cursor_after(rows[row].id());
     let page = RowPage::of(list.format, call.request, &call.params);
     let response = page.write(&rows, columns, rest, cursor_after);
-    Ok(with_cache_headers(call.request, response))
+    Ok(with_revalidation(call.request, response))
 }
 
 /// `GET /homes/{id}`
@@ -52,7 +52,7 @@ pub(crate) async fn home(
     let (home, snapshot) = handlers.home(call).await?;
     let row = HomeRow::of(&home, snapshot.rooms_of(&home));
     let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
-    Ok(with_cache_headers(call.request, Response::json(200, &row)))
+    Ok(with_revalidation(call.request, Response::json(200, &row)))
 }
 
 /// `GET /homes/{id}/rooms`

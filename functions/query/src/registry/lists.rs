@@ -1,6 +1,6 @@
 //! Lists and single entries of the registry. Reads no range and edits nothing.
 
-use api::caching::with_cache_headers;
+use api::caching::with_revalidation;
 use api::{Problem, Response};
 use domain::{Device, Room, RoomId};
 use runtime::clock::Clock;
@@ -87,7 +87,7 @@ async fn page_of_devices(
     let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
     let response = page.write(&rows, || Columns { own, known: known() }, rest, cursor_after);
     let is_stable = !is_of_readings && !with_latest;
-    Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
+    Ok(if is_stable { with_revalidation(call.request, response) } else { response })
 }
 
 /// `GET /rooms`
@@ -120,7 +120,7 @@ pub(crate) fn page_of_rooms(
     let cursor_after = |row: usize| list.cursor_after(rooms[row].id.as_str());
     let page = RowPage::of(list.format, call.request, &call.params);
     let response = page.write(&rows, columns, rest, cursor_after);
-    with_cache_headers(call.request, response)
+    with_revalidation(call.request, response)
 }
 
 /// `GET /devices/{id}`
@@ -129,7 +129,7 @@ pub(crate) async fn device(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let device = handlers.device(call).await?;
-    Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
+    Ok(with_revalidation(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
 /// `GET /rooms/{id}`
@@ -138,5 +138,5 @@ pub(crate) async fn room(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let (room, _) = handlers.room(call).await?;
-    Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
+    Ok(with_revalidation(call.request, Response::json(200, &RoomRow::from(&room))))
 }

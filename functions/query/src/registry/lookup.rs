@@ -160,7 +160,7 @@ pub(crate) async fn members_of(
     page: PageStart<'_>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<RoomMembers, Problem> {
-    let members = found.find_in_rooms(rooms, page, call.session, call.log).await?;
+    let members = found.now_in_rooms(rooms, page, call.session, call.log).await?;
     members.ok_or_else(|| without_room_index("those that are in a room now"))
 }
 

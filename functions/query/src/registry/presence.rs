@@ -77,7 +77,7 @@ pub(crate) async fn seen(
 ) -> StoreResult<BTreeMap<RoomId, BTreeSet<DeviceId>>> {
     let first = Month::of(range.from().saturating_add(-MAX_HOLD));
     let months = first..=Month::of(range.last());
-    let asked = rooms.into_iter().map(|room| {
+    let requests = rooms.into_iter().map(|room| {
         let months = months.clone();
         async move {
             // One device more than the limit tells that there are too many.
@@ -85,11 +85,11 @@ pub(crate) async fn seen(
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
     });
-    Ok(at_once(ROOM_CONCURRENCY, asked).await?.into_iter().collect())
+    Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 
 /// The devices that may have readings of some rooms in a range.
-pub(crate) async fn in_rooms(
+pub(crate) async fn now_or_seen_in_rooms(
     horizon: &Horizon,
     snapshot: Arc<Snapshot>,
     rooms: &BTreeSet<RoomId>,
@@ -104,7 +104,7 @@ pub(crate) async fn in_rooms(
     let mut found = FoundDevices::of(snapshot);
     let page = PageStart { after: None, limit: MAX_DEVICES + 1 };
     let mut ids = BTreeSet::new();
-    match found.find_in_rooms(rooms, page, call.session, call.log).await? {
+    match found.now_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
         // For a range that is rolled up the notes suffice, wherever the devices are now.
         None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
@@ -118,7 +118,8 @@ pub(crate) async fn in_rooms(
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}"))));
     }
 
-    // The notes about a deleted device stay for a moment.
+    // Drops devices that were just deleted, whose notes stay for a moment, and devices that the registry in memory does
+    // not know yet.
     found.look_up(&ids, call.session).await?;
     ids.retain(|id| found.device(id).is_some());
     Ok(RoomDevices { ids, found, seen, lack, units })

@@ -46,24 +46,25 @@ pub(super) struct AskedDevices {
 }
 
 impl AskedDevices {
-    /// Finds the devices. If no device has a requested metric, the registry is read again before the refusal: another
-    /// instance may have registered it.
+    /// Finds the devices. If a requested metric is on none of them, the registry is read again: another instance may
+    /// have registered the metric or its device.
     pub(super) async fn find(
         search: DeviceSearch<'_>,
         handlers: &Handlers<impl Clock>,
-        have_it: impl Fn(&Self, &[&Device]) -> bool,
+        is_answerable: impl Fn(&Self, &[&Device]) -> bool,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
+        let registry = &handlers.registry;
         let found = Self::look_up(search, handlers, call).await?;
-        // The device was just read from the table, so reading again brings nothing.
-        let is_fresh = found.device.is_some() && handlers.registry.would_read_many();
-        if is_fresh
-            || have_it(&found, &found.devices()?)
-            || !handlers.registry.has_news(found.snapshot(), call.session, call.log).await?
-        {
+        let was_read_alone = found.device.is_some() && registry.would_read_many();
+        if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
         }
-        Self::look_up(search, handlers, call).await
+
+        if registry.has_news(found.snapshot(), call.session, call.log).await? {
+            return Self::look_up(search, handlers, call).await;
+        }
+        Ok(found)
     }
 
     async fn look_up(
@@ -79,6 +80,7 @@ impl AskedDevices {
                 current = handlers.registry.current();
             }
             QueryScope::Room => {
+                // If memory lacked the room, the registry was read again, so the snapshot below has its devices.
                 rooms = Some([handlers.room(call).await?.0.id].into());
             }
             QueryScope::Home => {
@@ -95,12 +97,12 @@ impl AskedDevices {
 
         let of_rooms = RoomDevices::none(snapshot);
         let mut found = Self { scope: search.scope, device, rooms, of_rooms };
-        Box::pin(found.find_in_rooms(search, call)).await?;
+        Box::pin(found.add_devices_of_rooms(search, call)).await?;
         Ok(found)
     }
 
     /// Finds the devices of the rooms, and the meters that also measure them.
-    async fn find_in_rooms(
+    async fn add_devices_of_rooms(
         &mut self,
         search: DeviceSearch<'_>,
         call: &mut Call<'_, impl Store>,
@@ -108,7 +110,8 @@ impl AskedDevices {
         let DeviceSearch { horizon, range, .. } = search;
         if let Some(rooms) = &self.rooms {
             let snapshot = Arc::clone(self.snapshot());
-            self.of_rooms = presence::in_rooms(horizon, snapshot, rooms, range, call).await?;
+            self.of_rooms =
+                presence::now_or_seen_in_rooms(horizon, snapshot, rooms, range, call).await?;
             return self.of_rooms.found.look_up_meters(call.session).await;
         }
         if search.is_by_room {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::caching::{with_cache_headers, with_short_life};
+use api::caching::{with_revalidation, with_short_life};
 use api::{Problem, Response};
 use domain::{CalendarUnit, Device, TimeRange, Timestamp, Zone};
 use runtime::http::Call;
@@ -107,7 +107,7 @@ pub(super) fn cached(
     if range.to() > call.session.now {
         response
     } else if is_lacking {
-        with_cache_headers(call.request, response)
+        with_revalidation(call.request, response)
     } else {
         with_short_life(call.request, response)
     }

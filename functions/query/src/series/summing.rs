@@ -186,7 +186,7 @@ impl<'a> Summing<'a> {
             DeviceRows::of(self.group.question(device, self.plan), names)
         });
         let rows = Vec::from_iter(rows);
-        Box::pin(reader.spend(&rows)).await?;
+        Box::pin(reader.check_and_charge(&rows)).await?;
 
         let (session, needs_neighbours) =
             (reader.session, |rule: &MetricRule| *rule != MetricRule::Gauge);

@@ -148,11 +148,13 @@ impl<C: Clock> CachedRegistry<C> {
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
         let Some(current) = self.current() else {
+            // Whatever another request has read while this one waited is good enough.
             let _reading = self.reading.lock().await;
-            return self.read_unless(|_| true, session, log).await;
+            return self.current_if_or_read(|_| true, session, log).await;
         };
-        let will_do = |snapshot: &Snapshot| self.age(snapshot) < self.max_age || self.must_wait();
-        if will_do(&current) {
+        let is_good_enough =
+            |snapshot: &Snapshot| self.age(snapshot) < self.max_age || self.must_wait();
+        if is_good_enough(&current) {
             return Ok(with_unreadable_logged(current, log));
         }
 
@@ -164,7 +166,7 @@ impl<C: Clock> CachedRegistry<C> {
             }
             Err(_) => self.reading.lock().await,
         };
-        Ok(self.read_or_stale(current, will_do, session, log).await)
+        Ok(self.read_or_stale(current, is_good_enough, session, log).await)
     }
 
     /// The registry for a list, which shows what was registered a moment ago. A registry older than `MAX_LIST_AGE` is
@@ -177,11 +179,11 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let asked = self.state().begun;
+        let begun_before = self.state().begun;
         let snapshot = self.snapshot(session, log).await?;
         let is_new = |snapshot: &Snapshot| {
             self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
-                || self.state().succeeded > asked
+                || self.state().succeeded > begun_before
         };
         let is_cheap = snapshot.has_all_devices
             && snapshot.has_all_rooms
@@ -201,9 +203,9 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let asked = self.state().begun;
+        let begun_before = self.state().begun;
         let _reading = self.reading.lock().await;
-        self.read_unless(|_| self.state().succeeded > asked, session, log).await
+        self.current_if_or_read(|_| self.state().succeeded > begun_before, session, log).await
     }
 
     /// The registry for a request about a device or room that memory lacks. Reads the registry again, unless the last
@@ -214,18 +216,18 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let asked = self.state().begun;
+        let begun_before = self.state().begun;
         let is_new = |snapshot: &Snapshot| {
             let seconds = (entries(snapshot) / ENTRIES_PER_SECOND) as u64;
             self.age(snapshot) < Duration::from_secs(seconds).min(self.max_age)
-                || self.state().succeeded > asked
+                || self.state().succeeded > begun_before
         };
         if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
             return Ok(with_unreadable_logged(current, log));
         }
 
         let _reading = self.reading.lock().await;
-        self.read_unless(is_new, session, log).await
+        self.current_if_or_read(is_new, session, log).await
     }
 
     /// Reads the registry again for a request about something that memory lacks. Returns whether the devices have
@@ -336,14 +338,14 @@ impl<C: Clock> CachedRegistry<C> {
         domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
     }
 
-    /// The registry in memory if `will_do` accepts it, else read from the table. The caller holds `reading`.
-    async fn read_unless(
+    /// The registry in memory if `is_good_enough` accepts it, else read from the table. The caller holds `reading`.
+    async fn current_if_or_read(
         &self,
-        will_do: impl Fn(&Snapshot) -> bool,
+        is_good_enough: impl Fn(&Snapshot) -> bool,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let snapshot = match self.current().filter(|snapshot| will_do(snapshot)) {
+        let snapshot = match self.current().filter(|snapshot| is_good_enough(snapshot)) {
             Some(current) => current,
             None => self.read(session).await?,
         };
@@ -355,14 +357,16 @@ impl<C: Clock> CachedRegistry<C> {
     async fn read_or_stale(
         &self,
         stale: Arc<Snapshot>,
-        will_do: impl Fn(&Snapshot) -> bool,
+        is_good_enough: impl Fn(&Snapshot) -> bool,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> Arc<Snapshot> {
         // The time limit grows with each failed refresh.
         let pause = self.state().back_off.map_or(Duration::ZERO, |back_off| back_off.pause);
         let limit = (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH);
-        let read = tokio::time::timeout(limit, self.read_unless(will_do, session, log)).await;
+        let read =
+            tokio::time::timeout(limit, self.current_if_or_read(is_good_enough, session, log))
+                .await;
 
         read.unwrap_or(Err(StoreError::TimedOut)).unwrap_or_else(|error| {
             let since = self.clock.now();

@@ -116,7 +116,7 @@ impl FoundDevices {
 
     /// The devices that are in the rooms now: from memory, else from the table's index by room. `None` if memory does
     /// not hold the registry and the table has no such index.
-    pub async fn find_in_rooms(
+    pub async fn now_in_rooms(
         &mut self,
         rooms: &BTreeSet<RoomId>,
         page: PageStart<'_>,

@@ -36,7 +36,7 @@ impl<C: Clock> CachedRegistry<C> {
         log: &mut WideEvent,
     ) -> StoreResult<FoundDevices> {
         let mut found = FoundDevices::of(self.snapshot(session, log).await?);
-        let part = session.invocation.part();
+        let part = session.invocation.with_half_patience();
         let session = session.within(&part);
 
         self.look_up_rooms(readings.clone(), session, &mut found).await?;

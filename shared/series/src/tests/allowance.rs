@@ -24,7 +24,7 @@ async fn a_device_that_is_read_again_takes_units() {
 
     let mut reader = RowReader::of(session(&home.store, &invocation), &densities);
     reader.allowance = ReadAllowance::of(0.1, &densities);
-    reader.spend(&rows).await.expect("a single device has bounds of its own");
-    let why = refusal(reader.spend(&rows).await);
+    reader.check_and_charge(&rows).await.expect("a single device has bounds of its own");
+    let why = refusal(reader.check_and_charge(&rows).await);
     assert!(why.contains("read units of one device,"), "{why}");
 }

@@ -141,14 +141,12 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the message is due and no sender has it. A message that was never postponed, or that a clock that was ahead
-    /// has judged, is always due.
-    pub fn is_free(&self, now: Timestamp) -> bool {
+    /// Whether the message may be sent, if no sender has it. A message that was never postponed, or that a clock that was
+    /// ahead has judged, is always due.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        let was_never_postponed = self.next <= self.told.at;
         let is_of_clock_ahead = self.told.at > now;
-        let is_due = self.next <= self.told.at
-            || is_of_clock_ahead
-            || !is_ahead(self.next, MAX_POSTPONED, now);
-        is_due && !self.is_leased(now)
+        was_never_postponed || is_of_clock_ahead || !is_ahead(self.next, MAX_POSTPONED, now)
     }
 
     /// Whether a sender has the message, or died with it a moment ago.
