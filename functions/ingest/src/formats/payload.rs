@@ -336,8 +336,7 @@ pub(crate) fn has_row(rows: &[Row], key: &str) -> bool {
     rows.iter().any(|(known, ..)| *known == key)
 }
 
-/// Parses a JSON text as a tree. Numbers beyond a double's range become texts, so that they are refused one by one and
-/// all other members are read.
+/// Parses a JSON text as a tree. Numbers beyond a double's range become texts, so that only these numbers are refused.
 pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
     branch(serde_json::from_slice(json).ok()?, MAX_DEPTH)
 }
