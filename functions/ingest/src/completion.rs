@@ -53,7 +53,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// Reduces each reading's facts about its device and room to those that are new to the registry and to the request.
 /// `introduced` are the devices that the sender introduces.
 ///
-/// No fact is attached about a device of which memory has only the room: the registry may have all facts already.
+/// If memory has only the room of a device, no fact is attached: the registry may have all facts already.
 pub(crate) fn attach_about(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,

@@ -1,4 +1,4 @@
-//! Finds the room in which a device is by its newest readings, and since when it is there. Writes nothing.
+//! Finds the room of a device by its newest readings, and since when the device is in this room. Writes nothing.
 
 use domain::{Device, Order, RoomId, TimeRange, Timestamp};
 use table::{FindRegistry, QueryReadings, RangeQuery, ReadingKey, Session, StoreResult};
