@@ -13,8 +13,7 @@ use crate::limits::new_names::RoomLimit;
 use crate::store_request::StoreRequest;
 
 /// Gives each reading without a room the room that its device named last in this request, up to the reading's
-/// timestamp. If there is no such room, or if the registry says that the device moved in between, the registry's room
-/// is taken.
+/// timestamp. The registry's room is taken if the device named no such room, or if it moved in between by the registry.
 ///
 /// A room that a person chose for the device overrides all of these, even a room that the reading names.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
@@ -44,7 +43,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
             } else if let Some((room, at)) = &named
                 && !has_moved(*at)
             {
-                // Sets `room` and not `named_room`: only a room that the sender named moves the device.
+                // Sets `room` but leaves `named_room` empty: a device moves only to a room that its sender named.
                 reading.room = Some(room.clone());
             }
         }
@@ -54,7 +53,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// Reduces each reading's facts about its device and room to those that are new to the registry and to the request.
 /// `introduced` are the devices that the sender introduces.
 ///
-/// No fact about a device is attached if memory has only its place: the registry's other facts are unknown here.
+/// If memory has only the room of a device, no fact is attached: the registry may have all facts already.
 pub(crate) fn attach_about(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,
@@ -69,7 +68,7 @@ pub(crate) fn attach_about(
             && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
     };
 
-    // Readings of a device follow one another, and most have nothing to attach.
+    // Quick path: the readings of a device follow one another, and most of them have no facts.
     let mut last_known: Option<&Reading> = None;
     for reading in request.readings_mut() {
         let is_like_last =
@@ -135,7 +134,7 @@ impl<'a> SaidSoFar<'a> {
         Some(news)
     }
 
-    /// Whether a reading is the first to name a room that is not registered, and its device may introduce one more.
+    /// Whether a reading is the first to name an unregistered room, and its device may still introduce a room.
     fn introduces_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
         let Some(room) = &reading.named_room else { return false };
         if self.found.has_room(room) || self.introduced_rooms.contains(room) {

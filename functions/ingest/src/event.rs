@@ -15,7 +15,7 @@ use table::StoreError;
 use crate::replies::fetched::FetchedReceipt;
 use crate::replies::native::Receipt;
 
-/// The `source` of an event of the function fetching, as JSON.
+/// The `source` of an event that comes from the function `fetching`, as JSON.
 const FETCHING: &str = r#""roomtide.fetching""#;
 
 /// An event that AWS sends to the function.
@@ -27,18 +27,18 @@ pub enum Event {
     Iot(Message),
     /// An MQTT message with a device's own payload, by way of another rule.
     Payload(TopicMessage),
-    /// What the function fetching has fetched. No request and no message can be
-    /// taken for it: an HTTP event has a `requestContext`, and a message has a `topic` or a `device_id`.
+    /// An answer that the function `fetching` got from a source. The other events differ: an HTTP event has a
+    /// `requestContext`, and a message has a `topic` or a `device_id`.
     Fetched(Box<FetchedMessage>),
 }
 
 /// An MQTT message as the rule of `template.yaml` hands it on.
 ///
-/// The rule passes the payload as Base64, unread: whatever members it has, none can take the place
-/// of `device_id`. Source: <https://docs.aws.amazon.com/iot/latest/developerguide/binary-payloads.html>
+/// The rule passes the payload as Base64, so no member of the payload can replace `device_id`. Source:
+/// <https://docs.aws.amazon.com/iot/latest/developerguide/binary-payloads.html>
 #[derive(Debug, Clone, Deserialize)]
 pub struct Message {
-    /// The level of the topic that names the device.
+    /// The part of the topic that names the device.
     pub device_id: String,
     /// When the broker took the message, in milliseconds since 1970. A reading without a timestamp gets this time. A
     /// repeated invocation has the same one.
@@ -65,7 +65,7 @@ pub struct TopicMessage {
 pub struct FetchedMessage {
     /// The id of the source.
     pub of: String,
-    /// Tells the events of a source apart. A repeated invocation has the same one.
+    /// An id of the event, different for each event of a source. A repeated invocation has the same id.
     pub run: String,
     /// When it was fetched, in milliseconds since 1970. A reading without a timestamp gets this time.
     pub timestamp: i64,
@@ -78,13 +78,13 @@ pub struct FetchedMessage {
     /// The rooms of devices and their parts. Readings of a device without a room are left out.
     #[serde(default)]
     pub rooms: BTreeMap<DeviceId, Option<FetchedRoom>>,
-    /// The names of devices, where the body tells none.
+    /// The names of devices that have no name in the body.
     #[serde(default)]
     pub names: BTreeMap<DeviceId, Label>,
-    /// The meaning of metrics, where the body tells nothing of them.
+    /// The meaning of metrics that the body does not explain.
     #[serde(default)]
     pub about: BTreeMap<MetricName, AboutMetric>,
-    /// Whether nothing is stored: the reply shows what would be.
+    /// Whether this is a dry run: nothing is stored, and the reply shows what would be stored.
     #[serde(default)]
     pub dry: bool,
     /// The body.
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Event {
         }
 
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        // HTTP first: most events are that, and are read once. Without a context this fails.
+        // HTTP is tried first, so that the most frequent events are parsed once. It needs a `requestContext`.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
             match serde_json::from_str(text.get())? {
                 Probe { context: Some(_), .. } => Err(error),
@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for Event {
 pub enum Reply {
     /// To an HTTP request.
     Http(Box<ApiGatewayV2httpResponse>),
-    /// To an IoT Core rule, which nobody reads but the log.
+    /// To an IoT Core rule, which ignores the reply. Only the log has it.
     Iot(Receipt),
     /// To the function fetching.
     Fetched(FetchedReceipt),

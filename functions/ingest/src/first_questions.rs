@@ -6,7 +6,7 @@ use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 
-/// Answers requests that read no data. All others are referred to the query function.
+/// Answers requests that read no data. For all other requests, the client is referred to the query function.
 pub(crate) fn answer(call: &Call<'_, impl Sync>, now: Timestamp) -> Result<Response, Problem> {
     let request = call.request;
     match call.endpoint.operation {

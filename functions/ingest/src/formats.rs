@@ -151,7 +151,7 @@ impl PayloadReader {
         self.endpoint.path.rsplit_once('/').map_or(self.endpoint.path, |(_, name)| name)
     }
 
-    /// The device in the rest of a topic, after the format's level; `None` if messages on this topic have no readings.
+    /// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
     pub(crate) fn device_of<'a>(&self, rest: &'a str) -> Option<&'a str> {
         match self.read {
             Read::Tree(format) => (format.device_of)(rest),

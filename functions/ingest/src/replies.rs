@@ -47,7 +47,7 @@ impl StoreReport {
         Self { rejected, ..Self::default() }
     }
 
-    /// Sorts the report in the order of the request, and notes it in the log.
+    /// Sorts the report in the order of the request, and writes it to the log.
     pub(crate) fn finished(mut self, log: &mut WideEvent) -> Self {
         self.not_stored.sort_unstable();
         self.rejected.sort_by_key(|refusal| refusal.index);

@@ -25,7 +25,7 @@ pub struct Settings {
     pub late_ahead: TimeDelta,
     /// The home's time zone for a table without rollups. Existing rollups keep their own zone.
     pub time_zone: Zone,
-    /// The table's limits of units a second; `None` if there are no limits.
+    /// The largest numbers of units that the table may consume in a second; `None` if there are no limits.
     pub max_units: Option<MaxUnits>,
 }
 

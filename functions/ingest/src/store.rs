@@ -33,7 +33,7 @@ struct Prepared {
 /// The keys of a request's readings, and the end of the late mark that covers them. A late mark announces in
 /// the table that readings of past time are about to change.
 struct LateReadings {
-    /// All keys of the request; only keys of the past are marked.
+    /// All keys of the request. The late mark is for keys of the past only.
     keys: Vec<(DeviceId, Timestamp)>,
     /// The end of the mark; `None` if no key is of the past.
     until: Option<Timestamp>,
@@ -47,7 +47,7 @@ impl<C: Clock> Pipeline<C> {
         mut request: StoreRequest<'_>,
         log: &mut WideEvent,
     ) -> StoreReport {
-        // All readings may have been refused.
+        // All readings may have been refused: nothing is left to store.
         if request.is_empty() {
             return request.report.finished(log);
         }
@@ -62,7 +62,7 @@ impl<C: Clock> Pipeline<C> {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
-        // All readings may have been refused or not looked up.
+        // All readings may have been refused, or their devices not looked up: nothing is left to store.
         if request.is_empty() {
             return request.report.finished(log);
         }
@@ -78,9 +78,9 @@ impl<C: Clock> Pipeline<C> {
         request.report.finished(log)
     }
 
-    /// Prepares a request for writing: looks up devices and rooms, takes out refused readings, fills in rooms, and
-    /// writes the late mark. Readings whose device was not looked up are taken out, too. An error means that nothing
-    /// may be stored: without the registry the rooms are unknown, and stored readings are not corrected later.
+    /// Prepares a request for writing: looks up devices and rooms, removes refused readings, fills in rooms, and writes
+    /// the late mark. Also removes readings whose device was not looked up. If this fails, nothing may be stored: the
+    /// rooms are unknown without the registry, and nobody corrects the rooms of stored readings.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,
@@ -123,7 +123,7 @@ impl<C: Clock> Pipeline<C> {
         Ok(Prepared { found, late: LateReadings { keys, until } })
     }
 
-    /// Takes out the readings of devices whose look-up was throttled: their rooms are unknown.
+    /// Removes the readings of devices whose look-up was throttled: their rooms are unknown.
     fn take_out_not_looked_up(
         &self,
         request: &mut StoreRequest<'_>,
@@ -159,7 +159,7 @@ impl<C: Clock> Pipeline<C> {
         let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
         let mut stored = request.report.add(timed, attempt);
 
-        // Arrivals come last, because a reading with a timestamp may have the very time of an arrival.
+        // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
         self.add_arrivals(session, request, &mut stored).await;
         stored
     }
@@ -211,7 +211,7 @@ impl<C: Clock> Pipeline<C> {
         }
     }
 
-    /// Writes the late mark for the keys of the past. Returns until when the mark holds; `None` if no key is of the past.
+    /// Writes the late mark for the keys of the past. Returns the end of the mark; `None` if no key is of the past.
     async fn mark_late(
         &self,
         session: Session<'_, impl Store>,
@@ -232,7 +232,7 @@ impl<C: Clock> Pipeline<C> {
         if late.until.is_some_and(|until| until <= self.clock.now())
             && let Err(error) = self.mark_late(session, &late.keys).await
         {
-            // The readings are stored all the same. For some seconds, answers do not say that rollups lack readings.
+            // The readings are stored. For some seconds, answers do not say that rollups are incomplete.
             log.warn("late.error", &error);
         }
     }

@@ -20,7 +20,8 @@ pub(crate) struct StoreRequest<'a> {
     pub(crate) options: StoreOptions,
     /// An id that tells apart two arrivals of a device in one millisecond. A repeated event has the same id.
     pub(crate) arrival_id: &'a str,
-    /// Whether nothing is stored and no device is looked up. The report has the readings that would be stored.
+    /// Whether this is a dry run: nothing is stored and no device is looked up. The report has the readings that would
+    /// be stored.
     pub(crate) is_dry: bool,
     /// The sender whose new devices are counted.
     pub(crate) counted_sender: Option<&'a CountedSender>,

@@ -15,7 +15,7 @@ use crate::observed::{ObservedDevice, ThrottledDevice};
 use crate::ports::RegistryStore;
 use crate::register::register;
 
-/// The number of attempts at an update whose item keeps changing.
+/// How often an update is attempted if its item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Adds the new facts in the observations of a batch to the registry.
@@ -74,9 +74,9 @@ pub(crate) async fn apply(
     result
 }
 
-/// Adds the new facts in observations to registered devices. A device whose own readings are throttled is skipped if
-/// another device is written: the skipped device's next reading tries again. If no device is written, the whole table
-/// throttles, and the records are delivered again.
+/// Adds the new facts in observations to registered devices. Skips a device whose own readings are throttled if another
+/// device is written: the next reading of the skipped device tries again. If no device is written, the whole table is
+/// throttled, and the stream delivers the records again.
 async fn apply_observations(
     session: Session<'_, impl RegistryStore>,
     registered: Vec<(Device, &ObservedDevice)>,
@@ -125,7 +125,7 @@ fn earliest_naming<'a>(
     naming.min_by_key(|device| device.observation.rooms[room].first)
 }
 
-/// Notes an earlier first reading of a registered room. A room without a name gets the name in the readings.
+/// Stores a room's first reading if the batch has an earlier one than the registry. Names a room that has no name.
 async fn update_room(
     session: Session<'_, impl UpdateRegistry>,
     room: &Room,
@@ -145,8 +145,8 @@ async fn update_room(
     Ok(())
 }
 
-/// Adds the new facts in an observation to a registered device, then begins a stay if the device has settled. Returns
-/// the error if the query of its readings is throttled; the device then keeps its room for now.
+/// Adds the new facts in an observation to a registered device. If the device has been in its room long enough, also
+/// begins a stay there. If the query of its readings is throttled, the device keeps its room and the error is returned.
 async fn apply_observation(
     session: Session<'_, impl RegistryStore>,
     mut device: Device,
@@ -176,8 +176,7 @@ async fn apply_observation(
         } else {
             match session.update_device(&device, &update).await? {
                 UpdateOutcome::Updated(now) => now,
-                // Another writer was faster, or a person has decided: the update is computed again for the device as it
-                // is now.
+                // Another instance or a person has changed the device, so the update is computed again.
                 UpdateOutcome::ConditionFailed(Some(now)) => {
                     device = now;
                     continue;
@@ -195,8 +194,8 @@ async fn apply_observation(
     Err(kept_changing(device.id()))
 }
 
-/// When a device came into a room that a reading at `at` names. This is the time of the first reading in the batch that
-/// names the room, because a batch may span days. If the device is already in the room, `at` only confirms this.
+/// When a device came into the room of its reading at `at`. A batch may span days, so the first reading of the batch in
+/// this room counts. For a device that is in the room already, it is `at`.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,
@@ -210,7 +209,7 @@ fn begin_of_stay(
     }
 }
 
-/// Begins a stay if the device has been in its room long enough at `newest`, the timestamp of a reading.
+/// Begins a stay in the device's room if the device has been there long enough at `newest`, the timestamp of a reading.
 async fn settle(
     session: Session<'_, impl UpdateRegistry>,
     mut device: Device,

@@ -19,13 +19,13 @@ pub(crate) struct Current {
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     /// The items that cannot be read. The devices and rooms of these items are not written.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Deleted devices whose readings could not be looked up. These devices may have new readings.
+    /// Deleted devices that may have new readings, because the query of their readings was throttled.
     pub(crate) throttled: Vec<ThrottledDevice>,
 }
 
 impl Current {
-    /// Reads the devices and rooms as they are now, including the latest writes of other instances. Takes deleted
-    /// devices out of the batch: a late record of a deleted reading registers nothing.
+    /// Reads the devices and rooms as they are now, including the latest writes of other instances. Removes deleted
+    /// devices from the batch: a record of a deleted reading, delivered late, registers nothing.
     pub(crate) async fn read(
         session: Session<'_, impl FindRegistry + QueryReadings>,
         batch: &mut BTreeMap<DeviceId, ObservedDevice>,

@@ -1,5 +1,4 @@
-//! The second consumer of a batch: judges the rules of alerts by the written readings. Updates no registry, and never
-//! delays the registry.
+//! Judges the rules of alerts by the readings in a batch of the stream. Never updates or delays the registry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
 
-/// The longest time for judging a batch, and (`MAX_NOTING`) for noting rechecks of rules that were not judged in time.
+/// The longest time for judging a batch, and (`MAX_NOTING`) for storing which rules are to be judged again later.
 const MAX_JUDGING: Duration = Duration::from_secs(20);
 const MAX_NOTING: Duration = Duration::from_secs(10);
 /// The longest time for the hint to the alerting function.
@@ -34,7 +33,8 @@ pub(crate) struct AlertConsumer<'a, S, C, H> {
 }
 
 impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
-    /// Leaves to a recheck what cannot be judged now. A record is delivered again only if its recheck cannot be noted.
+    /// Judges the rules. Stores a recheck where this fails now: a note to judge again later. A record is delivered
+    /// again only if its recheck cannot be stored.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],
@@ -59,7 +59,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         report.panics.first().into_iter().for_each(|(_, panic)| log.error("alerts.panic", panic));
 
         if !rechecks.is_empty() {
-            // The log says `looks` for rechecks.
+            // Rechecks are called `looks` in the log.
             log.set("alerts.looks", rechecks.len());
             self.note(&rechecks, &first_records, &mut result, invocation, log).await;
         }

@@ -1,4 +1,4 @@
-//! Finds the room of a device by the newest readings, and since when the device is there. Writes nothing.
+//! Finds the room of a device by its newest readings, and since when the device is in this room. Writes nothing.
 
 use domain::{Device, Order, RoomId, TimeRange, Timestamp};
 use table::{FindRegistry, QueryReadings, RangeQuery, ReadingKey, Session, StoreResult};
@@ -8,22 +8,22 @@ use crate::current::Current;
 /// The number of a device's newest readings that are searched for a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
-/// A room that readings of a device name, with the time of the earliest known reading that does.
+/// A room that a device's readings name, and the earliest known time of such a reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedRoom {
     pub(crate) room: RoomId,
     pub(crate) since: Timestamp,
 }
 
-/// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest room
-/// of the batch; older readings are not read. `None` if the device is in the room already.
+/// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest
+/// room of the batch; older readings are not read. `None` if the device is in the room already.
 ///
-/// The registry is not written for each reading, so it does not know how new the device's room is. A late reading from
-/// another room could look newer, therefore the readings are searched. If no reading names a room, the device stays
-/// where it is. The registry then notes the time, so that the next late reading does not repeat the search.
+/// The registry is not written for each reading, so it does not know the time of the newest reading in a room. A late
+/// reading from another room could seem newer, so the newest readings are searched. If they name no room, and there are
+/// more of them, the device stays in its room. The time is then stored, so that the next late reading needs no search.
 ///
-/// The stream may lag by a whole import. No later batch then shows that the device has settled in the room, so the
-/// search also finds since when the device is there.
+/// The stream may lag by a whole import. No later batch then shows since when the device is in the room, so the search
+/// finds this, too.
 pub(crate) async fn newest_room(
     session: Session<'_, impl FindRegistry + QueryReadings>,
     device: &Device,
@@ -44,7 +44,7 @@ pub(crate) async fn newest_room(
             match &mut found {
                 Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
-                // A room that no device could introduce is not registered. No device moves there.
+                // A device cannot move to an unregistered room: its device was not allowed to introduce the room.
                 None if !current.has_room(room, session).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
                 None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),
@@ -60,7 +60,7 @@ pub(crate) async fn newest_room(
             (Some(_), Some(newest), Some(room)) if page.has_more => {
                 return Ok(Some(NamedRoom { room: room.clone(), since: newest }));
             }
-            // The readings are deleted, or the device has no room yet: only the batch has a room for the device.
+            // Only the batch names a room: the readings are deleted, or the device has no room yet.
             _ => return Ok(Some(named)),
         }
     }

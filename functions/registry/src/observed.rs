@@ -13,7 +13,7 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device whose own readings are throttled. It is unknown in which room the device is, or whether it is deleted.
+/// A device whose own readings are throttled. Its room is unknown, and whether the device is deleted is unknown, too.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

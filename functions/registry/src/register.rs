@@ -40,8 +40,8 @@ pub(crate) async fn register(
             continue;
         }
 
-        // The device notes the room before the room is registered: otherwise two functions together could exceed the
-        // device's limit of rooms.
+        // The room is noted in the device before it is registered: otherwise two functions together could exceed the
+        // number of rooms that a device may introduce.
         match introduce(session, device, room).await? {
             Introduction::Noted(now) => device = now,
             Introduction::TooMany(now) => {
@@ -66,7 +66,7 @@ pub(crate) async fn register(
     Ok(Some(device))
 }
 
-/// Whether a device introduces a room, with the current device.
+/// The outcome of noting a room in a device, with the device as it is afterwards.
 enum Introduction {
     Noted(Device),
     TooMany(Device),

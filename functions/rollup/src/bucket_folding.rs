@@ -1,5 +1,5 @@
-//! Folds buckets (quarters and days of a device) with the device's current settings. A bucket that fails for a reason
-//! of its own is left to the queue. Chooses no buckets.
+//! Folds buckets (quarters and days of a device) with the device's current settings. A bucket that fails permanently is
+//! left to the queue. Chooses no buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -31,10 +31,10 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: RegistryMemory,
     /// Whether this process has seen the state of the rollups.
     pub(crate) has_state: AtomicBool,
-    /// For each device, the number of the newest settings with which all its rollups are folded. An entry never becomes
-    /// false.
+    /// For each device whose rollups are all folded with its newest settings, the number of these settings. An entry
+    /// stays true for ever.
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
-    /// When this process last noted a backlog.
+    /// When this process last stored that there is a backlog.
     pub(crate) backlog: Remembered<()>,
     pub(crate) backlog_request: ThrottledRequest,
     pub(crate) queue_busy: QueueBusy,
@@ -48,7 +48,7 @@ pub enum NotDone {
     /// The table failed. A later attempt may succeed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The bucket could not be folded, and the queue does not accept it.
+    /// The bucket failed, and its message could not be sent to the queue.
     #[error(transparent)]
     Queue(#[from] NotSent),
     /// The code panicked.
@@ -74,18 +74,18 @@ pub(crate) struct LocalDay {
     pub(crate) date: LocalDate,
 }
 
-/// Several quarters of a device that are folded with two queries.
+/// Quarters of a device that are folded together, with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
     /// The buckets that begin in a range and have readings.
     Of(TimeRange, Assumed),
-    /// The buckets of this list, also buckets without readings.
+    /// The buckets of this list, even those without readings.
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// The most devices that are remembered as folded with their newest settings. Beyond, all are forgotten.
+/// How many devices are remembered as folded with their newest settings. Beyond this number, all are forgotten.
 const MAX_REFOLDED: usize = 500_000;
-/// The largest number of times that a device is read again because a rollup was folded with newer settings.
+/// How often a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -122,8 +122,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds a local day. If the day is still open at `until`, folds the part that is over by then. Reads `rules` again
-    /// if they are outdated.
+    /// Folds a local day. If the day is not over at `until`, folds the part before `until`. Reads `rules` again if they
+    /// are outdated.
     async fn day(
         &self,
         session: Session<'_, S>,
@@ -142,8 +142,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds all quarters of a range, and returns the rollups that were put. If the range fails for a reason of its
-    /// own, folds quarter by quarter, so that only failing quarters go to the queue.
+    /// Folds all quarters of a range, and returns the rollups that it stored. If the range fails permanently, folds
+    /// quarter by quarter, so that only failing quarters go to the queue.
     pub(crate) async fn quarters(
         &self,
         session: Session<'_, S>,
@@ -174,7 +174,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Folds a list of quarters in the way in which [`quarters`](Self::quarters) folds a range.
+    /// Folds a list of quarters; after a permanent failure one by one, as [`quarters`](Self::quarters) does.
     pub(crate) async fn these_quarters(
         &self,
         session: Session<'_, S>,
@@ -220,9 +220,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds the local day of quarters that were put, as far as the day is over. Does nothing if the part that is over
-    /// ends before the `first` quarter: then a later sweep reads the quarters. Time up to `sealed` counts as over even
-    /// if it is ahead of the clock, because no later sweep comes for that time.
+    /// Folds the local day of quarters that were just folded, up to the time that is over. Does nothing if this time
+    /// ends before the `first` quarter, because a later sweep reads the quarters. Time before `sealed` counts as over
+    /// even if the clock is behind it: sweeps are done with this time.
     pub(crate) async fn day_of(
         &self,
         session: Session<'_, S>,
@@ -239,8 +239,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.day(session, rules, day, until, Assumed::Nothing).await
     }
 
-    /// Folds the local days that end within `(from, to]`, and the parts of a day that is still open. A day that fails
-    /// for a reason of its own goes to the queue.
+    /// Folds the local days that end in `range`, whose start is excluded here and whose end is included. Also folds the
+    /// parts of a day that is not over. A day that fails permanently goes to the queue.
     pub(crate) async fn days_ended(
         &self,
         session: Session<'_, S>,
@@ -255,12 +255,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Some(day) = zone.day(zone.date(at)).filter(|_| at < range.to()) {
             at = day.to();
             let part = part_of_day(day, range.to()).filter(|part| part.to() > range.from());
-            // A day that is over by now is folded as a whole, here or by a later call.
+            // A day that is over is not folded in parts, but as a whole, here or by a later call.
             let Some(part) = part.filter(|part| *part == day || day.to() > now_over) else {
                 continue;
             };
 
-            // Only the first part of a day may have no rollup yet.
+            // A day without a rollup is assumed only for its first part: the fold of this part stores the rollup.
             let is_first = part_of_day(day, part.last()).is_none();
             let assumed = if is_first { assumed } else { Assumed::Nothing };
 
@@ -309,8 +309,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The reason of a failure that each retry would repeat; `None` after a success, which is counted. Other failures are
-/// returned as errors.
+/// Why a fold failed, if each retry would fail, too; `None` after a success, which is counted. Failures that a retry
+/// may mend are returned as errors.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),
@@ -326,8 +326,8 @@ pub(crate) fn reason<T>(
     }
 }
 
-/// Whether one query from the first to the last quarter reads less than a query for each quarter. So it is for several
-/// quarters with at most as many gaps.
+/// Whether one query from the first to the last quarter reads less than a query for each quarter. This is assumed if
+/// there are several quarters, and at most as many quarters between them are missing.
 fn are_close(quarters: &BTreeSet<QuarterHour>) -> bool {
     let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else { return false };
     let span = last.end().since(first.start()).num_minutes() / QuarterHour::LENGTH.num_minutes();

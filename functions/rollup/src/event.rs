@@ -26,7 +26,7 @@ pub enum Event {
     Schedule,
 }
 
-/// The function's reply, which the event's source reads.
+/// The function's reply to AWS.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Reply {
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Event {
 }
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
-    /// Handles any event. After an error, the next event of the schedule tries again.
+    /// Handles any event. If the schedule's work fails, its next event tries again.
     pub async fn handle(
         &self,
         event: Event,

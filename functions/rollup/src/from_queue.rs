@@ -19,7 +19,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
-        // A third of the patience for each message, so that one throttled device leaves time for others.
+        // Each message gets a third of the time for retries, so that one throttled device leaves time for others.
         let invocation = &invocation.with_patience(invocation.patience() / 3);
         let session = Session::new(&self.store, invocation, self.clock.now());
 

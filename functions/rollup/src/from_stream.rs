@@ -1,5 +1,5 @@
-//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Takes only keys and rooms from
-//! the stream, and reads values from the table.
+//! Folds the buckets that a batch of the stream touches, or leaves them to the scheduled sweep. Takes only keys and
+//! rooms from the stream, and reads values from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -22,7 +22,7 @@ use crate::ports::Store;
 use crate::registry::Rules;
 use crate::state::ZonedRollupState;
 
-/// The number of devices whose rooms are noted concurrently.
+/// The number of devices whose rooms are stored concurrently.
 const NOTE_CONCURRENCY: usize = 8;
 /// The time that is reserved for leaving failures to the queue.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ struct DayOfDevice {
     written: Option<Timestamp>,
 }
 
-/// The first record that is not done, and why.
+/// The first record that has to be delivered again, and why.
 struct Unfinished {
     record: usize,
     error: NotDone,
@@ -53,11 +53,11 @@ struct Unfinished {
 struct FoldedBatch<'a> {
     oldest: &'a Oldest,
     done: Done,
-    /// The failed devices, each with its error. Their further days are not tried in this invocation.
+    /// The failed devices, each with its error. Further days of these devices are not tried in this invocation.
     errors: BTreeMap<DeviceId, NotDone>,
     /// The days of failed devices that are not folded.
     failed: Vec<DayOfDevice>,
-    /// Whether any day was folded, or any reading of a device that has not failed was left to the sweep.
+    /// Whether something succeeded: a day was folded, or a reading was left to the sweep with its room stored.
     is_any_done: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'a> FoldedBatch<'a> {
         Self { oldest, done: Done::default(), errors, failed, is_any_done: false }
     }
 
-    /// Leaves days to the sweep, whose rooms are noted. A device whose rooms could not be noted has an error.
+    /// Leaves days to the sweep. If the rooms of a device's readings could not be stored, its days count as failed.
     fn leave_to_sweep(&mut self, days: Vec<DayOfDevice>) {
         for day in days {
             if self.errors.contains_key(&day.device) {
@@ -120,7 +120,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Notes the rooms of readings that the sweep will fold, and folds the days of the other readings.
+    /// Stores the rooms of readings that the sweep will fold, and folds the days of the other readings.
     async fn apply_batch(
         &self,
         session: Session<'_, S>,
@@ -139,8 +139,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let unknown = self.registered.unknown(devices);
         let mut rules = self.rules(session, &unknown).await.map_err(failed)?;
 
-        // The clock is read only now, after the state and the devices exist. A sweep that folds a quarter which is
-        // still open by this clock therefore finds both.
+        // The clock is read after the state and the devices are known to exist. A later sweep folds the quarters that
+        // are open by this clock, so the sweep finds both.
         let now = self.clock.now();
         let (left, changes): (Vec<_>, Vec<_>) = changes
             .iter()
@@ -174,7 +174,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let not_folded = days[position..].iter().chain(&batch.failed);
             let oldest = not_folded.filter_map(|day| day.written).min();
             *batch.oldest.lock().expect("nothing panics while it is held") = oldest;
-            // Without the note, answers do not say what they lack, folded or not: folding ends that soonest.
+            // Without a stored backlog, answers do not say that rollups are incomplete. Folding on ends this soonest.
             if let Err(error) = self.note_backlog(session, oldest).await {
                 batch.done.backlog_error.get_or_insert(error);
             }
@@ -191,7 +191,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
-                // If no time is left, the device did not cause the failure.
+                // The time is over, which is no failure of the device.
                 Err(error) if session.invocation.remaining().is_zero() => {
                     return Err(failed(error));
                 }
@@ -204,8 +204,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Leaves the days of failed devices to the queue, if any other part of the batch is done. Otherwise the table
-    /// fails, and not a device.
+    /// Leaves the days of failed devices to the queue, if any other part of the batch succeeded. Otherwise the whole
+    /// table seems to fail, and the batch is repeated.
     async fn leave_failures(
         &self,
         session: Session<'_, S>,
@@ -227,12 +227,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(Unfinished { record: first.first_record, error })
     }
 
-    /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:
-    /// the registry has one room for a device, but a quarter's readings may name two. If noting fails for a device,
-    /// only this device fails.
+    /// Stores the rooms of readings that are not folded yet, so that answers about a room find the room's devices: the
+    /// registry has one room for a device, but a quarter's readings may name two. If this fails for a device, only this
+    /// device fails.
     ///
-    /// A note from before a device's deletion counts here, so that batches do not read each device. If the device was
-    /// registered again, the sweep knows that, and notes the rooms with the rollup.
+    /// A room that was stored before the device's deletion counts as stored, so that batches do not read each device.
+    /// If the device was registered again, the sweep stores its rooms with the rollup.
     async fn note_rooms(
         &self,
         session: Session<'_, S>,
@@ -277,7 +277,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         (registered.device, self.seen.note(session.within(&part), registered, named).await)
     }
 
-    /// Runs `folding`, and checks for a backlog meanwhile: one fold may take longer than a note is valid.
+    /// Runs `folding`, and stores a backlog meanwhile: one fold may take longer than a stored backlog is valid.
     async fn while_noting_backlog<T>(
         &self,
         session: Session<'_, S>,
@@ -290,13 +290,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 return folded;
             }
             let oldest = *oldest.lock().expect("nothing panics while it is held");
-            // A note that fails is retried at the next check, and before the next day is folded.
+            // After a failure, the backlog is stored at the next check, or before the next day is folded.
             drop(self.note_backlog(session, oldest).await);
         }
     }
 
-    /// Notes a backlog if `oldest`, the time of the oldest unfolded change, is long ago. Answers then say that rollups
-    /// are incomplete.
+    /// Stores that there is a backlog if `oldest`, the time of the oldest unfolded change, is long ago. Answers then
+    /// say that rollups are incomplete.
     async fn note_backlog(
         &self,
         session: Session<'_, S>,
@@ -318,9 +318,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// Whether the sweep will fold the quarter of a reading.
     ///
-    /// A deletion is never left to the sweep, which skips quarters without readings. Folded at once, it makes a new
-    /// rollup, which refuses a late fold that still saw the reading. A quarter that a sweep with a clock ahead has
-    /// already passed is not left either.
+    /// A deletion is folded at once, because the sweep skips quarters without readings. The new rollup then prevents
+    /// that a slower fold, which still saw the reading, is stored. A quarter is also folded at once if a sweep has
+    /// passed it already, because its clock was ahead.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,
@@ -332,7 +332,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
-    /// Folds the quarters of a day, and then the day as far as it is over. If the device has no rules, its quarters go
+    /// Folds the quarters of a day, then the part of the day that is over. If the device has no rules, its quarters go
     /// to the queue.
     async fn fold_day(
         &self,
@@ -382,8 +382,8 @@ fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<T
     changes.filter_map(|change| change.touched).min()
 }
 
-/// The days that changes touch, by their first records. If the time runs out, all records before the reported one are
-/// done.
+/// The days that changes touch, in the order of their first records. If the time runs out on a day, the stream delivers
+/// its first record and all later records again.
 fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Vec<DayOfDevice> {
     let mut days: BTreeMap<(&DeviceId, LocalDate), DayOfDevice> = BTreeMap::new();
     for Recorded { record, change } in changes {

@@ -8,28 +8,28 @@ use table::StoreError;
 /// The work that one invocation has done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Quarters whose rollups were put.
+    /// Quarters whose rollups were stored.
     pub(crate) quarters: usize,
-    /// Days whose rollups were put.
+    /// Days whose rollups were stored.
     pub(crate) days: usize,
     /// Devices that were swept.
     pub(crate) devices: usize,
-    /// Devices for which rechecks of alerts are noted.
+    /// Devices whose alerts are to be judged again.
     pub(crate) rechecks: usize,
-    /// The error, if the table refused to read the rules of alerts or to store rechecks.
+    /// Why the table refused to read the rules of alerts, or to store which of them are to be judged again.
     pub(crate) rechecks_refused: Option<StoreError>,
     /// The number of buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,
-    /// Why a backlog could not be noted.
+    /// Why a backlog could not be stored.
     pub(crate) backlog_error: Option<StoreError>,
-    /// Why the queue told no number of messages.
+    /// Why the queue gave no number of messages.
     pub(crate) queue_error: Option<NotSent>,
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
     failed: Vec<String>,
 }
 
-/// The most buckets, and the most failed devices, that a log event names. All buckets are counted.
+/// How many buckets, and how many failed devices, a log event names. All buckets are counted.
 const MAX_NAMED: usize = 10;
 
 impl Done {

@@ -27,20 +27,20 @@ pub(crate) struct ListedDevices {
     pub(crate) read_at: Timestamp,
 }
 
-/// The part of a device that the function needs. It is small, 80 bytes and the id, because a fleet has hundreds of
-/// thousands of devices.
+/// What the function needs of a device. It is small, 80 bytes and the id, because a fleet has hundreds of thousands of
+/// devices.
 #[derive(Debug)]
 pub(crate) struct ListedDevice {
     pub(crate) id: DeviceId,
     pub(crate) fold_settings: FoldSettings,
     pub(crate) first_seen: Timestamp,
-    /// Devices with equal rules share them.
+    /// The rules, shared by devices whose rules are equal.
     rules: Arc<FoldRules>,
 }
 
 const _: () = assert!(size_of::<ListedDevice>() <= 80);
 
-/// The most different rules that devices share.
+/// How many different rules are shared. Further rules have a copy for each device.
 const MAX_KINDS: usize = 64;
 
 impl ListedDevice {
@@ -58,7 +58,7 @@ impl ListedDevice {
         Self { id, fold_settings, first_seen, rules }
     }
 
-    /// The rules for folding the device. `indexing` is for the index by conditions.
+    /// The rules for folding the device. `indexing` says what the conditions index has.
     pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
         DeviceRules {
             id: self.id.clone(),
@@ -86,13 +86,12 @@ impl RegistryMemory {
     }
 }
 
-/// The time since when each report about the queue has counted waiting messages.
+/// Since when the queue has messages at each count; `None` if it was empty at the last count.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
 
 impl QueueBusy {
-    /// The time since when messages wait, by the counts. SQS gives the depth of a queue without the age of its
-    /// messages.
+    /// Adds a count. Returns since when messages wait: SQS counts messages, but does not give their age.
     pub(crate) fn since(&self, counted: Option<QueueDepth>) -> Option<Timestamp> {
         let mut since = self.0.lock().expect("nothing panics while it is held");
         match counted.filter(|depth| depth.messages > 0) {

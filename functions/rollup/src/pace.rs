@@ -7,13 +7,13 @@ use table::Invocation;
 
 use crate::Settings;
 
-/// Background work gets one part in this many of the table's ceilings.
+/// Background work gets the table's largest rates of units, divided by this number.
 const PARTS: u32 = 5;
 
-/// The longest work of an invocation. Soon after, the schedule invokes the function again, which continues.
+/// How long an invocation may work. Soon after, the schedule invokes the function again, which continues.
 const TURN: Duration = Duration::from_secs(50);
 
-/// The least time for retries of a group's throttled requests. A begun group is finished, even after the turn.
+/// The least time for retries of throttled requests: a group that was begun is finished even after `TURN`.
 const LEAST_LEFT: Duration = Duration::from_secs(4);
 
 /// The pace of one invocation.
@@ -26,7 +26,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Begins the turn of an invocation.
+    /// Begins the time in which an invocation may work.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             started: Stopwatch::start(),
@@ -36,26 +36,26 @@ impl Pace {
         }
     }
 
-    /// Whether to leave the remaining work to the next invocation. Two invocations at once would do the same work.
+    /// Whether to leave the remaining work to the next invocation, which begins soon and would do the same work.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.started.elapsed() >= TURN
     }
 
-    /// The rest of the turn, which is the time for retries of throttled requests.
+    /// The rest of the invocation's working time, also the time for retries of throttled requests.
     pub(crate) fn left(&self) -> Duration {
         TURN.saturating_sub(self.started.elapsed()).max(LEAST_LEFT)
     }
 
-    /// The write units that background work may consume in a turn.
+    /// The write units that background work may consume in one invocation.
     pub(crate) const fn write_units_of_turn(&self) -> u64 {
         self.units_of_turn
     }
 
-    /// Waits as long as the consumed units take at this pace, or until the invocation has no time left.
+    /// Waits until the consumed units are within the pace, or until the invocation has no time left.
     pub(crate) async fn keep(&self, invocation: &Invocation) {
         let seconds = (invocation.read_units() / self.read_units_per_second)
             .max(invocation.write_units() / self.write_units_per_second);
-        // With a ceiling of zero there is no pace, so there is no wait.
+        // If a rate is zero, there is no pace to keep, and no wait.
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
         let ahead = due.saturating_sub(self.started.elapsed()).min(invocation.remaining());
         if !ahead.is_zero() {

@@ -1,5 +1,5 @@
-//! Notes rechecks of devices whose sealed quarters break a rule of alerts. They find breaches that the stream's batches
-//! should have judged and did not. Judges nothing.
+//! Stores rechecks, orders to judge a device's alerts again, if its folded quarters break a rule. They find breaches
+//! that the stream's batches have missed. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,27 +15,27 @@ use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
-/// Quarters that ended longer ago get no rechecks, also if a sweep is far behind.
+/// Quarters that ended longer ago need no rechecks, even if a sweep is far behind.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
-/// The number of devices that are read at once, and of rechecks that are noted at once.
+/// The number of devices that are read at once, and of rechecks that are stored at once.
 const PAGE: usize = 100;
 
-/// The rechecks that could not be noted.
+/// The rechecks that could not be stored.
 #[derive(Default)]
 pub(crate) struct UnnotedRechecks {
     /// The groups of the rechecks' devices.
     pub(crate) groups: BTreeSet<usize>,
-    /// Why the first recheck could not be noted.
+    /// Why the first recheck could not be stored.
     pub(crate) cause: Option<StoreError>,
 }
 
-/// The rechecks that the sealed quarters of a range need.
+/// The rechecks that the folded quarters of a range need.
 #[derive(Default)]
 pub(crate) struct Rechecks {
     breaches: Option<Breaches>,
-    /// Quarters that break a rule, if the rule may be about the device.
+    /// Quarters that break a rule, provided that the rule is about the device.
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
-    /// Devices whose quarters are left to the queue, each with the first quarter. The queue notes no rechecks.
+    /// Devices whose quarters are left to the queue, each with the first quarter. Work of the queue stores no rechecks.
     unfolded: BTreeMap<DeviceId, Timestamp>,
 }
 
@@ -47,7 +47,7 @@ impl UnnotedRechecks {
 }
 
 impl Rechecks {
-    /// Adds the quarters of a device that were put.
+    /// Adds the quarters of a device whose rollups were stored.
     pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<QuarterHour, Rollup>) {
         let Some(breaches) = &self.breaches else { return };
         put.retain(|_, rollup| breaches.may_have(device, rollup));
@@ -56,14 +56,14 @@ impl Rechecks {
         }
     }
 
-    /// Adds a device whose quarters from a time on are left to the queue.
+    /// Adds a device whose quarters are left to the queue, beginning at `from`.
     pub(crate) fn add_unfolded(&mut self, device: DeviceId, from: Timestamp) {
         self.unfolded.insert(device, from);
     }
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Begins the rechecks of a range. No rechecks are noted for history, or without a rule.
+    /// Begins the rechecks of a range. There are no rechecks for a range long ago, or without a rule.
     pub(crate) async fn rechecks_of(
         &self,
         range: TimeRange,
@@ -79,9 +79,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
-    /// Notes rechecks of the devices that a rule is about, after reading them from the registry. Returns the groups of
-    /// devices whose rechecks could not be noted within a part of the patience. Only the watermarks of other groups may
-    /// move.
+    /// Stores rechecks of the devices that a rule is about, after reading them from the registry. Returns the groups of
+    /// devices whose rechecks could not be stored in time: their quarters have to be swept again.
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
@@ -128,8 +127,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// Returns `None` for a request that the table refused, and notes the refusal for the log, so that rollups are still
-/// folded. The table refuses requests without permission, and damaged items.
+/// Turns a request that the table refused into `None`, and the log has the refusal: rollups are folded all the same.
+/// The table refuses requests without permission, and damaged items.
 fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

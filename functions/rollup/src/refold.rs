@@ -1,4 +1,4 @@
-//! Folds rollups of a device again after a change of its settings. Does not touch time that is not sealed yet.
+//! Folds rollups of a device again after a change of its settings. Does not touch time that no sweep has folded yet.
 
 use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, SKEW, newest_sealable_edge};
@@ -12,8 +12,8 @@ use crate::ports::Store;
 use crate::run::{MAX_HOME, Run};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// After a change of devices' settings, folds the affected rollups again, up to the watermark of each device's
-    /// group. Work beyond the turn is left to the next invocation. A device that fails does not hold up others.
+    /// After a change of devices' settings, folds the affected rollups again, as far as each device's group is swept.
+    /// Leaves the rest to the next invocation when the time is over. A device that fails does not delay others.
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -21,15 +21,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         now: Timestamp,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotDone> {
-        // Any list will do, because a change that is missing in this list is in the next. But a person waits for the
-        // effect of new settings, and a home's list costs next to nothing, so it is read again.
+        // A remembered list is enough, because a change that is missing in it is in the next list. But a person waits
+        // for the effect of new settings, and reading a home's list costs next to nothing, so this list is read again.
         let mut listed = self.listed_since(run.session, Timestamp::MIN).await?;
         if listed.devices.len() <= MAX_HOME {
             listed = self.listed_since(run.session, now).await?;
         }
 
-        // A sweep may have read its list before the change, by a clock that may be ahead, and may have sealed quarters
-        // up to this edge without the new settings.
+        // A sweep whose clock was ahead may have folded quarters up to this time with a list from before the change, so
+        // without the new settings.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
 
         let changed = listed.devices.iter().filter(|device| {
@@ -37,7 +37,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             refolded < device.fold_settings.number
         });
         let mut changed: Vec<_> = changed.collect();
-        // In a fixed order, some devices would always wait behind throttled devices.
+        // The order is random: in a fixed order, some devices would always wait behind throttled devices.
         fastrand::shuffle(&mut changed);
 
         let mut refolded = Ok(());
@@ -53,8 +53,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         refolded
     }
 
-    /// Folds rollups again, up to `sealed_until`, if the device's newest settings affect them. Notes that this is done,
-    /// unless quarters that are sealed later need the same.
+    /// Folds the rollups before `sealed_until` again that the device's newest settings affect. Stores that this is
+    /// done, unless later quarters may need the same.
     async fn refold_device(
         &self,
         device: &ListedDevice,
@@ -105,8 +105,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The first quarter that a change affects, but not before the device's first reading. That reading is looked up in
-    /// the table, because the registry may not have noted it yet.
+    /// The first quarter that a change affects, but not before the device's first reading. This reading is looked up in
+    /// the table, because the registry may not have its time yet.
     async fn first_quarter(
         &self,
         session: Session<'_, S>,

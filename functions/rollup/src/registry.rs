@@ -19,8 +19,8 @@ use crate::ports::Store;
 
 /// The number of devices that are read at once for the list of all devices.
 const LIST_PAGE: usize = 5_000;
-/// The pauses before unregistered devices are read again. A new device is registered soon: by ingest right after its
-/// readings, or by the function registry from the same stream.
+/// The pauses before unregistered devices are looked up again. A new device is registered soon: by ingest right after
+/// its readings, or by the function registry from the same stream.
 const REGISTRATION_PAUSES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -60,7 +60,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(rules)
     }
 
-    /// Adds the rules of registered devices to `rules`. Returns the devices that may still be registered.
+    /// Adds the rules of registered devices to `rules`. Returns the unregistered devices that are not being deleted.
     async fn add_rules(
         &self,
         session: Session<'_, S>,
@@ -95,8 +95,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ids)
     }
 
-    /// Returns the devices that have readings. A device without readings was deleted, and the stream is late. If the
-    /// table throttles the readings of a device, the error is put into `rules`.
+    /// Returns the devices that have readings. A device without readings was deleted before the stream delivered its
+    /// records. If the table throttles the readings of a device, the error is put into `rules`.
     async fn with_readings(
         &self,
         session: Session<'_, S>,
@@ -130,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(DeviceRules::of(device).indexed(&session.indexing().await?))
     }
 
-    /// All devices, from a list that was read at `time` or later. An earlier invocation may have read it.
+    /// All devices, from a list that was read at `time` or later, perhaps by an earlier invocation.
     pub(crate) async fn listed_since(
         &self,
         session: Session<'_, S>,

@@ -1,4 +1,4 @@
-//! The context that the work of one scheduled invocation shares, and the size of a home.
+//! What the steps of one scheduled invocation share, and how many devices a home has.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::bucket_folding::NotDone;
 use crate::log::Done;
 use crate::pace::Pace;
 
-/// The context that the work of one scheduled invocation shares.
+/// What the steps of one scheduled invocation share.
 pub(crate) struct Run<'a, S> {
     /// The session for the work, which ends some seconds before the invocation.
     pub(crate) session: Session<'a, S>,
-    /// The session for noting results, which lasts as long as the invocation.
+    /// The session for storing results, which lasts as long as the invocation.
     pub(crate) noting: Session<'a, S>,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
@@ -21,18 +21,18 @@ pub(crate) struct Run<'a, S> {
     pub(crate) swept: BTreeSet<DeviceId>,
     /// The devices that the table has throttled.
     pub(crate) throttled: BTreeSet<DeviceId>,
-    /// The state with the watermarks, once it is read.
+    /// The stored state, once it is read. It says up to which time each group is swept.
     pub(crate) state: Option<RollupState>,
 }
 
 impl<S> Run<'_, S> {
-    /// Whether no device was swept, and no group is sealed up to `time`. Then the table throttles all devices.
+    /// Whether the table seems to throttle all devices: no device was swept, and no group is swept up to `time`.
     pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
         let mut sealed = self.state.iter().flat_map(|state| state.sealed);
         self.swept.is_empty() && !sealed.any(|sealed| sealed >= time)
     }
 
-    /// Notes that a device failed. The log names a throttled device only once.
+    /// Adds a failed device to the log. The log names a throttled device only once.
     pub(crate) fn fail(&mut self, device: &DeviceId, error: &NotDone) {
         let is_throttled = matches!(error, NotDone::Store(StoreError::Throttled(_)));
         if is_throttled {
@@ -44,5 +44,5 @@ impl<S> Run<'_, S> {
     }
 }
 
-/// The most devices of a home. The devices of a home are swept together, and listed each minute.
+/// The most devices of a home; more are a fleet. A home's devices are swept together, and listed each minute.
 pub(crate) const MAX_HOME: usize = 100;

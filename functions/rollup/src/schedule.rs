@@ -28,17 +28,17 @@ struct WrongClock {
     back: Timestamp,
 }
 
-/// A group that lags longer has missed its turn, and is swept out of turn.
+/// A group that is behind by more than this is swept in addition to the group of the minute.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
-/// After a sweep by a clock that was ahead, this much time before now is swept again.
+/// How far back quarters are swept again after a sweep whose clock was ahead.
 const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
-/// The time that is reserved for noting the watermarks.
+/// The time that is reserved for storing how far groups are swept.
 const NOTING: Duration = Duration::from_secs(10);
 /// The milliseconds of a minute.
 const MINUTE_MILLIS: i64 = 60_000;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Sweeps the group of this minute, then late groups. Then folds rollups again whose devices have new settings.
+    /// Sweeps the group of this minute, then late groups. Then folds the rollups of devices with new settings again.
     pub(crate) async fn handle_schedule(
         &self,
         deadline: Deadline,
@@ -56,7 +56,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).flatten();
         let result = match result {
-            // The progress is stored, so the next invocation continues there.
+            // The next invocation continues, because the progress is stored.
             Err(NotDone::Store(StoreError::TimedOut)) if working.remaining().is_zero() => {
                 log.set("rollup.out_of_time", true);
                 Ok(())
@@ -83,8 +83,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// The age, in seconds, of the oldest work that is left after a sweep; 0 without such work.
     ///
-    /// Changes of the past that the stream may still bring count from the time of their mark. So up to two minutes are
-    /// usual.
+    /// A late mark announces changes of the past, which the stream may bring some time later. They count from the time
+    /// of the mark, so ages of up to two minutes are usual.
     pub(crate) async fn oldest_unfinished(
         &self,
         session: Session<'_, S>,
@@ -118,7 +118,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             match self.sweep(&groups, from, target, state.zone, run).await {
                 Ok(until) => groups.iter().for_each(|group| sealed_until[*group] = until),
-                // Another attempt follows in a minute. Other groups go on.
+                // Another attempt follows in a minute. The other groups are swept now.
                 Err(error) => swept = swept.and(Err(error)),
             }
             run.state = reached(sealed_until);
@@ -131,9 +131,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         swept.and(refolded)
     }
 
-    /// Sets watermarks back that are ahead of the clock. A sweep whose clock was ahead has set such a watermark, and
-    /// skipped quarters that were not over. These quarters are swept again when they are over. So is the day before,
-    /// because an older program may have left readings to a sweep that had passed.
+    /// Sets groups back that are swept up to a time ahead of the clock: a sweep whose clock was ahead has skipped
+    /// quarters that were not over. These are swept again when they are over. The day before is swept again, too: an
+    /// older program may have left readings to a sweep that had already passed.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
@@ -158,12 +158,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups to sweep in this invocation, each with the end of its sealed time. The group of this minute comes
-    /// first, then the group that lags most. So a failing or slow group delays others once in a quarter of an hour.
+    /// The groups to sweep in this invocation, each with the time up to which it is swept. The group of this minute
+    /// comes first, then the group that is farthest behind. So a failing or slow group delays others once in a quarter
+    /// of an hour.
     ///
-    /// All groups of a home are swept together, so that one write in a quarter of an hour notes the progress, instead
-    /// of one each minute. A fleet's groups do not fit into an invocation together: the group of this minute is swept,
-    /// and then late groups one by one.
+    /// All groups of a home are swept together, so that their progress is stored once in a quarter of an hour, and not
+    /// each minute. A fleet is swept in single groups: the group of this minute, then late groups.
     async fn groups_to_sweep(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -200,7 +200,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The group whose turn is in the minute of `now`.
+/// The group that is swept in the minute of `now`.
 fn due_group(now: Timestamp) -> usize {
     let minute =
         usize::try_from(now.as_millis() / MINUTE_MILLIS).expect("no timestamp is before 1970");

@@ -8,15 +8,15 @@ use runtime::config::Config;
 /// The settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The time zone of local days, until the state in the table has a zone.
+    /// The time zone of local days, if the stored state has no zone yet.
     pub zone: Zone,
     /// How long readings and rollups are kept.
     pub retention: Retention,
-    /// The delay with which rollups follow changes.
+    /// How soon rollups follow changes of readings.
     pub following: Following,
-    /// The most read units of the table in a second.
+    /// The most read units that the table may consume in a second.
     pub max_read_units: u32,
-    /// The most write units of the table in a second.
+    /// The most write units that the table may consume in a second.
     pub max_write_units: u32,
 }
 

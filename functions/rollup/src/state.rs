@@ -45,8 +45,8 @@ fn named_if_damaged(error: StoreError) -> StoreError {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Reads the state, or creates it. The state must exist before a reading is left to the sweep, because the sweep
-    /// begins at the time of the state.
+    /// Reads the state, or creates it. The state must exist before any reading is left to the sweep, because the first
+    /// sweep begins at the time at which the state was created.
     pub(crate) async fn state(
         &self,
         session: Session<'_, S>,
@@ -57,16 +57,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // This runs once, before the instance's first rollup: an instance works either with or without the index by
-        // conditions.
+        // Runs once, before the first rollup: an instance works either with the conditions index or without it.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
 
         self.has_state.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
-            // A program with a newer time zone database stored this zone. Without the zone, the days cannot be
-            // computed.
+            // A program with a newer time zone database stored this zone. Days cannot be computed in an unknown zone.
             let what = format!("the time zone of the stored days is unknown here: {error}");
             StoreError::Refused(what.into())
         })?;
@@ -79,8 +77,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(ZonedRollupState { stored, zone })
     }
 
-    /// Creates the state, which begins with the newest quarter. Rollups of earlier time are complete only if there are
-    /// no earlier readings.
+    /// Creates the state, which begins with the newest quarter. If there are earlier readings, the rollups of that time
+    /// are incomplete.
     async fn begin(&self, session: Session<'_, S>) -> StoreResult<RollupState> {
         let edge = newest_sealable_edge(self.clock.now());
         let devices = session.device_page(None, 1).await?.listing;

@@ -20,7 +20,7 @@ use crate::run::Run;
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The number of quarters in the longest window, a day. The window must fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
-/// A time range to sweep at once, with the data for its sweep.
+/// A time range to sweep at once, and what its sweep needs.
 struct Window<'a> {
     range: TimeRange,
     zone: Zone,
@@ -36,11 +36,11 @@ struct FailedDevice {
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the
-    /// turn is over. Returns the time up to which all these groups are then sealed.
+    /// invocation's time is over. Returns the time up to which all these groups are then swept.
     ///
-    /// Watermarks move after each window, so that a sweep which is late by days can stop and continue. The first window
-    /// is a quarter, and each further window is twice as long: the amount of data is known only after a read, and a
-    /// window that does not fit into an invocation would be begun again for ever.
+    /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. The first
+    /// window is a quarter, and each further window is twice as long: the amount of data is known only after a read,
+    /// and a window that is too long for an invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -74,8 +74,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(sealed_until)
     }
 
-    /// Folds a window, one group after the other, until the turn is over, and moves the watermarks of groups that are
-    /// done. Returns whether all groups are done. A group that fails does not hold up others.
+    /// Folds a window, one group after the other, until the time is over. Stores the progress of the groups that are
+    /// done. Returns whether all groups are done. A group that fails does not delay others.
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
@@ -84,7 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<bool, NotDone> {
         let mut rechecks = self.rechecks_of(window.range, run).await?;
         let mut order: Vec<usize> = groups.iter().copied().collect();
-        // In a fixed order, some groups would always wait behind throttled groups.
+        // The order is random: in a fixed order, some groups would always wait behind throttled groups.
         fastrand::shuffle(&mut order);
         let mut tried = Vec::new();
 
@@ -107,7 +107,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
         }
 
-        // Rechecks are noted before the watermarks move, so that after a crash the next sweep notes them again.
+        // Rechecks are stored before the progress, so that after a crash the next sweep stores them again.
         let UnnotedRechecks { groups: unnoted, cause } = self.note_rechecks(rechecks, run).await;
         done.retain(|group| !unnoted.contains(group));
         if let Some(error) = cause {
@@ -135,7 +135,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
         let mut devices: Vec<_> = devices.collect();
-        // In a fixed order, some devices would always wait behind throttled devices.
+        // The order is random: in a fixed order, some devices would always wait behind throttled devices.
         fastrand::shuffle(&mut devices);
 
         let mut failed = Vec::new();
@@ -150,7 +150,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 }
                 Err(error) => {
                     run.fail(&device.id, &error);
-                    // The table has failed, not this device.
+                    // The whole table fails, not this device alone.
                     if run.nobody_reached(window.range.to()) && run.pace.is_turn_over() {
                         return Err(error);
                     }
@@ -169,8 +169,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(failed)
     }
 
-    /// Leaves throttled devices to the queue, if other devices were swept. Otherwise the table throttles all devices.
-    /// The next sweep retries after any other failure.
+    /// Leaves throttled devices to the queue, if other devices were swept. Otherwise the whole table is throttled. The
+    /// next sweep retries after that, and after any other failure.
     async fn leave_throttled(
         &self,
         failed: Vec<FailedDevice>,
@@ -188,9 +188,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of waiting messages, at least the number that this invocation sent. If the queue gives no number, it is
-    /// the last one and at least 1: the stream may have sent something since, and answers would take it for folded. SQS
-    /// counts a new message within a minute:
+    /// The number of messages in the queue, at least those of this invocation. If the queue gives no number, the last
+    /// number is taken, or 1 if that is 0: the stream may have sent messages since, and answers must not take their
+    /// quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut Run<'_, S>) -> QueueDepth {
         let waiting = match self.queue.depth(run.noting.invocation).await {
@@ -204,8 +204,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         QueueDepth { messages: waiting.max(run.done.queued), at: self.clock.now() }
     }
 
-    /// The devices that may have left quarters up to `target` to the sweep. Devices that were registered after the list
-    /// was read have left none.
+    /// The devices that may have quarters before `target` which no stream batch has folded. Devices that were
+    /// registered after the list was read have no such quarters.
     pub(crate) async fn listed_for(
         &self,
         session: Session<'_, S>,
@@ -235,7 +235,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue. There people find the device if its item is damaged.
+    /// Leaves the quarters of a device to the queue. If its item is damaged, people find the device there.
     async fn leave_device(
         &self,
         device: &DeviceId,
@@ -249,8 +249,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The most quarters of a window: at most a day, and for all devices together at most as many rollups as a turn has
-/// write units.
+/// The most quarters of a window: at most a day. All devices together may have at most as many rollups in it as an
+/// invocation has write units.
 fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
     let rollups =
         usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);

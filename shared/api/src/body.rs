@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::json::{Kind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// The maximum number of members in an object: as many as a patch may have attributes.
+/// The maximum number of members in an object: a patch may have so many attributes.
 const MAX_MEMBERS: usize = 64;
 
 /// Reads a body of at most `max` bytes after decompression. An empty body counts as an object without members.

@@ -4,12 +4,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Request, Response};
 
-/// An answer that a client may keep and revalidates each time. The answer to a client that has it already is 304.
+/// Lets a client keep an answer, which it has to revalidate each time. A client that has the answer already gets a 304.
 pub fn with_revalidation(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, no-cache")
 }
 
-/// An answer that a client may use for a minute without asking again, because it seldom changes.
+/// Lets a client use an answer for a minute without asking again, because the answer seldom changes.
 pub fn with_short_life(request: &Request, response: Response) -> Response {
     tagged(request, response).with("cache-control", "private, max-age=60")
 }

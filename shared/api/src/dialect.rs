@@ -38,7 +38,7 @@ impl Dialect {
         }
     }
 
-    /// The answer to a failed request: in the dialect of its path, or else as a problem.
+    /// The answer to a failed request: in InfluxDB's words on a path of InfluxDB, else as a problem.
     pub fn refuse(path: &str, problem: &Problem) -> Response {
         match Self::of(path) {
             Some(dialect) => dialect.respond(problem),

@@ -7,7 +7,7 @@ use super::dialect::PREFIX;
 use super::{Dialect, Problem, ProblemKind, Request};
 pub use table::{ENDPOINTS, Operation};
 
-/// The parameter of `/health` that asks for details, which need a token that reads.
+/// The parameter of `/health` that asks for details. The details need a token that reads.
 const DETAILS: &str = "details";
 
 /// The function that answers a request.
@@ -34,7 +34,7 @@ impl Function {
 pub enum Access {
     /// No token is needed.
     Public,
-    /// A text in the form of a token. Nobody checks the token, because the answer is the same for all.
+    /// Any text that has the form of a token. The token is not looked up, because the answer is the same for all.
     Formed,
     /// Any valid token.
     Any,
@@ -42,14 +42,14 @@ pub enum Access {
     Read,
     /// A token that writes for some devices, or an admin token.
     Write,
-    /// A token that writes for some devices, also on a server without authentication: the address has the readings, so
-    /// an image in any web page could write them. Requests from pages of other origins are refused.
+    /// A token that writes for some devices, even on a server without authentication. The readings are in the address,
+    /// so an image in any web page could write them: requests from pages of other origins are refused, too.
     Address,
     /// An admin token.
     Admin,
 }
 
-/// The room or home in a path, by its id as it was sent.
+/// The room or home in a path. The id is not checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
     /// A room.
@@ -107,7 +107,7 @@ pub enum Kind {
     Format,
     /// An age such as `2h`.
     Age,
-    /// A word, which the handler reads.
+    /// Any word. The handler checks it.
     Word,
     /// A text in any case, or the beginning of a text with `*` at the end. The parameter may be repeated.
     Like,
@@ -181,19 +181,19 @@ pub struct Endpoint {
 pub struct PayloadFormat {
     /// The owner of the format, as error messages name it.
     pub owner: &'static str,
-    /// The level of an MQTT topic that names the format; `None` if the devices of the format do not publish.
+    /// The part of an MQTT topic that names the format; `None` if the devices of the format do not publish.
     pub topic: Option<&'static str>,
     /// Whether a time may be local, without an offset.
     pub has_local_times: bool,
 }
 
 impl PayloadFormat {
-    /// The format of a reading in the query of an address.
+    /// The format of a reading that is written in the query of an address.
     pub const ADDRESS: Self = Self { owner: "", topic: None, has_local_times: false };
 }
 
 impl Endpoint {
-    /// The methods that the endpoint answers: also `HEAD`, if a `GET` changes nothing.
+    /// The methods that the endpoint answers. A `GET` that changes nothing also answers `HEAD`.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         let has_head = self.method == "GET" && self.access != Access::Address;
         [self.method].into_iter().chain(has_head.then_some("HEAD"))
@@ -259,7 +259,7 @@ impl Endpoint {
         }
     }
 
-    /// The room or home that a request only reads. A view token may be limited to it.
+    /// The room or home of a request that only reads. A view token may be limited to this room or home.
     pub fn looks_at<'a>(&self, id: &'a str) -> Option<Place<'a>> {
         let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
         match self.subject() {
@@ -290,8 +290,8 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
     }
 }
 
-/// 404: the function at another address answers the request. Functions do not know each other's addresses; only the web
-/// page has both.
+/// 404: another function answers the request, at an address of its own. Functions do not know each other's addresses;
+/// only the web page has both.
 pub fn elsewhere(request: &Request, function: Function) -> Problem {
     let (method, path) = (&request.method, domain::excerpt(&request.path));
     let there = match function {

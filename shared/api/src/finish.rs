@@ -37,7 +37,7 @@ impl Response {
         response
     }
 
-    /// The answer in a coding, unless that makes the answer larger for Lambda to carry.
+    /// Encodes the answer in a content coding, unless this makes the answer larger for Lambda to carry.
     fn encoded(self, coding: Coding) -> Self {
         let worthwhile = match coding {
             Coding::Identity => false,

@@ -1,4 +1,4 @@
-//! Refuses requests that nobody means to send: those of foreign web pages, previews and prefetches. Checks no token.
+//! Refuses requests that nobody sends on purpose: of foreign web pages, previews and prefetches. Checks no token.
 
 use super::{Problem, ProblemKind, Request};
 use domain::excerpt;
@@ -6,7 +6,7 @@ use domain::excerpt;
 /// Headers by which a browser marks a prefetch or a preview.
 const AHEAD: [&str; 4] = ["purpose", "sec-purpose", "x-purpose", "x-moz"];
 
-/// Refuses a request of a page of another origin, and a prefetch of a browser.
+/// Refuses a request from a page of another origin, and a browser's prefetch.
 ///
 /// A browser sends `Sec-Fetch-Site` with every request, even for an image, and no page can change the header. Its value
 /// is `none` if a person typed the address. Devices send none of these headers.

@@ -23,8 +23,8 @@ impl Params {
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
         let (known, mut given) = (endpoint.parameters, request.query());
         if endpoint.dialect().is_some() || endpoint.operation == Operation::WebPage {
-            // InfluxDB ignores unknown parameters, and takes the first of repeated ones. The page's script reads its
-            // address itself.
+            // InfluxDB ignores unknown parameters, and takes the first of repeated ones. The parameters of the web page
+            // are for its script.
             given.retain(|(name, _)| find(known, name).is_some());
             return Ok(Self { known, given });
         }
@@ -40,7 +40,7 @@ impl Params {
                     check_condition(known, name)?;
                     continue;
                 }
-                // The payload format knows the valid names.
+                // The names are checked later, by the payload format.
                 if endpoint.takes_values() {
                     continue;
                 }
@@ -120,8 +120,8 @@ impl Params {
         words.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The words of a list, in the order of the request. A repeated word is refused, because an answer would have a
-    /// member twice, or an id a part.
+    /// The words of a list, in the order of the request. A repeated word is refused: it would make two members of one
+    /// name in an answer, or name one part of an id twice.
     pub fn words(&self, name: &str) -> Result<Option<Vec<&str>>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -133,7 +133,7 @@ impl Params {
         }
     }
 
-    /// A text that is equal for two requests for the same entries, whatever the page and form.
+    /// A text that is equal for two requests for the same entries, even if the requests differ in page or form.
     pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.given.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();

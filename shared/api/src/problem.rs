@@ -43,7 +43,7 @@ problem_kinds! {
     NotFound 404 "not-found" "Not found",
     /// The request is answered at another address.
     Elsewhere 404 "elsewhere" "Not found at this address",
-    /// The client accepts no form that the answer has.
+    /// The answer exists in no form that the client accepts.
     NotAcceptable 406 "not-acceptable" "There is no form that the client takes",
     /// The path exists, the method on it does not.
     MethodNotAllowed 405 "method-not-allowed" "Method not allowed",
@@ -53,7 +53,7 @@ problem_kinds! {
     Gone 410 "gone" "It is being deleted",
     /// The request has too many bytes or readings.
     TooLarge 413 "too-large" "The request is too large",
-    /// The body has a type that cannot be what is expected.
+    /// The body has a media type that the endpoint does not take.
     UnsupportedType 415 "unsupported-type" "The body's type is not supported",
     /// The body has an unknown content coding.
     UnsupportedCoding 415 "unsupported-coding" "The body's coding is not supported",
@@ -83,11 +83,11 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// The maximum size of the refusals that keep their messages in an answer.
+/// The maximum size of all refusals with messages in one answer.
 const MAX_FULL_BYTES: usize = 1_000_000;
 
-/// Splits refusals: the first megabyte with messages, the rest as indices, so that ten thousand fit into an answer. A
-/// refusal without an index always keeps its message.
+/// Splits refusals: the first megabyte keeps its messages, the rest become indices, so that ten thousand fit into an
+/// answer. A refusal without an index always keeps its message.
 pub fn within_a_megabyte(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
     let mut bytes = 0;
     let fits = |refusal: &&FieldError| {
@@ -117,11 +117,11 @@ pub struct Problem {
     pub detail: String,
     /// The errors, if single parts of the request are wrong.
     pub errors: Vec<FieldError>,
-    /// The indices of readings that were not stored, if others were.
+    /// If only some readings were stored, the indices of all others.
     pub not_stored: Vec<usize>,
     /// The names in a device's payload that are not stored.
     pub ignored: Vec<String>,
-    /// The methods of the path, where the request has another one.
+    /// If the path does not have the requested method, its methods.
     pub allowed: Vec<&'static str>,
     /// The error of the table, for the log alone.
     pub cause: Option<Arc<StoreError>>,

@@ -13,7 +13,7 @@ use flate2::bufread::GzDecoder;
 pub const MAX_BODY: usize = 1 << 20;
 /// The maximum size of a body after decompression: 8 MiB.
 pub const MAX_INFLATED: usize = 8 << 20;
-/// The largest number of members of a gzip body: each costs a window of 32 KB, whatever it holds.
+/// The largest number of members of a gzip body. Each needs a window of 32 KB, even if it is short.
 const MAX_MEMBERS: usize = 1_000;
 
 const DAMAGED: &str = "The gzip body was damaged by the gateway, which takes application/json and text/* for text: \
@@ -127,9 +127,9 @@ fn is_gzip(body: &[u8]) -> bool {
 
 /// The body, decompressed if its first bytes are gzip's, whatever the headers say.
 ///
-/// Before all other checks of the content, a body that a gateway damaged by decoding it as text is refused.
+/// First of all, refuses a body that a gateway damaged by decoding it as text.
 ///
-/// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
+/// Inflating stops at [`MAX_INFLATED`], so that a small body cannot fill the memory.
 pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
     if body.len() > MAX_BODY {
         let detail = format!(

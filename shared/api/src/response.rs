@@ -38,7 +38,7 @@ impl Response {
     /// An answer in JSON.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let mut body = serde_json::to_vec(body).expect("our own types have string keys");
-        // So the prompt of a terminal begins on a line of its own.
+        // With a line feed, the next prompt of a terminal begins on a line of its own.
         body.push(b'\n');
         Self::new(status, "application/json", body)
     }

@@ -192,8 +192,8 @@ impl Window<'_> {
         let number = |number: f64| of(self.kind.value(number));
         let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
 
-        // Among equal values, the earliest point is selected; among points of the same time, the one with the larger
-        // value.
+        // Among equal values, the earliest point is selected. Among points of the same time, the largest value is
+        // selected.
         let least =
             || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
         let most =
@@ -285,8 +285,8 @@ fn median(points: &[Point]) -> f64 {
     f64::midpoint(values[low].value, values[middle].value)
 }
 
-/// The most frequent value. Among equally frequent values, InfluxDB takes a larger value if it began before the smaller
-/// value ended. If each value occurs once, the smallest is taken.
+/// The most frequent value. Of two equally frequent values, InfluxDB takes the larger, provided that its first point is
+/// not after the last point of the smaller. If each value occurs once, the smallest is taken.
 fn mode(points: &[Point]) -> Option<f64> {
     let sorted = sorted(points);
     let mut best: Option<(usize, i64, f64)> = None;
@@ -365,7 +365,7 @@ fn whole_as_float(number: usize) -> f64 {
     float_of(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Adds a rollup to a rollup of the same window.
+/// Adds a rollup to another rollup of the same window.
 fn join(sum: &mut MetricRollup, other: &MetricRollup) {
     sum.count += other.count;
     sum.sum += &other.sum;
@@ -387,7 +387,7 @@ fn join(sum: &mut MetricRollup, other: &MetricRollup) {
     }
 }
 
-/// The value of an aggregate in a joined rollup, at the time of the selected value.
+/// The value of an aggregate from the rollup of a window. `first` and `last` also have the time of the selected value.
 fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<Sample> {
     let value = |of: Aggregate| Some(exact(&of.of_rollup(rollup)?.shown()));
     let value = match aggregate.in_rollups()? {
@@ -408,7 +408,7 @@ fn exact(number: &Exact) -> f64 {
     number.to_string().parse().expect("a number's text is a number")
 }
 
-/// Like [`of_points`], but from rollups. Each rollup lies in one window.
+/// Like [`of_points`], but from rollups. Each rollup lies within a single window.
 pub(crate) fn of_rollups(
     group: &Group<'_>,
     call: &AggregateCall,

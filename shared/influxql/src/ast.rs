@@ -138,11 +138,11 @@ pub(crate) enum Cast {
     /// `field`, or a type of numbers.
     Field,
     Tag,
-    /// A type that no value of Roomtide has.
+    /// A type whose values Roomtide does not store.
     Other,
 }
 
-/// An expression. The parser limits its depth, so functions on expressions may recurse.
+/// An expression. The parser limits its depth, so recursive functions on expressions are safe.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Reference {

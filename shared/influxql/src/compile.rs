@@ -47,20 +47,20 @@ pub(crate) struct Query {
     pub(crate) zone: Option<Zone>,
 }
 
-/// The parts of a statement that its subqueries inherit.
+/// What a subquery inherits from the outer statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Around {
-    /// The range to which the subquery's own range is cut.
+    /// The range of the outer statement, to which the subquery's own range is cut.
     pub(crate) range: Range,
-    /// Tags by which the subquery groups as well.
+    /// The tags by which the outer statement groups. The subquery groups by these tags, too.
     pub(crate) dimensions: Vec<String>,
-    /// The windows of the subquery, unless the subquery names its own.
+    /// The windows of the outer statement, which the subquery uses unless it has its own.
     pub(crate) interval: Option<Interval>,
     pub(crate) is_descending: bool,
 }
 
 impl Around {
-    /// The parts of a query that the subqueries in its `FROM` inherit.
+    /// What the subqueries in the `FROM` of a query inherit.
     pub(crate) fn of(query: &Query) -> Self {
         let Query { range, dimensions, interval, is_descending, .. } = query;
         let (interval, dimensions) = (*interval, dimensions.clone());
@@ -90,7 +90,7 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// Whether any part of the content is of a kind.
+    /// Whether `is_wanted` accepts the content or a part of it.
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
@@ -113,13 +113,13 @@ impl Query {
         !self.calls.is_empty() && self.calls.iter().all(is_last)
     }
 
-    /// Whether columns show tags or fields beside calls.
+    /// Whether a column shows a tag or a field that is outside of calls.
     pub(crate) fn has_other_values(&self) -> bool {
         let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
-    /// Widens a range by the windows that calls need before it, in the order of the answer.
+    /// Widens a range by the earlier windows that calls need. In descending order these windows are after the range.
     pub(crate) fn widened(&self, range: InstantRange) -> InstantRange {
         let windows = self.calls.iter().map(Call::looks_back).max().unwrap_or(0);
         self.interval.map_or(range, |interval| interval.widened(range, windows, self.is_descending))
@@ -139,7 +139,7 @@ impl Query {
     }
 }
 
-/// Compiles a `SELECT`. A subquery is compiled with `around`, the parts that it inherits.
+/// Compiles a `SELECT`. A subquery gets `around`, what it inherits from the outer statement.
 pub(crate) fn compile(
     select: &Select,
     schema: &Schema,
@@ -184,8 +184,7 @@ pub(crate) fn compile(
         condition,
         fields,
         has_field_condition,
-        // In a subquery, windows without values are left out, so that they do not become points of the statement
-        // around.
+        // Windows of a subquery without values are left out, so that the outer statement does not take them as points.
         fill: if around.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
         is_descending,
         rows: select.rows,
@@ -202,9 +201,9 @@ pub(crate) fn compile(
     Ok(query)
 }
 
-/// Refuses calls and columns that do not go together. `count` is the number of calls, where a call of several columns
-/// counts for each column. `has_calls` is about the statement as it was written: a pattern that no field matches
-/// leaves the query without calls.
+/// Refuses calls and columns that cannot be combined. `count` is the number of calls: a call that makes several columns
+/// counts for each of them. `has_calls` tells whether the statement has calls as it was written, even if a pattern
+/// matches no field and the query has no call.
 fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError> {
     let (mut is_of_many, mut is_distinct) = (None, false);
     for aggregate in query.calls.iter().filter_map(Call::aggregate) {
@@ -241,10 +240,10 @@ struct Compiler<'a> {
     schema: &'a Schema,
     calls: Vec<Call>,
     interval: Option<Interval>,
-    /// Whether the windows are those of the statement around.
+    /// Whether the windows are inherited from the outer statement.
     is_inherited: bool,
     now: Timestamp,
-    /// The number of calls. Equal calls of several columns are made once, and count each time.
+    /// The number of calls. Equal calls are made once, but each counts.
     count: usize,
     fields: Vec<String>,
 }
@@ -452,7 +451,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The tags and fields after the first argument of `top` or `bottom`, which are columns too.
+    /// The tags and fields after the first argument of `top` or `bottom`. They become columns, too.
     fn by(&mut self, of: &Expression) -> Vec<String> {
         match of {
             Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {

@@ -35,7 +35,7 @@ impl Range {
 
 /// Splits a condition into the range of its comparisons with `time`, and the rest.
 ///
-/// As in InfluxDB, all bounds hold together, even if `OR` stands between them.
+/// As in InfluxDB, all bounds apply together, even if `OR` stands between them.
 pub(crate) fn split(
     condition: Option<&Expression>,
     zone: Option<Zone>,
@@ -95,7 +95,7 @@ impl Splitting<'_> {
         }
     }
 
-    /// Narrows the range by a comparison with `time`. Bounds are cut to milliseconds, as the times of points are.
+    /// Narrows the range by a comparison with `time`. Bounds are cut to milliseconds, like the times of points.
     fn bound(&mut self, operator: Operator, with: &Expression) -> Result<(), QueryError> {
         let at = match self.constant(with)? {
             Constant::Time(at) => self.literal(at).ok_or_else(|| incompatible(with))??,
@@ -119,7 +119,7 @@ impl Splitting<'_> {
         Ok(())
     }
 
-    /// Refuses a time beyond InfluxDB's range of nanoseconds; `None` if the calendar does not reach so far.
+    /// Refuses a time beyond InfluxDB's range of nanoseconds; `None` if the time is beyond the calendar, too.
     fn literal(&self, at: i128) -> Option<Result<i128, QueryError>> {
         let way = if at >= i64::MAX.into() {
             "overflows"
@@ -224,7 +224,7 @@ fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
     let utc = chrono::Utc.from_utc_datetime(&time.or_else(date)?);
     let shown = utc.timestamp();
     let ahead = |second: i64| zone.map_or(0, |zone| zone.offset(second));
-    // The offset at the guessed time tells on which side of a clock change the text lies.
+    // Near a clock change, the offset at the guessed time shows whether the old or the new offset applies.
     let guess = shown - ahead(shown);
     Some(whole(shown - ahead(guess)) + i128::from(utc.timestamp_subsec_nanos()))
 }
@@ -250,7 +250,7 @@ pub(crate) enum Operand<'a> {
     Number(f64),
     Text(Cow<'a, str>),
     Boolean(bool),
-    /// A field that the point lacks.
+    /// A field that the point does not have.
     Missing,
     /// A value that is not known yet.
     Unknown,
@@ -305,8 +305,8 @@ pub(crate) fn holds<'a>(
     }
 }
 
-/// Adds the texts to which a condition compares a tag; texts of other comparisons may be among them. Returns whether
-/// the condition treats all texts that were not added alike.
+/// Adds all texts to which a condition compares a tag, and perhaps texts of other comparisons. Returns `true` if the
+/// condition has the same result for all texts that were not added.
 pub(crate) fn add_compared(
     condition: &Expression,
     tag: &str,

@@ -6,8 +6,8 @@ use crate::compile::Query;
 use crate::value::{Value, float};
 use crate::windows::Interval;
 
-/// Adds samples for windows that have no sample of a call. Samples and windows are in the order of the answer. A sample
-/// that is before its window, as at a clock change, keeps its own time.
+/// Adds samples for windows in which a call has no sample. Samples and windows are in the order of the answer. At a
+/// clock change, the time of a sample may be before its window, and is kept.
 pub(crate) fn filled(
     query: &Query,
     interval: Interval,

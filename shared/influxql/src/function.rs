@@ -58,7 +58,7 @@ pub(crate) enum Transform {
 pub(crate) struct AggregateCall {
     pub(crate) aggregate: PointAggregate,
     pub(crate) field: String,
-    /// Tags or fields: `top` and `bottom` take one point for each set of their values.
+    /// `top` and `bottom` take one point for each set of values of these tags or fields.
     pub(crate) by: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl PointAggregate {
         matches!(self, Self::Top(_) | Self::Bottom(_))
     }
 
-    /// Whether windows without a value are left out, whatever `fill` says.
+    /// Whether windows without a value are left out even if `fill` asks for them.
     pub(crate) const fn is_never_filled(self) -> bool {
         matches!(self, Self::Integral(_) | Self::Distinct) || self.is_of_many()
     }
@@ -154,8 +154,8 @@ impl PointAggregate {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// The value of a rollup that gives the aggregate, or two values whose difference does. `None` if rollups do not
-    /// give the aggregate.
+    /// Which value of a rollup is the aggregate. Two values stand for their difference. `None` if rollups cannot give
+    /// the aggregate.
     pub(crate) const fn in_rollups(self) -> Option<&'static [Aggregate]> {
         Some(match self {
             Self::Count => &[Aggregate::Count],
@@ -216,7 +216,7 @@ impl Transform {
         })
     }
 
-    /// Whether the transformation needs the window before the first.
+    /// Whether the transformation needs one window more, before the first window.
     pub(crate) const fn looks_back(self) -> bool {
         !matches!(self, Self::CumulativeSum)
     }
@@ -238,7 +238,7 @@ impl Call {
         }
     }
 
-    /// The number of windows before the first that the call needs.
+    /// How many windows before the first window the call needs.
     pub(crate) fn looks_back(&self) -> i64 {
         let Self::OfWindows(transforms, _) = self else { return 0 };
         transforms.iter().map(|transform| i64::from(transform.looks_back())).sum()

@@ -33,7 +33,7 @@ struct Instance<'a> {
     tags: BTreeMap<&'a str, &'a str>,
     /// The metric of each field; rows of a subquery have no metrics.
     metrics: Vec<Option<Field<'a>>>,
-    /// For each field, whether functions ignore values that are not positive.
+    /// For each field, whether functions ignore zero and negative values.
     is_counter: Vec<bool>,
 }
 
@@ -103,8 +103,8 @@ impl<'a> Group<'a> {
         row.values[self.index(name)?].as_ref()
     }
 
-    /// The values of a field that functions take into account, each with the index and the time of its point. Values of
-    /// counters that are not positive are left out, as in rollups.
+    /// The values of a field that functions take into account, each with the index and the time of its point. Zero and
+    /// negative values of counters are left out, as in rollups.
     pub(crate) fn counted<'s>(
         &'s self,
         name: &str,
@@ -123,7 +123,7 @@ impl<'a> Group<'a> {
         self.instances[row.instance].tag(name)
     }
 
-    /// The rollup of a field in a piece.
+    /// The rollup of a field, if `piece` has one.
     pub(crate) fn rolled_up(
         &self,
         piece: &RolledUp<'a>,
@@ -132,7 +132,7 @@ impl<'a> Group<'a> {
         piece.rollup.metrics.get(self.origin(piece, field)?.metric)
     }
 
-    /// The device and the metric of a field in a piece.
+    /// The device and the metric of a field, if `piece` is of this device.
     pub(crate) fn origin(&self, piece: &RolledUp<'a>, field: &str) -> Option<Field<'a>> {
         let metric = self.instances[piece.instance].metrics[self.index(field)?]?;
         (metric.device.id() == piece.device.id()).then_some(metric)
@@ -218,8 +218,8 @@ impl<'a> Grouping<'a> {
         groups
     }
 
-    /// Groups the rows of subqueries for which the condition holds. With `is_in_time` they are sorted by time;
-    /// otherwise they stay table by table.
+    /// Groups the rows of subqueries for which the condition holds. With `is_in_time` the rows are sorted by time;
+    /// otherwise they are in the order of the tables.
     pub(crate) fn of_rows(self, tables: &'a [&'a Rows], is_in_time: bool) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, table) in tables.iter().enumerate() {
@@ -362,7 +362,7 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// Whether a condition may hold for points of a series, as far as the tags of the series tell.
+/// Whether a condition may hold for points of a series, judged by the tags of the series alone.
 pub(crate) fn may_hold(
     series: &Series<'_>,
     room: Option<&RoomId>,
@@ -381,7 +381,7 @@ pub(crate) fn may_hold(
     holds(condition, &look_up) != Verdict::No
 }
 
-/// Whether a condition may hold for a point whose tag `room` is this text. All other tags and fields are open.
+/// Whether a condition may hold for a point whose tag `room` is this text, with any other tags and fields.
 pub(crate) fn may_hold_in(room: &str, condition: Option<&Expression>) -> bool {
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, _: Option<Cast>| match name {

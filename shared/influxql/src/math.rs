@@ -18,7 +18,7 @@ enum Of {
 }
 
 impl PartialEq for Of {
-    /// Always true, because `Math` tells functions apart by their names.
+    /// Always true: `Math` compares the names of functions instead.
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -28,7 +28,7 @@ pub enum Plan<'a> {
     Statements(Statements<'a>),
 }
 
-/// A statement on the rows of subqueries. The rows become points, and their columns become fields.
+/// A statement on the rows of subqueries. Each row becomes a point, and each column a field.
 #[derive(Debug)]
 pub struct Statements<'a> {
     /// The subqueries in the `FROM`.
@@ -38,9 +38,9 @@ pub struct Statements<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Checks a `SELECT` against all devices. Returns `None` if the answer is empty whatever has been measured.
+    /// Checks a `SELECT` against all devices. Returns `None` if the answer is empty, whatever readings there are.
     ///
-    /// Refuses an answer that would be too large, as far as the registry tells.
+    /// Refuses an answer that would be too large, judging by the registry.
     pub fn of(
         select: &Select,
         devices: &[&'a Device],
@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Makes the series of the answer from these rows.
+    /// Makes the series of the answer from the statement's rows.
     pub fn series(&self, rows: Vec<Rows>, epoch: Epoch) -> Vec<OutSeries> {
         let Query { time, zone, is_descending, .. } = self.query();
         let values =
@@ -114,7 +114,7 @@ impl<'a> Planning<'_, 'a> {
         series_of_all(self.devices.iter().copied(), names, self.rooms)
     }
 
-    /// The columns of subqueries as fields, and their dimensions as tags.
+    /// The names in a `FROM` of subqueries: their columns are fields, and their dimensions are tags.
     fn schema_of(&self, selects: &[Select]) -> Result<Schema, QueryError> {
         let mut schema = Schema::default();
         for select in selects {
@@ -122,7 +122,7 @@ impl<'a> Planning<'_, 'a> {
                 Sources::Measurements(names) => Schema::of(&self.series_of(names)),
                 Sources::Subqueries(selects) => self.schema_of(selects)?,
             };
-            // Names do not depend on windows and order.
+            // Any windows and any order will do here, because the names do not depend on them.
             let around = Around {
                 range: Range::default(),
                 dimensions: Vec::new(),

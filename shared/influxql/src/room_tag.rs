@@ -13,8 +13,8 @@ pub(crate) const ROOM: &str = "room";
 pub struct RoomTexts<'a>(BTreeMap<&'a RoomId, &'a str>);
 
 impl<'a> RoomTexts<'a> {
-    /// The texts of the registry's rooms. A room that a line introduced has an id made of its name, and its text is the
-    /// name. For other rooms the text is the id.
+    /// The texts of the registry's rooms. If the room's id was made of its name, as line protocol does, the text is the
+    /// name. Otherwise the text is the id.
     pub fn of(rooms: impl Iterator<Item = &'a Room>) -> Self {
         let text = |room: &'a Room| {
             let name = room.name.as_ref().map(Label::as_str);
@@ -29,22 +29,22 @@ impl<'a> RoomTexts<'a> {
     }
 }
 
-/// The room whose id line protocol makes of a text.
+/// The room whose id line protocol would make of a text.
 pub(crate) fn room_of(text: &str) -> Option<RoomId> {
     id_of(text).ok().map(|(room, _)| room)
 }
 
-/// A room as the device's first line with a room names it.
+/// A room, with the text by which the device's first line of this room named it.
 #[derive(Debug)]
 pub(crate) struct TaughtRoom<'a> {
     pub(crate) id: RoomId,
     text: &'a str,
 }
 
-/// How the tag `room` of a series names the rooms of its readings.
+/// How the tag `room` of a series shows the rooms of its readings.
 #[derive(Debug)]
 pub(crate) enum RoomTag<'a> {
-    /// Not at all: the tag is the same for the whole series, or absent.
+    /// The tag is the same for the whole series, or absent, so it does not show the rooms of readings.
     OfSeries,
     /// By the room's id.
     ById,
@@ -53,8 +53,8 @@ pub(crate) enum RoomTag<'a> {
 }
 
 impl<'a> RoomTag<'a> {
-    /// The tag of a series that line protocol wrote. If the device's id was made of the tag, all readings have the
-    /// tag's first text.
+    /// The tag of a series that line protocol wrote. If the device's id was made of the tag, all readings have the text
+    /// of the first line.
     pub(crate) fn of(device: &'a Device, others: &'a RoomTexts<'a>) -> Self {
         let text = device.source().tags.get(ROOM);
         let taught = text.and_then(|text| Some(TaughtRoom { id: room_of(text)?, text }));

@@ -1,4 +1,4 @@
-//! The rows that a statement answers with; a statement around takes them as points. Writes none.
+//! The rows with which a statement is answered. To an outer statement, they are points. Writes no row.
 
 use std::collections::BTreeMap;
 

@@ -25,13 +25,13 @@ const MIN_ROLLED_UP: i64 = 900 * SECOND;
 pub enum Way {
     /// All readings of the range.
     Readings,
-    /// Rollups of the rows of a grid, and readings where there are none.
+    /// Rollups of windows, and readings where there are no rollups.
     Rollups,
     /// The newest or the oldest readings, until each metric has this number of values.
     Some(Order, usize),
 }
 
-/// A device, and those of its metrics that are read.
+/// A device, and the metrics of it that are read.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     /// The device.
@@ -60,7 +60,7 @@ pub struct Selection<'a> {
     pub way: Way,
     /// The range in which the data are read.
     pub range: TimeRange,
-    /// The timestamps inside the range at which rollups must be split.
+    /// The times inside the range that no rollup may span, such as the starts of windows.
     pub cuts: BTreeSet<Timestamp>,
     /// Whether points in different rooms are told apart.
     pub is_by_room: bool,
@@ -72,7 +72,7 @@ pub struct Selection<'a> {
 /// A group of points that becomes a series of rows.
 #[derive(Debug)]
 pub struct OutGroup<'a> {
-    /// The time of the smallest or largest value, if a rollup has the value and readings give the time.
+    /// The time of the smallest or largest value, if it had to be read because a rollup has only the value.
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,
@@ -80,9 +80,9 @@ pub struct OutGroup<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Plans what is read for a query on series. Returns `None` if the answer is empty whatever has been measured.
+    /// Plans what is read for a query on series. Returns `None` if the answer is empty, whatever readings there are.
     ///
-    /// Refuses an answer that would be too large, as far as the registry tells.
+    /// Refuses an answer that would be too large, judging by the registry.
     pub(crate) fn of(
         mut query: Query,
         mut series: Vec<Series<'a>>,
@@ -114,7 +114,7 @@ impl<'a> Selection<'a> {
         let edges = edges.filter(|at| way == Way::Rollups && *at >= 0);
         let starts =
             edges.filter_map(|at| Some(milliseconds(InstantRange { from: at, last: at })?.from()));
-        // Data that only a call that looks back needs are in rows of their own.
+        // Some calls need windows before the range. No rollup may span the edge between these and the range.
         let cuts = starts.chain([own.from(), own.to()].into_iter().filter(|_| own != range));
         let cuts = cuts.filter(|at| range.from() < *at && *at < range.to()).collect();
         Ok(Some(Self { way, range, cuts, is_by_room, query, series, frame }))
@@ -135,9 +135,9 @@ impl<'a> Selection<'a> {
         devices.into_values().collect()
     }
 
-    /// The rooms in which the condition may hold, by device. Devices for which the condition may hold in any room, even
-    /// an unregistered room, are left out. `None` if there are more than `most` rooms, or a pattern may match rooms
-    /// that are named nowhere.
+    /// For each device, the rooms in which the condition may hold. A device is left out if the condition may hold in
+    /// any room, even an unregistered one. Returns `None` if there are more than `most` rooms, or if the condition has
+    /// a pattern that may match unknown rooms.
     pub fn rooms_by_device(
         &self,
         registered: &RoomTexts<'_>,
@@ -152,11 +152,11 @@ impl<'a> Selection<'a> {
         // A condition names a room by its id or by its text in line protocol.
         let ids = named.iter().flat_map(|text| [text.parse().ok(), room_of(text)]);
         let named: BTreeSet<RoomId> = ids.flatten().collect();
-        // An example of a room that the condition does not name.
+        // Any room that the condition does not name stands for all such rooms.
         let mut others = (0..).filter_map(|n| format!("room-{n}").parse::<RoomId>().ok());
         let other = others.find(|room| !named.contains(room))?;
 
-        // Most conditions name a few rooms, and only these are tried for each device.
+        // Most conditions name few rooms. Only rooms in which the condition may hold are tried for each device.
         let mut possible: BTreeSet<&RoomId> = named.iter().collect();
         for (room, text) in registered.iter() {
             if [text, room.as_str()].into_iter().any(|text| may_hold_in(text, condition)) {
@@ -283,14 +283,14 @@ fn is_needed(series: &Series<'_>, query: &Query) -> bool {
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
-/// Whether one of the fields is a price. Prices are stored before they hold, and the last one is that of now.
+/// Whether one of the fields is a price. Prices are stored in advance, and `last` is the one that holds now.
 fn has_price(series: &[Series<'_>], query: &Query) -> bool {
     let mut fields =
         series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));
     fields.any(|field| field.metric.is_price())
 }
 
-/// Refuses an answer that would be too large, as far as the registry tells.
+/// Refuses an answer that would be too large, judging by the registry.
 fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(), QueryError> {
     let groups: BTreeSet<(&str, Vec<&str>)> = series
         .iter()
@@ -322,7 +322,7 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
         return Way::Readings;
     }
 
-    // The newest readings of two devices may have different timestamps, so they may not make up points of both devices.
+    // The newest readings of two devices may have different timestamps, so they would not be joined to one point.
     let is_joined =
         || series.iter().any(|series| series.devices.len() > 1) && query.has_other_values();
     if is_free

@@ -74,8 +74,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
                 fields: BTreeMap::new(),
                 room_tag: RoomTag::of(device, rooms),
             });
-            // If a field has two metrics, the metric with the field's own name is outdated: the unit has since led to
-            // another metric.
+            // If a field has two metrics, the one with the field's name is outdated: a unit has changed the name since.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
             if known.metric.as_str() == from.field.to_lowercase() {
                 *known = field;
@@ -95,7 +94,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
     written.into_values().chain(native).collect()
 }
 
-/// Joins the field `value` of a measurement with the other fields, which line protocol gives to a device of their own.
+/// Joins the field `value` of a measurement with its other fields. Line protocol stores these as another device.
 fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     let has_value = |series: &Series<'_>| series.is_written && series.fields.contains_key(VALUE);
     let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
@@ -115,8 +114,8 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     let places: Vec<_> = values.iter().map(place).collect();
 
     for (value, place) in values.into_iter().zip(places) {
-        // The tags of the joined series are those of the device that has only this measurement. The other device may
-        // have tags of other measurements.
+        // The joined series gets the tags of the device that has only this measurement. The device of `value` may have
+        // tags of other measurements.
         match place.map(|place| &mut series[place]) {
             Some(other) if other.devices.len() == 1 => {
                 other.devices.extend(value.devices);
@@ -129,7 +128,7 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
     series
 }
 
-/// The common key of the two devices of a series: the id without a digest, and the tags if the id has a digest of them.
+/// What the two devices of a series have in common: their id without the digest. If there is a digest, also their tags.
 fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
     match before_digest(series.devices[0].id().as_str()) {
         Some(text) => (text, Some(&series.tags)),
@@ -155,8 +154,8 @@ impl<'a> Series<'a> {
         room.unwrap_or_else(|| self.tags.get(name).map_or("", String::as_str))
     }
 
-    /// The metric of a field. Fields that differ only in case are one metric with the name of the first field. So
-    /// without an exact match, case is ignored.
+    /// The metric of a field. Fields that differ only in case share a metric, which has the name of the first of them.
+    /// So a field that is not found is sought again, without regard to case.
     pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
         let exact = self.fields.get(name);
         let mut fields = self.fields.iter();

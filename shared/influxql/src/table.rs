@@ -21,14 +21,13 @@ pub(crate) struct Frame {
     pub(crate) has_start: bool,
     /// The starts of the windows in the order of the answer, including windows before the range if a call looks back.
     pub(crate) windows: Vec<i64>,
-    /// Whether points are rows of subqueries. Such points have the times of windows, and a window may begin before the
-    /// range.
+    /// Whether points are rows of subqueries. Their times are starts of windows, and the first may be before the range.
     pub(crate) is_of_rows: bool,
 }
 
 /// The rows of one group.
 ///
-/// `instant` is the time of the selected point, if rollups do not give this time.
+/// The smallest or largest value may come from a rollup, which does not have its time. `instant` is this time.
 pub(crate) fn rows(
     query: &Query,
     frame: &Frame,
@@ -43,7 +42,7 @@ pub(crate) fn rows(
     rows
 }
 
-/// The points themselves as rows, except points without any field of the columns.
+/// The points themselves as rows. A point that has no field of the columns is left out.
 fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
     let row = |row: &Row| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
@@ -98,7 +97,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     }
 }
 
-/// The value of a call before its own first sample, in rows that other calls make.
+/// The value of a call in rows before its first sample, which other calls have made.
 fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, Call::PointAggregate(call) if call.aggregate.is_count());
@@ -142,7 +141,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
     }
 }
 
-/// The values of windows in the order of the answer, with windows in between filled.
+/// The values of windows in the order of the answer. Windows without values are filled.
 fn windowed(
     query: &Query,
     frame: &Frame,

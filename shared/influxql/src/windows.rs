@@ -22,15 +22,14 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The nanoseconds by which the zone's clock is ahead of UTC. A time beyond 64 bits has the offset of the first or
-    /// last 64-bit time.
+    /// The nanoseconds by which the zone's clock is ahead of UTC. Beyond 64 bits, the nearest 64-bit time counts.
     fn ahead(&self, at: i128) -> i128 {
         let second = within(at).div_euclid(SECOND);
         i128::from(self.zone.map_or(0, |zone| zone.offset(second))) * i128::from(SECOND)
     }
 
-    /// Moves an edge of a window by a clock change within the window; elsewhere in the window the clock is `ahead`. A
-    /// change as long as the window moves nothing.
+    /// Moves an edge of a window if the clock changes within the window. `ahead` is the clock's offset in the rest of
+    /// the window. A change that is as long as the window moves no edge.
     fn settled(&self, edge: i128, ahead: i128) -> i128 {
         let change = ahead - self.ahead(edge);
         if change.abs() < i128::from(self.length) { edge + change } else { edge }
@@ -46,12 +45,12 @@ impl Interval {
         let start = at - (at + ahead).rem_euclid(length);
         let end = start + length;
         let moved = self.settled(end, ahead);
-        // A moved end before the change would leave out the time that the clock skips.
+        // An end is not moved to before the change: the window would miss the time that the clock skips.
         let end = if self.ahead(moved) == self.ahead(end) { moved } else { end };
         (within(self.settled(start, ahead) + offset), within(end + offset))
     }
 
-    /// The start of the window of each time. Where windows overlap, the window that comes first in the answer counts.
+    /// For each time, the start of its window. If windows overlap, the first of them in the answer is taken.
     pub(crate) fn starts_of(
         &self,
         times: &BTreeSet<i64>,
@@ -73,8 +72,8 @@ impl Interval {
         times.into_iter().map(&mut start_of).collect()
     }
 
-    /// The starts of an answer's windows, and both edges of the windows that contain them. Where a clock goes back, an
-    /// edge may differ from all starts.
+    /// The starts of an answer's windows, and both edges of each window that contains such a start. Where a clock goes
+    /// back, an edge may differ from all starts.
     pub(crate) fn edges(&self, starts: &[i64]) -> impl Iterator<Item = i64> {
         starts.iter().flat_map(|at| {
             let (start, end) = self.window(*at);
@@ -93,7 +92,7 @@ impl Interval {
         self.zone.is_none() || DAY % self.length == 0 || self.length % DAY == 0
     }
 
-    /// Widens a range by this number of windows before it, in the order of the answer.
+    /// Widens a range by this number of earlier windows. In descending order, they are after the range.
     pub(crate) const fn widened(
         &self,
         range: InstantRange,
@@ -134,7 +133,7 @@ impl Interval {
         while (first..=end).contains(&at) {
             starts.push(within(at));
             at += step;
-            // The clock before the window counts, so that a change at its start is passed in one step.
+            // The offset just before the window counts, so that a change at its start is included in this step.
             let now = self.ahead(at - 1);
             at += if (ahead - now).abs() < i128::from(self.length) { ahead - now } else { 0 };
             ahead = now;

@@ -11,8 +11,8 @@ use super::payload::{Payload, Row, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
-/// The members of a status event, by which a device answers the network. `margin` is the reserve of the signal above
-/// the level that is needed, so it is no signal-to-noise ratio.
+/// The members of a status event, a device's answer to the network. `margin` is not the signal-to-noise ratio, but how
+/// far this ratio is above the necessary minimum.
 const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "link_margin", SAME)];
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
@@ -49,8 +49,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     Some(vec![read])
 }
 
-/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
-/// `application/APPLICATION/device/DEV_EUI/event/up` or `.../status`.
+/// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
+/// Topics with readings are `application/APPLICATION/device/DEV_EUI/event/up` and `.../status`.
 fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("application/")?.split_once("/device/")?;
     let device = device.strip_suffix("/event/up").or_else(|| device.strip_suffix("/event/status"));

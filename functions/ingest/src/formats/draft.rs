@@ -16,7 +16,7 @@ pub(crate) type Entry = Result<Draft, Refusal>;
 
 /// A reading as it was sent.
 ///
-/// The device is separate: it is checked against the sender's permission before anything else in the entry.
+/// The device is separate: the sender's permission for it is checked before anything else in the entry.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The device, if the entry names one.

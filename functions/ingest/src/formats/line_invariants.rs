@@ -4,10 +4,10 @@
 use super::line_protocol::mapping::{self, Rules};
 use super::line_protocol::{Line, LineError, Numbered, lines};
 
-/// A line that takes no string to its end.
+/// A valid line, without strings.
 const GOOD: &[u8] = b"m,t=a v=1i 5";
 
-/// Panics unless a body's lines are read as the documents about clients of InfluxDB and about invariants say.
+/// Panics unless the lines of a body are read by the rules in the documents `influxdb-clients.md` and `invariants.md`.
 pub(crate) fn hold(body: &[u8]) {
     let read: Vec<_> = lines(body).collect();
     are_in_their_places(body, &read);
@@ -23,7 +23,7 @@ pub(crate) fn hold(body: &[u8]) {
     }
 }
 
-/// Each line is a part of the body that begins where its number says, behind the line before it.
+/// Each line is a part of the body, begins where its number says, and comes after the line before.
 fn are_in_their_places(body: &[u8], read: &[Numbered<'_>]) {
     let mut end = 0;
     for Numbered { number, text, .. } in read {
@@ -52,7 +52,7 @@ fn is_mapped(line: &Line<'_>) {
     }
 }
 
-/// A good line behind the body is read, whatever the body lacks: a quote, a field, an end.
+/// A valid line after the body is read, even if the body ends within a string, or before a field.
 fn loses_no_line_behind(body: &[u8], read: &[Numbered<'_>]) {
     let longer = [body, b"\n", GOOD].concat();
     let mut all = shown(lines(&longer));
@@ -61,7 +61,7 @@ fn loses_no_line_behind(body: &[u8], read: &[Numbered<'_>]) {
     assert_eq!(all, shown(read.iter().cloned()));
 }
 
-/// Without strings, which may hold line feeds, each line is read as if there were no other.
+/// In a body without strings, each line is read as if it were alone. Strings may contain line feeds.
 fn are_those_of_each_line(body: &[u8], read: &[Numbered<'_>]) {
     let alone = body.split(|byte| *byte == b'\n').enumerate();
     let alone = alone.flat_map(|(before, line)| {

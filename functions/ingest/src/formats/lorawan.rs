@@ -51,7 +51,7 @@ const DECODED: &[Row] = &[
     ("relativehumidity", "humidity", SAME),
     ("hum", "humidity", SAME),
     ("co2", "co2", SAME),
-    // In ppb, in µg/m³ or an index: Milesight's decoders do not say.
+    // The unit is unknown: Milesight's decoders do not say whether it is ppb, µg/m³ or an index.
     ("tvoc", "voc", SAME),
     ("pm1_0", "pm1", SAME),
     ("pm2_5", "pm2_5", SAME),

@@ -23,7 +23,7 @@ pub(crate) struct TreeFormat {
     pub(crate) expected: &'static str,
     /// Reads a body that arrived at the timestamp; `None` if the body is not of this format.
     pub(crate) read: fn(&Value, Timestamp) -> Option<Vec<Payload>>,
-    /// The device in the rest of a topic, after the format's level; `None` if messages on this topic have no readings.
+    /// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
     pub(crate) device_of: fn(&str) -> Option<&str>,
     /// The format's tables.
     #[cfg(test)]
@@ -44,7 +44,7 @@ pub(crate) struct Payload {
     pub(crate) refused: Vec<Refusal>,
     /// The names of members that are not stored.
     pub(crate) ignored: BTreeSet<String>,
-    /// For each part and metric, the key of the value in the payload, and whether the value is unconverted.
+    /// For each part and metric, the value's key in the payload, and whether the value was stored without conversion.
     pub(super) keys: BTreeMap<(String, MetricName), (String, bool)>,
 }
 
@@ -61,17 +61,17 @@ pub(crate) struct Measured {
 /// A row of a format's table: a key with `/` between levels, the metric, and the conversion to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
-/// How to read the members of an object that no table has read.
+/// How to read the members of an object that are in no table of the format.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
     /// The part of the device that gets the values.
     pub(crate) part: &'a str,
     /// The prefix for the names of members that are not stored, such as `SML/`.
     pub(crate) place: &'a str,
-    /// Tells whether a key, with `/` between levels, was read already.
+    /// Whether a key, with `/` between levels, was read already.
     pub(crate) is_read: &'a dyn Fn(&str) -> bool,
-    /// Keys of any level, separated by spaces, that are skipped because they describe the device itself. `*` at the end
-    /// of a key stands for any end.
+    /// Keys of any level, separated by spaces, that are skipped because they describe the device itself. A key that
+    /// ends with `*` stands for all keys that begin so.
     pub(crate) ignored: &'a [&'a str],
 }
 
@@ -80,7 +80,7 @@ const MAX_DEPTH: usize = 128;
 
 /// The largest number of names of members that are not stored, for one payload.
 const MAX_IGNORED: usize = 100;
-/// Stands in place of further names of members that are not stored.
+/// The last name in a list of members that are not stored, if there are too many names.
 const AND_MORE: &str = "... and more";
 
 impl Measured {
@@ -171,8 +171,8 @@ impl Payload {
         true
     }
 
-    /// Frees a metric that already has a different value of another key. The earlier value gets its key's own name as
-    /// metric, or is listed as not stored.
+    /// Makes room for another value of a metric. If the metric already has a different value, this value is kept under
+    /// the name of its key, or its key is listed as not stored.
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
         let known = self.parts.get(part).and_then(|values| values.get(metric));
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
@@ -192,11 +192,11 @@ impl Payload {
         self.parts.get(part).is_some_and(|values| values.len() >= MAX_METRICS)
     }
 
-    /// Takes the numbers of members that no table has: by the unit in their names, else under their own names. Members
-    /// that are no numbers are listed as not stored.
+    /// Takes the numbers of members that are in no table. A unit at the end of a member's name decides the metric.
+    /// Without a unit, the name is the metric. Members that are no numbers are listed as not stored.
     ///
-    /// If two members map to one metric, a member with the metric's own name gets it, else the first in the order of
-    /// names. The other member keeps its name.
+    /// If two members map to one metric, a member with the metric's own name gets it, else the first in alphabetical
+    /// order. The other member keeps its name.
     pub(crate) fn rest<'a>(
         &mut self,
         rest: Rest<'_>,
@@ -292,7 +292,7 @@ impl Payload {
     }
 
     /// Adds the values of one component. If another component has already given the part a metric, the new value is
-    /// refused. A value under the sender's own name instead goes to a part named after its component.
+    /// refused. If the metric has the sender's own name, the value goes to a part named after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {
@@ -336,8 +336,7 @@ pub(crate) fn has_row(rows: &[Row], key: &str) -> bool {
     rows.iter().any(|(known, ..)| *known == key)
 }
 
-/// Parses a JSON text as a tree. Numbers beyond a double's range become texts, so that each is refused at its place and
-/// the others are read.
+/// Parses a JSON text as a tree. Numbers beyond a double's range become texts, so that only these numbers are refused.
 pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
     branch(serde_json::from_slice(json).ok()?, MAX_DEPTH)
 }
@@ -364,7 +363,7 @@ pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 /// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
-/// is a clock that was never set.
+/// means that the clock was never set.
 pub(crate) fn moment(value: Option<&Value>) -> Moment {
     match value {
         Some(Value::Number(number)) => Moment::parse(&number.to_string()),

@@ -128,7 +128,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
         match energy(count, value(COEFFICIENT), value(UNIT), value(DIGITS)) {
             Ok(measured) => payload.insert("", metric, measured),
             Err((at_fault, fault)) => {
-                // A wrong count is the fault of its own counter; the other properties belong to all counters.
+                // A wrong count is named by its counter's property; all other properties belong to all counters.
                 let epc = if at_fault == COUNTERS[0].0 { epc } else { at_fault };
                 payload.refused.push(Refusal::of(&format!("epc {epc}"), fault));
             }
@@ -143,7 +143,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     by_time.into_values().collect()
 }
 
-/// The energy in kWh and the value at which the counter rolls over, or the number of the property at fault.
+/// The energy in kWh and the value at which the counter rolls over. The error has the number of the wrong property.
 fn energy(
     count: &str,
     coefficient: Option<&str>,

@@ -17,7 +17,7 @@ pub(crate) enum Scale {
     Share,
     /// An unchanged number. The listed numbers mean that there is no sensor.
     Unless(&'static [&'static str]),
-    /// An unchanged number. A word or a boolean belongs to another metric.
+    /// An unchanged number. A word or a boolean is not taken, as it belongs to another metric.
     IfNumber,
     /// Words with the numbers for which they stand, in upper or lower case. A boolean is read as the word `true` or
     /// `false`.
@@ -43,7 +43,7 @@ pub(crate) const SWITCH: Scale = Scale::Words(&[
     ("0", "0"),
 ]);
 
-/// True and false only: a number belongs to another metric.
+/// The booleans only: a number with the same key belongs to another metric.
 pub(crate) const TRUTH: Scale = Scale::Words(&[("true", "1"), ("false", "0")]);
 
 /// Words for open, 1, and for closed, 0.

@@ -193,8 +193,8 @@ const SENSORS: &str = "\
     thermostat temperature humidity illuminance devicepower voltmeter smoke flood gas co presence presencezone input \
     blutrv bthomedevice bthomesensor number boolean";
 
-/// Kinds of components that are parts of the device even with the number 0: a thermostat stands beside the thermometer
-/// that it reads.
+/// Kinds of components that are parts of the device even with the number 0: a device may have both a thermostat and the
+/// thermometer that the thermostat reads.
 const PARTS: [&str; 6] =
     ["thermostat", "blutrv", "bthomedevice", "bthomesensor", "number", "boolean"];
 
@@ -210,7 +210,7 @@ const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 /// The member for a Bluetooth sensor's object number, added to the sensor's status.
 const OBJECT: &str = "obj_id";
 
-/// Members that describe a component and measure nothing, and a meter's energies of minutes, which also fall.
+/// Skipped members: descriptions of a component, and a meter's energies of single minutes, which are no counters.
 const IGNORED: &str = "\
     actions_stats aenergy by_minute calibrating cfg_changed_cnt charger color_temp_range connect_retries counters \
     errors external event event_cnt flags has_timer hwID BTHome_version addr address encryption pid id \
@@ -219,7 +219,7 @@ const IGNORED: &str = "\
     rpc rsv safety_switch schedule schedules slat source started_at stop_reason tC tF target_pos temperature \
     timer_* timestamp transition ts units user_calibrated_phase xcounts xfreq";
 
-/// Members of Gen1's `/status`. `temperature` is the heat of a relay, repeated in `tmp`.
+/// Members of Gen1's `/status`. `temperature` is the heat of a relay, which `tmp` has, too.
 const GEN1: &[Row] = &[
     ("hum/value", "humidity", SENSED),
     ("bat/value", "battery", SENSED),
@@ -297,7 +297,7 @@ const GEN1_IGNORED: &str = "\
     thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
     boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
-/// The parameters of actions: those that Gen1 appends, and the names of values of Gen2.
+/// The parameters of actions: those that Gen1 adds to an address, and the names that values have in Gen2.
 pub(crate) const PARAMETERS: &[Row] = &[
     ("temp", "temperature", SENSED_DEGREES),
     ("tC", "temperature", SAME),
@@ -396,8 +396,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
     let source = text(payload, "src");
     let mut read = Payload::new(source.or(mac), moment(time));
-    // Two messages are a Shelly's even without components: events of buttons and scripts, and an answer to a command
-    // that reports nothing.
+    // Two kinds of messages come from a Shelly even if they have no components: events of buttons and scripts, and
+    // answers to commands.
     let is_event = text(payload, "method").is_some_and(|method| method.starts_with("Notify"));
     let is_answer = payload.get("src").is_some() && payload.get("result").is_some();
     let has_heard = heard_by_scripts(&mut read, members.get("events"));
@@ -409,7 +409,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     is_known.then(|| vec![read])
 }
 
-/// Reads a component of a status. Returns whether it is known, so that the status comes from a Shelly.
+/// Reads a component of a status. Returns whether Shelly devices have such a component.
 fn read_component(
     read: &mut Payload,
     component: &str,
@@ -431,9 +431,9 @@ fn read_component(
         return false;
     };
 
-    // `rgb:0` is a part: the device itself is its white, `cct:0` or `light:0`, which a notification need not contain.
+    // `rgb:0` is always a part: the device's own light is the white `cct:0` or `light:0`, which may be absent here.
     let is_device = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
-    // A meter's energies are a component beside the meter: `em1data:0` is of `em1:0`.
+    // A meter's energies are in a second component: `em1data:0` belongs to the meter `em1:0`.
     let name = kind.strip_suffix("data").unwrap_or(kind);
     let part = if is_device { String::new() } else { format!("{name}:{number}") };
 
@@ -513,8 +513,8 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
 const FIRST_PROBE: u32 = 100;
 
 /// Whether the component `temperature:NUMBER` measures the device's board. This is so in devices that meter or switch
-/// and measure no humidity. A notification may lack the components that show this; then the model in the device's name
-/// decides (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
+/// and measure no humidity. If a notification has no other components, the model in the device's name decides
+/// (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
     let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();
@@ -576,7 +576,7 @@ fn read_gen1(status: &Value) -> Payload {
 fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) {
     let elements: &[Value] = status.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice);
     let is_phases = list == "emeters" && elements.len() == 3;
-    // A meter and what it meters are one part.
+    // The meter of a relay is the same part as the relay.
     let metered = ["relays", "lights", "rollers"].into_iter().find(|of| status.get(*of).is_some());
     let name = metered.filter(|_| list == "meters").unwrap_or(list).trim_end_matches('s');
 
@@ -613,8 +613,7 @@ fn is_valid(sensor: &Value) -> bool {
     sensor.get("is_valid") != Some(&Value::Bool(false))
 }
 
-/// The device in the rest of a topic, after the format's level: `DEVICE/events/rpc`, with the MQTT prefix
-/// `roomtide/shelly/DEVICE`. Messages on `status/` would repeat the same values.
+/// The device in `DEVICE/events/rpc`, the rest of a topic below `roomtide/shelly/`. Other topics repeat the values.
 fn device_of(rest: &str) -> Option<&str> {
     rest.strip_suffix("/events/rpc")
 }

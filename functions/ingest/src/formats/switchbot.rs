@@ -60,7 +60,7 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("", ("position", "opening", Scale::Number(CLOSED))),
 ];
 
-/// Skipped members: descriptions of the device, settings, and counts of one day, which then fall to zero.
+/// Skipped members: descriptions of the device, settings, and counts of one day, which begin at zero each day.
 const IGNORED: &str = "\
     calibrate childLock commandId deviceId deviceMac deviceMode deviceName deviceType direction electricityOfDay \
     eventName group hubDeviceId mode moving nightStatus online onlineStatus result scale switch1UsedElectricity \

@@ -62,11 +62,11 @@ const SENSOR: &[Row] = &[
     ("Voltage", "voltage", SAME),
     ("Current", "current", SAME),
     ("Power", "current_w", SAME),
-    // 100 is open, and slats are turned by degrees: <https://tasmota.github.io/docs/Blinds-and-Shutters/>
+    // Covers are open at 100, and slats turn by degrees: <https://tasmota.github.io/docs/Blinds-and-Shutters/>
     ("Position", "position", SAME),
     ("Tilt", "tilt", SAME),
     ("C", "count", SAME),
-    // From a meter's script. Another sensor's `Energy` may be that of a lightning flash.
+    // A meter's script sends these in lower case. `Energy` may come from another sensor, for a lightning flash.
     ("energy", "cumulative_kwh_p", SAME),
     ("en_out", "cumulative_kwh_n", SAME),
     ("power", "current_w", SAME),
@@ -127,7 +127,7 @@ const RECEIVED: &[Row] = &[
     // From 0 to 254; the `Dimmer` of a Tasmota's own light is from 0 to 100.
     ("Dimmer", "brightness_level", SAME),
     ("Illuminance", "illuminance_raw", SAME),
-    // 1 is an alarm of the zone: the contact is open.
+    // 1 is an alarm: the contact is open.
     ("Contact", "open", SWITCH),
 ];
 
@@ -160,7 +160,7 @@ const STATE: &[Row] = &[
     ("Wifi/Signal", "signal_strength", SAME),
 ];
 
-/// Skipped members: descriptions of the device, and counts of one day or one period, which then fall.
+/// Skipped members: descriptions of the device, and counts of one day or one period, which begin again at zero.
 const IGNORED: &str = "\
     Address Berry Color Device Endpoint Epoch Fade HSBColor Heap Id IEEEAddr LedTable LoadAvg Manufacturer ModelId \
     MqttCount Name Period PressureUnit Scheme Sleep SleepMode Speed SpeedUnit TempUnit Time Today TotalStartTime \
@@ -240,8 +240,7 @@ struct Section<'a> {
     values: &'a Map<String, Value>,
 }
 
-/// Reads a sensor's section. The rows of `taken` are read already. Returns whether a table has one of the section's
-/// keys.
+/// Reads a sensor's section, except the keys in `taken`. Returns whether a table has one of the section's keys.
 fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: &[Row]) -> bool {
     let Section { name, part, values } = *section;
     let is_own = |key: &str| has_row(INSIDE, key) && is_inside(name, told);
@@ -287,7 +286,7 @@ fn metric_of(key: &str) -> Option<String> {
     vocabulary::of_phase(find(whole)?, phase)
 }
 
-/// The metric's name in a section, and the conversion from the unit of the section or of the payload.
+/// The name that a metric has in a section, and the conversion from the unit of the section or of the payload.
 fn scaled(section: &str, metric: &str, told: &Value) -> (String, Scale) {
     let distance = DISTANCES.iter().find(|(known, ..)| section.starts_with(known));
     match (metric, distance) {
@@ -303,8 +302,8 @@ fn in_unit(told: &Value, rows: &[Row]) -> Vec<Row> {
     rows.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect()
 }
 
-/// Whether a section is a sensor inside the device: a chip, or the analogue input of a device with a meter. By this
-/// input plugs and relays such as Shelly's watch their own heat.
+/// Whether a section is a sensor inside the device: a chip, or the analogue input of a device with a meter. Plugs and
+/// relays such as Shelly's measure their own heat by this input.
 fn is_inside(section: &str, told: &Value) -> bool {
     CHIPS.iter().any(|chip| section.starts_with(chip))
         || section == "ANALOG" && told.get("ENERGY").is_some()
@@ -338,8 +337,8 @@ fn scale(told: &Value, metric: &str) -> Scale {
     }
 }
 
-/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
-/// `DEVICE/tele/SENSOR`, with the `FullTopic` `roomtide/tasmota/%topic%/%prefix%/`.
+/// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
+/// Topics with readings are `DEVICE/tele/SENSOR`, with the `FullTopic` `roomtide/tasmota/%topic%/%prefix%/`.
 fn device_of(rest: &str) -> Option<&str> {
     let (device, message) = rest.split_once('/')?;
     matches!(message, "tele/SENSOR" | "tele/STATE" | "stat/STATUS8" | "stat/STATUS10")

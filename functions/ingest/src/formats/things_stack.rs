@@ -74,8 +74,8 @@ fn normalized(read: &mut Payload, measurements: &[Value]) {
     }
 }
 
-/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
-/// `v3/APPLICATION@TENANT/devices/DEVICE/up`.
+/// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
+/// Topics with readings are `v3/APPLICATION@TENANT/devices/DEVICE/up`.
 fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("v3/")?.split_once("/devices/")?;
     device.strip_suffix("/up").filter(|device| !device.contains('/'))

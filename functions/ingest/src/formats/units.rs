@@ -61,7 +61,7 @@ impl Conversion {
             Self::Same => Ok(value),
             Self::Times(factor) => value.checked_mul(&Decimal::parse(factor)?),
             Self::By(formula, decimals) => {
-                // The text of a decimal always is a number, and no sensor's value is too large for a double.
+                // A decimal always parses as a double: its text is a number, and no sensor's value is too large.
                 let value: f64 = value.as_str().parse().unwrap_or(f64::MAX);
                 Decimal::parse(&format!("{:.decimals$}", formula(value)))
             }
@@ -69,7 +69,7 @@ impl Conversion {
     }
 }
 
-/// Units of senders: the endings of names without `_`, the metric's unit, and the conversion to it.
+/// Senders' units at the end of names, without `_`; the unit of the metric; the conversion to this unit.
 const UNITS: &[(&str, &str, Conversion)] = &[
     ("c degc celsius", "°C", Conversion::Same),
     ("f degf fahrenheit", "°C", FAHRENHEIT),
@@ -85,7 +85,7 @@ const UNITS: &[(&str, &str, Conversion)] = &[
     ("var", "var", Conversion::Same),
     ("kvar", "var", KILO),
     ("hz", "Hz", Conversion::Same),
-    // Without kPa and PSI, in which the pressure of tyres is sent.
+    // kPa and PSI are not here: they are used for the pressure of tyres.
     ("hpa mbar", "hPa", Conversion::Same),
     ("pa", "hPa", HUNDREDTH),
     ("inhg", "hPa", INCHES_OF_MERCURY),
@@ -109,7 +109,7 @@ const UNITS: &[(&str, &str, Conversion)] = &[
     ("dbm", "dBm", Conversion::Same),
 ];
 
-/// Names of quantities that are followed by a unit, with their metric.
+/// Names of quantities, each with its metric. A unit follows such a name.
 const QUANTITIES: &[(&str, &str)] = &[
     ("temperature temp", "temperature"),
     ("device_temperature cpu_temperature cpu_temp chip_temperature", "device_temperature"),
@@ -173,7 +173,7 @@ pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conver
     })
 }
 
-/// The conversion from a unit, as names end in it, to the vocabulary's unit of a metric.
+/// The conversion to a metric's unit from the unit at the end of a sender's name.
 fn conversion(unit: &str, metric: &str) -> Option<Conversion> {
     let (_, of_metric) = vocabulary::meaning(metric)?;
     let of_metric = of_metric.as_ref().map(Unit::as_str);
@@ -186,7 +186,7 @@ fn has_word(words: &str, wanted: &str) -> bool {
     words.split(' ').any(|word| word == wanted)
 }
 
-/// The metrics that names mean.
+/// The metrics to which senders' names are mapped.
 #[cfg(test)]
 pub(crate) fn metrics() -> impl Iterator<Item = &'static str> {
     let synonyms = SYNONYMS.iter().map(|(_, metric)| *metric);

@@ -50,7 +50,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("occupancy", None),
     ("on", None),
     ("open", None),
-    // How far a cover is open: 100 is open. `position` means the same for devices that send it without conversion.
+    // How far a cover is open: 100 is open. `position` is the same for devices whose value needs no conversion.
     ("opening", Some("%")),
     ("pm1", Some("µg/m³")),
     ("pm10", Some("µg/m³")),
@@ -97,7 +97,7 @@ const COUNTERS: [&str; 4] = ["count", "rain", "water_consumed", "water_volume"];
 /// The suffixes for metrics of one phase; `_n` is the neutral conductor.
 const PHASES: [&str; 9] = ["_a", "_b", "_c", "_d", "_e", "_f", "_g", "_h", "_n"];
 
-/// The metric of one phase or relay of several, which are numbered from 0; `None` beyond the eighth.
+/// The metric of one of several phases or relays, which are numbered from 0; `None` beyond the eighth.
 pub(crate) fn of_phase(metric: &str, phase: usize) -> Option<String> {
     PHASES[..8].get(phase).map(|suffix| format!("{metric}{suffix}"))
 }

@@ -27,7 +27,7 @@ const EXPOSED: &[Row] = &[
     ("humidity", "humidity", SAME),
     ("soil_moisture", "soil_moisture", SAME),
     ("pressure", "pressure", SAME),
-    // If both are there, `illuminance` is the raw value.
+    // If a message also has `illuminance_lux`, `illuminance` is the raw value.
     ("illuminance", "illuminance", SAME),
     ("illuminance_lux", "illuminance", SAME),
     ("co2", "co2", SAME),
@@ -65,7 +65,7 @@ const EXPOSED: &[Row] = &[
     ("brightness", "brightness_level", SAME),
     // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
     ("position", "position", SAME),
-    // For slats 100 is open, as for the cover. A sensor that is moved sends a boolean.
+    // Slats are open at 100, like the cover. A vibration sensor sends a boolean `tilt`, which is not taken.
     ("tilt", "tilt_opening", Scale::IfNumber),
     ("contact", "contact", SWITCH),
     ("occupancy", "occupancy", SWITCH),
@@ -101,8 +101,7 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// Skipped members: device descriptions and button events. The first five (`SILENT`) show that a message is
-/// Zigbee2MQTT's.
+/// Skipped members: device descriptions and button events. The first five (`SILENT`) mark a message of Zigbee2MQTT.
 const IGNORED: &str = "\
     last_seen update update_available action click action_* device elapsed color color_mode power_on_behavior \
     power_outage_memory indicator_mode child_lock effect";
@@ -195,8 +194,8 @@ fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
     if number.is_some_and(|voltage| voltage >= least) { MILLI } else { SAME }
 }
 
-/// The device in the rest of a topic, after the format's level, if messages on this topic have readings:
-/// `FRIENDLY_NAME`, which may have several levels. `base_topic` is `roomtide/zigbee2mqtt`.
+/// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.
+/// The rest is `FRIENDLY_NAME`, which may contain `/`. `base_topic` is `roomtide/zigbee2mqtt`.
 fn device_of(rest: &str) -> Option<&str> {
     let is_command = |level: &str| matches!(level, "set" | "get");
     let mut last = rest.rsplit('/');

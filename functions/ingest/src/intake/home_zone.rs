@@ -1,4 +1,4 @@
-//! The home's time zone, as the state of the rollups has it. Changes no zone.
+//! The home's time zone, as stored by the rollup function. Changes no zone.
 
 use chrono::TimeDelta;
 use domain::Zone;
@@ -26,7 +26,7 @@ impl HomeZone {
         Self { first: settings.time_zone, max_age, read: Remembered::default() }
     }
 
-    /// The time zone of the rollups. If there are no rollups yet, the configured one.
+    /// The time zone of the rollups; the configured zone if there are no rollups yet.
     pub(crate) async fn get(
         &self,
         session: Session<'_, impl ReadRollupState>,
@@ -35,7 +35,7 @@ impl HomeZone {
             return Ok(*zone);
         }
         let state = match session.rollup_state().await {
-            // The rollup function says so each minute. No reading waits for it.
+            // Readings are stored even if the state is unreadable. The rollup function logs this each minute.
             Err(StoreError::Unreadable(_)) => None,
             state => state?,
         };

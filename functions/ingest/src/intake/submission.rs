@@ -14,7 +14,7 @@ use crate::formats::{Format, MAX_PAYLOAD, PayloadReader};
 use crate::intake::sender::Sender;
 use crate::intake::topic::{self, Topic};
 
-/// The largest body that is fetched, in bytes: clouds send all devices of an account at once.
+/// The largest body of an answer that was fetched, in bytes: clouds send all devices of an account at once.
 pub(crate) const MAX_FETCHED: usize = 512 << 10;
 
 /// The unparsed readings of a request or a message.
@@ -22,7 +22,7 @@ pub(crate) const MAX_FETCHED: usize = 512 << 10;
 pub(crate) struct Submission<'a> {
     pub(crate) sender: Sender<'a>,
     pub(crate) format: Format,
-    /// The body, inflated; its size is within the limits.
+    /// The body, decompressed. Its size is within the limits.
     pub(crate) body: Cow<'a, [u8]>,
     /// The largest body in bytes, if it is a device's own payload.
     pub(crate) max_payload: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Submission<'a> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressHints {
     pub(crate) device: Option<DeviceId>,
-    /// The device's exact name, if the id differs from it.
+    /// The device's name as it was sent, if the id was made from it and differs.
     pub(crate) name: Option<Label>,
     pub(crate) room: Option<RoomId>,
     pub(crate) time: Option<Timestamp>,
@@ -54,7 +54,7 @@ pub(crate) struct StoreOptions {
     /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp. Otherwise it
     /// replaces the stored reading.
     pub(crate) merge: bool,
-    /// Whether readings keep the rooms that were sent, as history that the registry does not have.
+    /// Whether readings keep the rooms that were sent. The registry does not know where a device was in the past.
     pub(crate) keeps_rooms: bool,
     /// Whether nothing is stored if any reading is refused.
     pub(crate) all_or_nothing: bool,
@@ -89,7 +89,7 @@ impl<'a> Submission<'a> {
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
             options: StoreOptions {
-                // A payload may have only what changed, and the next payload of the same second the rest.
+                // Payloads may contain only what changed, so two of the same second may complete each other.
                 merge: payload.is_some() || params.flag("merge"),
                 keeps_rooms: params.get("rooms") == Some("given"),
                 all_or_nothing: false,

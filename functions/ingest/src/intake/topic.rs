@@ -11,7 +11,7 @@ use crate::formats::{PayloadReader, unknown_format};
 pub(crate) struct Topic {
     pub(crate) reader: PayloadReader,
     pub(crate) device: DeviceId,
-    /// The device's name in the topic, if the id differs from it.
+    /// The device's name in the topic, if the id was made from it and differs.
     pub(crate) name: Option<Label>,
 }
 

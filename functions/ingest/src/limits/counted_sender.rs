@@ -11,12 +11,12 @@ pub(crate) const MAX_PARTS: usize = 32;
 /// The prefix in the name of an MQTT sender. The holder of a token is named by the beginning of the token's hash.
 const TOPIC: &str = "mqtt:";
 
-/// The API whose words a refusal uses.
+/// The API in whose words a refusal is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ReplyDialect {
     #[default]
     Native,
-    /// The words by which clients of `InfluxDB` know that sending again is useless.
+    /// InfluxDB's words, by which its clients recognize that sending again is useless.
     InfluxDb,
 }
 

@@ -13,7 +13,7 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
 const MAX_REMEMBERED: usize = 10_000;
-/// The largest number of attempts at counting while other instances count devices of the same sender.
+/// How often counting is attempted: it fails while other instances count devices of the same sender.
 const MAX_ATTEMPTS: usize = 5;
 
 /// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. No
@@ -107,7 +107,7 @@ impl IntroductionCounts {
             match all_counted.get(id) {
                 None => new.not_counted.insert(id.clone()),
                 Some(name) if *name == sender.name => new.counted.insert(id.clone()),
-                // Another sender introduces the device.
+                // Another sender introduced the device.
                 Some(_) => false,
             };
         }
@@ -134,7 +134,7 @@ impl IntroductionCounts {
 
 /// Counts new devices in the table, at most as many as the sender may introduce; returns their number.
 ///
-/// This costs a write for each request with new devices, and is needed only if memory does not hold the registry.
+/// This costs a write for each request with new devices. If memory holds the whole registry, nothing is counted here.
 /// Devices may be counted twice: by a repeated request or by another instance.
 async fn count(
     session: Session<'_, impl CountIntroduced>,

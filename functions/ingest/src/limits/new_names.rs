@@ -12,7 +12,7 @@ use table::BoundedMemory;
 
 use crate::store_request::{StoreRequest, refusal};
 
-/// New metrics of the last minutes' merging writes, which count towards the limit until the registry has them.
+/// New metrics from merging writes of the last minutes, which count towards the limit until the registry has them.
 #[derive(Debug, Default)]
 pub(crate) struct MetricLimit(NewNames<MetricName>);
 
@@ -45,8 +45,7 @@ impl MetricLimit {
 pub(crate) struct RoomLimit(NewNames<RoomId>);
 
 impl RoomLimit {
-    /// Returns whether a device may introduce a room, and remembers that it did. `known` is the device as the registry has
-    /// it.
+    /// Returns whether a device may introduce a room. If so, remembers the room. `known` is the device in the registry.
     pub(crate) fn introduce(
         &self,
         id: &DeviceId,
@@ -63,10 +62,10 @@ impl RoomLimit {
 
 /// The number of devices whose names are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
-/// The time for which names are remembered. Later the registry has noted them, or they were not stored.
+/// How long names are remembered. After this time, the registry has noted all names that were stored.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
 
-/// Names that the registry may not have noted yet. Without them, overlapping requests would not see each other's names.
+/// Names that the registry may not have noted yet. They count, so that overlapping requests cannot exceed the limit.
 #[derive(Debug)]
 struct NewNames<N>(BoundedMemory<DeviceId, BTreeSet<N>>);
 
@@ -77,8 +76,8 @@ impl<N: Clone> Default for NewNames<N> {
 }
 
 impl<N: Ord + Clone> NewNames<N> {
-    /// Introduces names of a device if at most `free` of its names are then missing in the registry. Otherwise
-    /// introduces no name, and returns the first name beyond the limit.
+    /// Introduces names of a device, if at most `free` names are then unknown to the registry. Otherwise introduces no
+    /// name, and returns the first name beyond the limit.
     fn introduce<'a>(
         &self,
         id: &DeviceId,

@@ -78,7 +78,7 @@ impl PlacedReadings {
         split
     }
 
-    /// Adds a reading, or merges it into the reading in the slot.
+    /// Adds a reading, or merges it into the reading of the same device and time, if there is one in `slot`.
     pub(super) fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
@@ -99,7 +99,7 @@ impl PlacedReadings {
         Ok(())
     }
 
-    /// Adds or merges a reading, but refuses it if it shares a metric with the reading in the slot.
+    /// Adds or merges a reading, but refuses it if the reading in `slot` has one of its metrics.
     pub(super) fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,

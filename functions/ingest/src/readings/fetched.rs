@@ -12,7 +12,7 @@ use crate::readings::batch::Assembled;
 pub(crate) const MAX_FETCHED_DEVICES: usize = 64;
 
 impl FetchedMessage {
-    /// Takes out the readings of unwanted and of too many devices. Completes the others by what the source says.
+    /// Removes readings of unwanted devices, and of devices beyond the largest number. Completes all other readings.
     pub(super) fn complete(&self, assembled: &mut Assembled) {
         self.leave_out(assembled);
         refuse_further_devices(assembled);
@@ -23,7 +23,7 @@ impl FetchedMessage {
         }
     }
 
-    /// Takes out the readings of devices that the person who made the source does not want, and counts them.
+    /// Removes and counts the readings of devices that the person who made the source does not want.
     fn leave_out(&self, assembled: &mut Assembled) {
         let Assembled { timed, arrivals, left_out, .. } = assembled;
         for placed in [timed, arrivals] {
@@ -36,7 +36,7 @@ impl FetchedMessage {
         }
     }
 
-    /// Gives a reading the room of its device, as if named by the sender, and what the payload does not say.
+    /// Gives a reading the room of its device, as if the sender had named it, and facts that the payload does not have.
     fn complete_reading(&self, reading: &mut Reading) {
         let chosen = self.room_of(&reading.device).and_then(Option::as_ref);
         let room = match chosen {

@@ -172,7 +172,7 @@ impl Precision {
 impl Points<'_> {
     fn refuse(&mut self, place: usize, fault: &LineFault) {
         let message = fault.to_string();
-        // `field` is `None` only for lines that cannot be parsed, not for parsed lines that cannot be stored.
+        // An error has a `field` if its line was parsed but cannot be stored, and none if the line cannot be parsed.
         let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
         self.assembled.rejected.push(FieldError { index: Some(place), field, message });
     }
@@ -255,7 +255,7 @@ impl LinePoint<'_> {
         FieldSource { metric, field, series: self.series, nanos: self.time.nanos }
     }
 
-    /// Refuses a metric that another series or another field has at this time, and too many metrics.
+    /// Refuses a metric that another series or field has at this time. Also refuses too many metrics.
     fn ensure_fits(&self, sources: &[FieldSource]) -> Result<(), LineFault> {
         let mut added = 0;
         for field in self.fields {
@@ -280,7 +280,7 @@ fn position_of(metric: &MetricName, sources: &[FieldSource]) -> Option<usize> {
     sources.iter().position(|source| source.metric == *metric)
 }
 
-/// The hash of a line's measurement and tags, which tells its series apart from all others.
+/// The hash of a line's measurement and tags, which identify its series.
 fn series(line: &Line<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (line.measurement.unescaped(), line.sorted_tags()).hash(&mut hasher);

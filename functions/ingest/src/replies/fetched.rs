@@ -1,4 +1,4 @@
-//! The reply to what was fetched: what became of the readings, or would become of them. Decides nothing about a reading.
+//! The reply to `fetching`: what became of its readings, or would become of them. Decides nothing about a reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::StoreReport;
 use super::native::Receipt;
 
-/// The number of readings that the reply to a dry event has.
+/// The largest number of readings in the reply to a dry run.
 const MAX_SHOWN: usize = 50;
 
-/// What became of the readings that were fetched. Of a dry event, what would become of them.
+/// What became of the readings that were fetched. In a dry run, what would become of them.
 #[derive(Debug, Clone, Serialize)]
 pub struct FetchedReceipt {
     /// The number of readings that are stored, and those that are refused.
@@ -25,7 +25,7 @@ pub struct FetchedReceipt {
     pub left_out: BTreeMap<DeviceId, usize>,
     /// The devices of the stored readings.
     pub devices: BTreeSet<DeviceId>,
-    /// The first readings of a dry event.
+    /// In a dry run, the first readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readings: Option<Vec<FetchedReading>>,
 }
@@ -59,7 +59,7 @@ pub struct FetchedValue {
 }
 
 impl FetchedReceipt {
-    /// The reply of a report; a dry event's has readings.
+    /// The reply for a report. In a dry run the reply has readings.
     pub(crate) fn of(mut report: StoreReport, is_dry: bool) -> Self {
         let stored = std::mem::take(&mut report.stored);
         Self {

@@ -74,7 +74,7 @@ pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
 pub struct Receipt {
     /// The number of readings that are stored.
     pub accepted: usize,
-    /// Stored by an earlier attempt of the same request and passed over by this one: what was deleted since is not there.
+    /// Stored by an earlier attempt of the request and skipped by this attempt, even if deleted since.
     #[serde(skip_serializing_if = "is_zero")]
     pub accepted_before: usize,
     /// Refused, and why.

@@ -193,7 +193,7 @@ const HEALTH: &[Parameter] = &[parameter(
     "Adds how far the rollups reach, and their time zone; needs a token that reads",
 )];
 
-/// The parameters of storing line protocol, of every version.
+/// The parameters of requests that store line protocol, for each version of InfluxDB.
 const LINES: &[Parameter] = &[
     parameter("precision", Kind::Word, "The unit of the timestamps"),
     parameter("accept_partial", Kind::Word, "false stores nothing if a line is refused"),
@@ -474,7 +474,7 @@ macro_rules! table {
 
 crate::endpoints!(table);
 
-/// The only value of an optional column, if the row has it.
+/// The value of an optional column; `None` if the row has no value there.
 const fn first<T: Copy>(values: &[T]) -> Option<T> {
     match values {
         [] => None,

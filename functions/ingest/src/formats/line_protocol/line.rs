@@ -116,12 +116,12 @@ pub(crate) enum LineError {
     NotUtf8,
 }
 
-/// The characters that end a measurement, and below a key or a string, unless a backslash stands before them.
+/// The characters that end a text of this kind, unless a backslash stands before them.
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_KEYS: &[char] = &[',', '=', ' '];
 const IN_STRINGS: &[char] = &['"', '\\'];
 
-/// Parses the first line of a text that does not begin with a blank. Also returns the line's length without its end.
+/// Parses the first line of a text, which must not begin with a blank. Also returns the length without the line feed.
 pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
     let mut cursor = Cursor { text, at: 0 };
     let measurement = cursor.text(IN_MEASUREMENTS)?;

@@ -3,7 +3,7 @@
 /// The unit of a request's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// The size of each timestamp tells its unit.
+    /// The unit is guessed from the size of each timestamp.
     Auto,
     Nanosecond,
     Microsecond,

@@ -78,7 +78,7 @@ const QUANTITIES: [(&str, &str); 25] = [
     ("GiB", "data_size"),
 ];
 
-/// Device classes whose metrics have another name here, with this name.
+/// Device classes that Roomtide calls by another name, with this name.
 const NAMES: [(&str, &str); 2] = [("carbon_dioxide", "co2"), ("atmospheric_pressure", "pressure")];
 
 /// The entity that a line describes.
@@ -143,7 +143,7 @@ impl Entity {
         format!("{}.{}", self.domain, self.id)
     }
 
-    /// Whether another entity may have the same id, because the domain contains `.`, the separator of ids.
+    /// Whether another entity may have the same id, because the domain contains `.`, which separates it from the rest.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.domain.contains('.')
     }
@@ -170,7 +170,7 @@ impl Entity {
         let is_class = |class: &str| self.class.as_deref() == Some(class);
         let is_energy = is_class("energy") && is_one_of(&["Wh", "kWh", "MWh"]);
         let is_power = is_class("power") && is_one_of(&["W", "kW", "MW"]);
-        // The state class `total` may fall, as a net meter does. Only a new `last_reset` begins a cycle.
+        // A value of the state class `total` may fall, as that of a net meter. Only a new `last_reset` begins a cycle.
         let is_net = is_energy && self.state_class.as_deref() == Some("total");
         let is_counter = is_net || self.state_class.as_deref() == Some("total_increasing");
         let cycle = || LAST_RESET.parse::<MetricName>().expect("a name");
