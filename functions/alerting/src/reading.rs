@@ -73,7 +73,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent.error = failure;
 
         leave(&mut waiting, |message| message.is_leased(now));
-        waiting.retain(|message| message.is_due(now));
+        waiting.retain(|message| message.is_free(now));
         Waiting { free: waiting, delivered, count }
     }
 

@@ -97,11 +97,12 @@ impl IntroductionCounts {
         }
 
         let mut all_counted = self.lock();
-        // The registry counts a device once it says who introduced the device.
+        // Once the registry says who introduced a device, the registry counts the device.
         let introduced_by = |device: &Device| device.source().introduced_by.clone();
-        let is_registered_as_introduced_by =
-            |id, name| found.device(id).and_then(introduced_by).as_ref() == Some(name);
-        all_counted.retain(|id, name| !is_registered_as_introduced_by(id, name));
+        all_counted.retain(|id, name| {
+            let registered_sender = found.device(id).and_then(introduced_by);
+            registered_sender.as_ref() != Some(name)
+        });
 
         for id in devices {
             match all_counted.get(id) {
