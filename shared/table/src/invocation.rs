@@ -1,4 +1,4 @@
-//! The time left to an invocation and the capacity that it has consumed. Has no policy.
+//! The time left to an invocation and the capacity that it has consumed. Decides nothing by them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
-/// The most patience for one device of several: the time for which a throttled request is repeated.
+/// The longest time for which the requests of one device are repeated, if an invocation has several devices.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time left to an invocation and the capacity units it has consumed.
@@ -29,19 +29,18 @@ struct Consumed {
     write_halves: AtomicU64,
 }
 
-/// Whether the table has throttled a request of an invocation or of one of its parts. A part does not see the other
-/// parts.
+/// Whether the table has throttled a request of an invocation or of one of its parts. Parts do not see each other.
 #[derive(Debug, Default)]
 struct Throttled {
     is_throttled: AtomicBool,
     whole: Option<Arc<Self>>,
 }
 
-/// The patience while a sender waits. The sender then has an answer within 8 seconds, because senders such as Home
+/// The patience if a sender waits for the answer. The answer then comes within 8 seconds, because senders such as Home
 /// Assistant's hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
-/// The longest time of a single request to the table with all its attempts.
+/// The longest time of a single request to the table, including the SDK's retries.
 pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
@@ -53,12 +52,12 @@ impl Invocation {
     }
 
     /// An invocation for a sender that hangs up long before `deadline`. Throttled requests are repeated for 7 seconds;
-    /// after that, nothing new is begun.
+    /// no new request is begun after that.
     pub fn for_sender(deadline: Deadline) -> Self {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
-    /// A part of the invocation with half of the patience. Units that the part consumes count for the whole.
+    /// A part of the invocation with half of the patience. The whole also counts the units that the part consumes.
     pub fn part(&self) -> Self {
         self.patient_for(self.patience() / 2)
     }
@@ -68,19 +67,20 @@ impl Invocation {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
-    /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
-    /// quarter of `left` as its patience: however many devices are throttled, three quarters are left to the next one.
+    /// A part for one of several devices, which together have the time `left`. The deadline stays, but throttled
+    /// requests are repeated for a quarter of `left` at most. So a throttled device leaves three quarters of the time
+    /// to the next one.
     pub fn for_one_of_several(&self, left: Duration) -> Self {
         self.patient_for((left / 4).min(MOST_PATIENCE))
     }
 
-    /// A part for one of several requests, which together have the patience of this one.
+    /// A part for one of several requests, which share the patience of this invocation.
     pub fn share(&self) -> Self {
         self.for_one_of_several(self.patience())
     }
 
-    /// A part of the invocation with at most `time`, which repeats throttled requests until its end. Units that the
-    /// part consumes count for the whole.
+    /// A part of the invocation that lasts for at most `time` and repeats throttled requests until its end. The whole
+    /// also counts the units that the part consumes.
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
         self.part_until(deadline, deadline)
@@ -98,7 +98,7 @@ impl Invocation {
         self.patience.remaining().min(self.remaining())
     }
 
-    /// Notes that the table has throttled a request.
+    /// Records that the table has throttled a request.
     pub fn note_throttled(&self) {
         let mut part = Some(&self.throttled);
         while let Some(Throttled { is_throttled, whole }) = part.map(Arc::as_ref) {
@@ -107,7 +107,7 @@ impl Invocation {
         }
     }
 
-    /// Whether a throttled request was repeated until the patience ended. Then later requests are not begun: many first
+    /// Whether a throttled request was repeated until the patience ended. Later requests are then not begun: many first
     /// attempts one after the other would take as long as repetitions.
     pub fn is_out_of_patience(&self) -> bool {
         self.patience().is_zero() && self.throttled.is_throttled.load(Ordering::Relaxed)

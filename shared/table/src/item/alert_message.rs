@@ -52,7 +52,8 @@ fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute
     attributes
 }
 
-/// Decodes the attributes that [`message_attributes`] makes. The item's key gives `alert`, `at` and `number`.
+/// Decodes the attributes that [`message_attributes`] makes. `alert`, `at` and `number` come from the key or from
+/// another attribute.
 fn take_message(
     item: &mut Item,
     alert: AlertKey,

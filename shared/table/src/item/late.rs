@@ -18,7 +18,8 @@ kind! { LateChanges = LateChanges {
 
 list! { Backlog { since: At, at: At } }
 
-/// A mark as a list: the range, the instant up to which the mark holds, and the groups of devices as bits.
+/// A mark as a list: the start and end of its range, the instant until which it holds, and the groups of devices as
+/// bits.
 impl Form<LateMark> for List {
     fn attribute(mark: &LateMark) -> Option<Attribute> {
         let LateMark { range, groups, until } = mark;
