@@ -1,4 +1,4 @@
-//! Sends a request of the SDK again while the table throttles. Knows no request.
+//! Repeats a request of the SDK while the table throttles. Knows no request.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use crate::error::store_error;
 use table::{Invocation, StoreResult, while_throttled};
 
-/// Sends a request, and sends it again while the table throttles. Returns the answer.
+/// Sends a request, and repeats it while the table throttles. Returns the answer.
 pub(super) async fn asked<T, E, F>(
     invocation: &Invocation,
     send: impl Fn() -> F + Send + Sync,
