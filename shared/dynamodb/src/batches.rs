@@ -38,7 +38,7 @@ impl DynamoStore {
         whole
     }
 
-    /// Puts the items at some positions. Repeats what is not stored until everything is, or until the patience has
+    /// Puts the items at some positions. Repeats those that were not stored, until all are stored or the patience has
     /// ended.
     async fn put_at(
         &self,

@@ -1,4 +1,4 @@
-//! The only file that talks to `DynamoDB`: sends the body of a request and keeps the body of its answer. Knows no
+//! Sends the body of a request to `DynamoDB`, for every operation on items, and keeps the body of its answer. Knows no
 //! operation.
 //!
 //! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK would make a map of each

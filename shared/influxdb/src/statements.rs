@@ -40,7 +40,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
     }
 }
 
-/// Answers a query if none of its statements needs stored data. Returns `None` for other queries.
+/// Answers a query, unless one of its statements needs stored data; then returns `None`.
 pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
     let request = QueryRequest::of(request)?;
     let form = request.form();

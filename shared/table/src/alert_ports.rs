@@ -164,7 +164,7 @@ ports! {
         ) -> StoreResult<bool>;
     }
 
-    /// Stores that devices and rules must be rechecked.
+    /// Requests that devices and rules are rechecked.
     NoteRechecks [(UpdateItem, AlertRechecks)] {
         /// Stores a recheck of each device or rule, from the given time on. If the stored recheck begins earlier, it
         /// keeps its time. The recheck of a rule begins again at the rule's first device. Positions in the outcome are
@@ -191,14 +191,14 @@ ports! {
 
     /// The note that says when the system last ran.
     ReadRunning [(GetItem, AlertRunning)] {
-        /// The note, as it is this moment; `None` if alerts were never judged.
+        /// The time when the system last ran, as it is stored this moment; `None` if alerts were never judged.
         fn running_note() -> StoreResult<Option<RunningNote>>;
     }
 
     /// Records that the system runs.
     NoteRunning [(PutItem, AlertRunning)] {
-        /// Stores the note if the stored one is as expected; returns whether it is stored. A repeat is refused, except
-        /// with [`Expected::Present`].
+        /// Stores when the system last ran, if the stored note is as expected; returns whether it is stored. A repeat
+        /// is refused, except with [`Expected::Present`].
         fn put_running_note(note: &RunningNote, expected: Expected) -> StoreResult<bool>;
     }
 }

@@ -20,8 +20,7 @@ pub enum Companion {
     NoteBehind(Box<Device>, DeviceId),
     /// Removes a device from the meter's list of devices behind it; refused if the meter has changed since the read.
     ForgetBehind(Box<Device>, DeviceId),
-    /// Only a check: refused if the device is not behind `meter`. If `meter` is `None`, refused if it is behind any
-    /// meter.
+    /// Only a check: refused if the device is not behind `meter`. Without a `meter`, refused if it is behind any meter.
     StillBehind {
         /// The device, which may be unregistered.
         device: DeviceId,

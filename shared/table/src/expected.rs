@@ -8,7 +8,7 @@
 pub enum Expected {
     /// No item.
     Absent,
-    /// Any item, but not none. This serves to replace an unreadable item, whose version is not known.
+    /// Any item. There must be one. This serves to replace an unreadable item, whose version is not known.
     Present,
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.
@@ -16,7 +16,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// What is stored before a put of this version: the version below it, or no item before version 1.
+    /// A put of this version expects the previous version; that of version 1 expects no item.
     pub const fn before(version: u64) -> Self {
         match version {
             0 | 1 => Self::Absent,

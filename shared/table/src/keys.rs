@@ -27,7 +27,7 @@ pub const ROOMS: &str = "ROOM";
 /// The partition of the access tokens.
 pub const TOKENS: &str = "TOKEN";
 
-/// The partition of all annotations. They are sorted by time, so that one query finds those of a range.
+/// The partition of all annotations. They are sorted by time, so a single query finds the annotations of a range.
 pub const ANNOTATIONS: &str = "ANNOTATION#";
 
 /// The prefix of the partition of a device's rollups.
@@ -120,8 +120,8 @@ pub enum Key {
     Reading(DeviceId, Timestamp),
     /// A device of the registry, in its partition; see [`Layout::device_key`](crate::layout::Layout::device_key).
     Device(DeviceId, Shard),
-    /// The number of partitions of the registry's devices. The item is in the first partition, where also a process
-    /// finds it that expects a single partition.
+    /// The number of partitions of the registry's devices. The item is in the first partition, where a process that
+    /// expects a single partition finds it too.
     Shards,
     /// A room of the registry.
     Room(RoomId),
@@ -141,8 +141,8 @@ pub enum Key {
     Refold(DeviceId),
     /// The schema of the conditions index.
     ConditionsSchema,
-    /// A room in which a device was seen, stored among the device's rollups. A deletion of the device finds the item in
-    /// the room's partition by it.
+    /// A room in which a device was seen, stored among the device's rollups. By this item, a deletion of the device
+    /// finds the matching one in the room's partition.
     SeenOf(DeviceId, RoomId),
     /// The months in which a device was seen in a room, stored in the room's partition.
     SeenIn(RoomId, DeviceId),
@@ -375,14 +375,14 @@ pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
-/// A lower bound for all sort keys after this id, or for all sort keys. It is the id and a space, since no id has a
-/// space.
+/// A lower bound for the sort keys after an id; without an id, for all sort keys. It is the id and a space, since no id
+/// has a space.
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
 
-/// Bounds for `BETWEEN`: the devices of a room after an id, in the room's partition of the room index. The partition
-/// also has the room's readings, so there may be one pair of bounds before them and one after them.
+/// Bounds for `BETWEEN`: the devices of a room after an id, in the room's partition of the room index. The room's
+/// readings are in the same partition, so there may be one pair of bounds before the readings and one after them.
 pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));
     let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));

@@ -18,7 +18,7 @@ impl DeviceGroups {
         Self(1 << sweep_group(device))
     }
 
-    /// The groups of either.
+    /// The groups that are in either of the two.
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
@@ -102,13 +102,13 @@ pub struct LateChanges {
     pub backlog: Option<Backlog>,
 }
 
-/// The largest number of marks of a table. They fit into one KB, for which a write costs one unit.
+/// The largest number of marks of a table. They fit into a KB, and a write of a KB costs one unit.
 const MAX_MARKS: usize = 12;
 /// How long a mark is kept after its end. No answer needs it later.
 const KEPT: TimeDelta = TimeDelta::minutes(10);
 
 impl LateChanges {
-    /// The marks with a new one, without those that are outdated or that the new one covers. If there are too many, the
+    /// The marks with a new one, without outdated marks and marks that the new one covers. If there are too many, the
     /// two that end first become one mark, so that no announcement is lost.
     pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
         let is_kept = |mark: &&LateMark| mark.until.saturating_add(KEPT) > now && !new.covers(mark);

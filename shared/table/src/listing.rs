@@ -22,7 +22,7 @@ pub struct Listing<T> {
     pub deleted: Vec<DeletedDevice>,
 }
 
-/// A page of such a list.
+/// A page of a list.
 #[derive(Debug)]
 pub struct ListPage<T> {
     /// The items of the page.

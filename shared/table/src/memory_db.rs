@@ -29,7 +29,7 @@ use crate::{
     while_throttled,
 };
 
-/// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`. If one item is too large, it stores none of the batch.
+/// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`. If one item is too large, the whole batch is not stored.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html>
 const MAX_BATCH: usize = 25;
@@ -148,8 +148,7 @@ impl MemoryDb {
         .await
     }
 
-    /// Records a request. Refuses it if the role does not have a permission that it needs, and makes it fail if a test
-    /// has asked for that.
+    /// Records a request. Refuses it if the role does not permit it. Fails or panics if a test has asked for this.
     fn begin(
         &self,
         needed: impl IntoIterator<Item = Permission>,

@@ -82,7 +82,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         Ok(matches!(self.write(write).await?, WriteOutcome::Done(_)))
     }
 
-    /// Puts an item, if there is none with its key; otherwise reads the stored one.
+    /// Puts an item, if its key has no item yet; otherwise reads the stored item.
     async fn insert<T: Decode>(self, put: Write) -> StoreResult<InsertOutcome<T>> {
         match self.write(put.when([absent(PK)])).await? {
             WriteOutcome::Done(_) => Ok(InsertOutcome::Inserted),

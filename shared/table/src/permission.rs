@@ -19,7 +19,7 @@ pub enum Action {
     UpdateItem,
 }
 
-/// A group of items. A role has one permission for all of them.
+/// Items for which a role has the same permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub enum Target {
@@ -76,7 +76,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The items of a partition. A partition that is none of the others has the readings of a device.
+    /// The items of a partition. A partition of any other name has the readings of a device.
     pub fn of_partition(pk: &str) -> Self {
         match pk {
             keys::ROOMS => Self::Rooms,

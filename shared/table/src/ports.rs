@@ -44,7 +44,7 @@ ports! {
         ) -> StoreResult<Added>;
     }
 
-    /// Deletes readings, which a person does with wrong ones.
+    /// Deletes the readings that a person wants to remove.
     DeleteReadings [(DeleteItem, Readings)] {
         /// Deletes readings. A repeat changes nothing.
         fn delete_readings(readings: &[ReadingKey]) -> PutOutcome;
@@ -77,7 +77,7 @@ ports! {
 ports! {
     /// List devices and rooms.
     ReadRegistry [(Query, Devices), (Query, Rooms)] {
-        /// All devices, sorted by id. If there are more than `MAX_CACHED_ENTRIES`, one more than that, so that the
+        /// All devices, sorted by id. If there are too many, returns `MAX_CACHED_ENTRIES + 1` of them, so that the
         /// caller knows that the list is not complete.
         fn devices() -> StoreResult<Listing<Device>>;
 
@@ -204,7 +204,7 @@ ports! {
         fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Option<usize>>;
     }
 
-    /// Registers new devices and rooms. The first item stays in a repeat, and if several processes register at once.
+    /// Registers new devices and rooms. A registered item is not replaced, by a repeat or by another process.
     RegisterDevices [
         (PutItem, Devices),
         (PutItem, Rooms),

@@ -44,7 +44,7 @@ pub struct StoredRollup {
     pub version: u64,
     /// The number of the device settings with which the rollup was folded.
     pub settings: u64,
-    /// The earliest time at which a reading of the rollup expires; `None` if none of them expires.
+    /// The earliest time at which a reading of the rollup expires; `None` if the readings do not expire.
     pub raw_until: Option<Timestamp>,
     /// When the rollup itself expires.
     pub expires: Option<Timestamp>,
@@ -52,11 +52,11 @@ pub struct StoredRollup {
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
-    /// The rollup's place in the conditions index; `None` for a day, and if the table does not have this index.
+    /// What the conditions index has of the rollup; `None` for a day, and if the table does not have this index.
     pub indexed: Option<Indexed>,
 }
 
-/// The place of a rollup of 15 minutes in the conditions index.
+/// What the conditions index has of a rollup of 15 minutes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indexed {
     /// The version of the schema; 0 before the first schema. A rollup is never replaced by one with a smaller version.
@@ -151,7 +151,7 @@ pub enum Indexing {
 }
 
 impl Indexing {
-    /// What is put into the index of a rollup of this bucket.
+    /// What is put into the index for this rollup.
     pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
         match (self, bucket) {
             (Self::Off, _) | (_, Bucket::Day(_)) => None,

@@ -7,7 +7,7 @@ use domain::{Decimal, Device, MAX_METRICS, MetricRollup, OfKind, Reading, RoomId
 
 use crate::rollup::StoredRollup;
 
-/// The bytes of a reading besides its texts and metrics: of the key, and of the name of the attribute with the room.
+/// The bytes of a reading without its texts and metrics: its key, and the name of the attribute with the room.
 const READING: usize = 39;
 /// The bytes of a rollup without its texts and metrics.
 const ROLLUP: usize = 100;
@@ -23,7 +23,7 @@ const DAY: usize = 75;
 pub const INDEXED: usize = 80;
 /// The bytes that a query reads for half a read unit.
 const HALF: usize = 4_096;
-/// The bytes that a list adds to its members, and that each member adds to its value.
+/// The bytes of a list without its members, and the bytes of a member without its value.
 const LIST: usize = 3;
 const MEMBER: usize = 1;
 

@@ -35,7 +35,7 @@ pub struct StoredSource {
 }
 
 impl StoredSource {
-    /// The next version of a source, or its first version if there is none `before`. The status is kept.
+    /// The version of a source that follows `before`, or the first version. The status is kept.
     pub fn new(
         id: PolledSourceId,
         before: Option<&Self>,
@@ -64,7 +64,7 @@ impl StoredSource {
         is_for && !self.lacks_secrets
     }
 
-    /// What must be stored before this version is saved: the previous version.
+    /// A save of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

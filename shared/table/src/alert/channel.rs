@@ -42,7 +42,7 @@ pub struct Failing {
 const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
-    /// The next version of a channel, or its first version if there is none `before`.
+    /// The version of a channel that follows `before`, or the first version.
     pub fn new(id: ChannelId, before: Option<&Self>, channel: &Channel, now: Timestamp) -> Self {
         let mut settings = object(channel.to_json());
         settings.remove(QUIET_HOURS);
@@ -65,11 +65,11 @@ impl StoredChannel {
         members.extend(
             self.quiet_hours.map(|hours| (QUIET_HOURS.to_owned(), hours.to_string().into())),
         );
-        // The reach limits addresses and e-mail. Both were checked when the channel was saved.
+        // Which addresses are allowed, and whether e-mail is, was checked when the channel was saved.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
     }
 
-    /// What must be stored before this version is put: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

@@ -141,8 +141,8 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the message is due and has no lease. Two kinds of messages are always due: those that were never
-    /// postponed, and those with a time of judgement in the future, which comes from a wrong clock.
+    /// Whether the message is due and has no lease. A message that was never postponed is always due. A message that a
+    /// wrong clock has judged, at a time in the future, is always due too.
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_of_clock_ahead = self.told.at > now;
         let is_due = self.next <= self.told.at

@@ -18,12 +18,12 @@ pub enum Rechecked {
 pub struct Recheck {
     /// The device or rule.
     pub what: Rechecked,
-    /// The earliest time whose data were touched.
+    /// The time of the earliest data that were stored, changed or deleted.
     pub since: Timestamp,
     /// For a rule that was judged again on some of its devices: the last of these devices.
     pub after: Option<DeviceId>,
-    /// A random number that changes whenever data are touched. A judgement removes the recheck only if this number is
-    /// still the one that it read.
+    /// A random number that changes whenever data are touched. A judgement removes only the recheck with the number
+    /// that it has read.
     pub touch: u64,
 }
 

@@ -22,7 +22,7 @@ impl StoredRule {
         AlertKey { rule: self.id.clone(), subject }
     }
 
-    /// What must be stored before this version is put: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

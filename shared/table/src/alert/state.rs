@@ -70,7 +70,7 @@ impl AlertState {
 }
 
 impl StoredAlertState {
-    /// The version after `known`, the state that was read; the first version if `known` is `None`.
+    /// The version after `known`, the state that was read; without `known`, the first version.
     pub fn next(known: Option<&Self>, key: AlertKey, state: AlertState, now: Timestamp) -> Self {
         let expires = match &state {
             AlertState::Episodes(state) if state.due.is_some() => None,
@@ -80,7 +80,7 @@ impl StoredAlertState {
         Self { key, version: known.map_or(1, |known| known.version + 1), state, expires }
     }
 
-    /// What must be stored before this version is put: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

@@ -25,7 +25,7 @@ pub enum What {
     Put(Item),
     /// Changes attributes. An item that does not exist is created, even without changes.
     Update(ItemKey, Vec<AttributeChange>),
-    /// Deletes the item. If there is none, this is no error, unless a condition fails.
+    /// Deletes the item. If it does not exist, this is no error, unless a condition fails.
     Delete(ItemKey),
     /// Changes nothing. If a condition fails, the whole transaction is refused.
     Check(ItemKey),
@@ -117,7 +117,7 @@ impl Write {
         }
     }
 
-    /// The action that a role needs to be permitted.
+    /// The action for which a role needs a permission.
     pub const fn action(&self) -> Action {
         match self.what {
             What::Put(_) => Action::PutItem,
@@ -133,7 +133,7 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
-/// Sets a value in the form `F`. A value that this form stores as absence removes the attribute.
+/// Sets a value in the form `F`, or removes the attribute if this form leaves the value out.
 pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> AttributeChange {
     replace(path, F::attribute(value))
 }
@@ -156,7 +156,7 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
     }
 }
 
-/// Sets all attributes of a value, and removes those for which it has `None`.
+/// Sets all attributes of a value. Removes an attribute whose value is `None`.
 pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
     let attributes = value.attributes().into_iter();
     attributes.map(|(name, attribute)| replace(name, attribute)).collect()

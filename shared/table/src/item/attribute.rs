@@ -12,7 +12,7 @@ pub const ARRIVAL: &str = "_arrival";
 pub const SAID_ABOUT: &str = "_about";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
-/// The version of a device. It rises with each write that expects the version that it read, such as an edit or a stay.
+/// The version of a device. It rises with each edit, stay and other write that expects the previous version.
 pub const DEVICE_VERSION: &str = "_version";
 /// The newest stay of a device.
 pub const STAY: &str = "_stay";
@@ -83,7 +83,7 @@ pub const ROLLED_UP: &str = "m";
 /// For a source, the number of its runs and tests so far. For the attribute index, the name of the newest run over all
 /// devices.
 pub const RUN: &str = "run";
-/// When a run over all devices had put each of them into the attribute index.
+/// When a run finished that put every device into the attribute index.
 pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
@@ -105,9 +105,9 @@ pub const BITS: &str = "bits";
 pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
-/// The marks, each of which announces late changes.
+/// The marks. Each announces late changes.
 pub const MARKS: &str = "marks";
-/// When the oldest late change was written that is not folded yet, and when this was stored.
+/// When the oldest unfolded late change was written, and when this was stored.
 pub const BACKLOG: &str = "backlog";
 /// The first and the last month in which a device was seen in a room.
 pub const FIRST_MONTH: &str = "first";

@@ -349,7 +349,7 @@ pub(crate) fn listed<'a, F: Form<T>, T: 'a>(values: impl IntoIterator<Item = &'a
     Attribute::L(values.into_iter().filter_map(F::attribute).collect())
 }
 
-/// A list of these elements, without those that are `None`.
+/// A list of these elements. Absent ones are left out.
 pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribute {
     Attribute::L(parts.into_iter().flatten().collect())
 }

@@ -1,5 +1,5 @@
-//! Macros that declare items: they give each field a form and the name of its attribute, and make the code that encodes
-//! and decodes. No item is declared here.
+//! Macros that declare items: for each field, a form and the name of an attribute. The macros make the code that
+//! encodes and decodes; no item is declared here.
 
 use super::form::Form;
 use super::{Item, ItemError};

@@ -264,7 +264,7 @@ impl Form<[Timestamp; SWEEP_GROUPS]> for ByGroup {
     }
 }
 
-/// The member of the watermarks with the time of a group.
+/// The name under which the watermark of a group is stored.
 pub fn group_name(group: usize) -> String {
     group.to_string()
 }

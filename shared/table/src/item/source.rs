@@ -1,4 +1,4 @@
-//! The two items of a source: one has its settings and its status, the other its secrets. Knows no maker.
+//! The two items of a source: its settings with its status, and its secrets. Knows no maker.
 
 use polling::SecretTexts;
 

@@ -52,7 +52,7 @@ pub(super) fn item_bytes(item: &Item) -> usize {
 }
 
 fn value_bytes(value: &Attribute) -> usize {
-    /// The bytes that a list or map adds to its members, and that each member adds to its value.
+    /// The bytes of a list or map without its members, and the bytes of a member without its value.
     const NESTED: usize = 3;
     const MEMBER: usize = 1;
 

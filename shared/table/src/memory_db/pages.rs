@@ -43,7 +43,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
             page.sent.push(item);
         }
 
-        // There may be no further item: like `DynamoDB`, a full page has a next page in any case.
+        // As in `DynamoDB`, a full page always says where the next one begins, even if no item follows.
         if page.visited >= limit || bytes > MAX_PAGE_BYTES {
             page.next = Some(place(item, query.index));
             break;

@@ -53,8 +53,8 @@ impl Troubles {
         self.throttled.iter().any(|hits| hits(action, partition))
     }
 
-    /// Finds the trouble of a request: the first that matches and has let enough requests pass. Earlier troubles that
-    /// match count this request as one that passes.
+    /// Finds the trouble of a request: the first that matches and has let enough requests pass. For earlier troubles
+    /// that match, the request counts as passed.
     pub(super) fn meet(&mut self, needed: &BTreeSet<Permission>) -> Result<(), Trouble> {
         for position in 0..self.waiting.len() {
             let waiting = &mut self.waiting[position];

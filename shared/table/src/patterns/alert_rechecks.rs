@@ -88,7 +88,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::AlertRunning).await
     }
 
-    /// Stores the note if the stored one is as expected.
+    /// Stores when the system last ran, if the stored note is as expected.
     pub async fn put_running_note(self, note: &RunningNote, before: Expected) -> StoreResult<bool> {
         self.is_written(put(note.item()).when([expected(before)])).await
     }

@@ -20,7 +20,7 @@ pub fn has_conditions_index(db: &impl Db) -> bool {
 }
 
 impl<D: Db> Patterns<'_, D> {
-    /// The schema; `None` if there is none, or if the table has no conditions index.
+    /// The schema; `None` without a schema or without the conditions index.
     pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
         if !has_conditions_index(self.db) {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Writes a device alone, or in one transaction with its companions: writes of other items that belong to the same
-//! change. Does not choose companions.
+//! Writes a device alone, or with its companions in one transaction. Companions are writes of other items. Does not
+//! choose companions.
 
 use std::iter;
 
@@ -73,7 +73,7 @@ impl<D: Db> Patterns<'_, D> {
             Companion::ForgetBehind(meter, device) => {
                 vec![self.next_version(&meter).with([take(BEHIND_IT, only(&device))])]
             }
-            // If `meter` is `None`, the condition holds also for a device that is not registered.
+            // Without a `meter`, the condition holds also for a device that is not registered.
             Companion::StillBehind { device, meter } => {
                 let meter = meter.map(|meter| Attribute::text(&meter));
                 vec![check(&self.device_key(&device)).when([still(BEHIND, meter)])]

@@ -49,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
     }
 
-    /// Sets the metrics of readings. If there are many readings, it first tries to insert them as new ones, because 25
+    /// Sets the metrics of readings. If there are many readings, it first tries to insert all of them, because 25
     /// inserts take the time of one update.
     pub async fn merge_readings(
         self,
@@ -77,7 +77,7 @@ impl<D: Db> Patterns<'_, D> {
     /// Tries to insert readings. No two of them may have the same device and timestamp. Returns for each whether it was
     /// inserted. If not, the table may have had a reading with its key, or the result is not known.
     ///
-    /// If this was so for most readings of the first batch, the other batches are not tried, because a failed insert
+    /// If most readings of the first batch are not inserted, the other batches are not tried, because a failed insert
     /// costs units too.
     async fn insert_readings(self, items: &ReadingItems<'_>) -> Vec<bool> {
         let positions: Vec<usize> = (0..items.count()).collect();

@@ -36,12 +36,12 @@ impl Lane {
 }
 
 impl<D: Db> Patterns<'_, D> {
-    /// The devices. If there are more than memory holds, one more than that.
+    /// The devices, at most one more than memory holds.
     pub async fn devices(self) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, MAX_LISTED).await?.listing)
     }
 
-    /// The rooms. If there are more than memory holds, one more than that.
+    /// The rooms, at most one more than memory holds.
     pub async fn rooms(self) -> StoreResult<Listing<Room>> {
         Ok(self.room_page(None, MAX_LISTED).await?.listing)
     }

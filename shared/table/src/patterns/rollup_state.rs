@@ -29,7 +29,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
 
-    /// Stores marks if the stored ones have the expected version; otherwise returns those.
+    /// Stores marks if the stored ones have the expected version; otherwise returns the stored marks.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
@@ -79,7 +79,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Moves all these watermarks forward, or none if one of them is as far already. Returns whether they moved.
+    /// Moves all these watermarks forward. Moves no watermark if one of them is as far already. Returns whether they
+    /// moved.
     async fn is_advanced(
         self,
         groups: &BTreeSet<usize>,

@@ -18,7 +18,7 @@ use crate::{
     StoreError, StoreResult, entry_companions,
 };
 
-/// The largest number of values that one transaction writes. It also checks the device.
+/// The largest number of values that one transaction writes. The transaction also checks the device.
 const MAX_ENTRIES: usize = 90;
 /// The number of attempts to index a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
