@@ -38,8 +38,7 @@ impl DynamoStore {
         whole
     }
 
-    /// Puts the items at some positions. Repeats those that were not stored, until all are stored or the patience has
-    /// ended.
+    /// Puts the items at some positions. Repeats the puts of unprocessed items until the patience ends.
     async fn put_at(
         &self,
         items: &impl Items,

@@ -39,8 +39,7 @@ impl DynamoStore {
         let provisioned = table.filter(|_| !is_on_demand);
         let provisioned = provisioned.and_then(|known| known.provisioned_throughput());
         let on_demand = table.and_then(|table| table.on_demand_throughput());
-        // The provisioned units of an on-demand table are 0; in an emulator they may be others. -1 means that there is
-        // no limit.
+        // An on-demand table has 0 provisioned units; in an emulator it may have others. -1 means no limit.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
             let units =
                 provisioned.filter(|units| *units > 0).or(on_demand.filter(|units| *units > 0));

@@ -1,5 +1,4 @@
-//! Sends the body of a request to `DynamoDB`, for every operation on items, and keeps the body of its answer. Knows no
-//! operation.
+//! Sends the body of a request to `DynamoDB`, and keeps the body of its answer. Knows no operation.
 //!
 //! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK would make a map of each
 //! item, with its own type for each value, only to write JSON, and would read every answer into such maps. This took a

@@ -78,8 +78,7 @@ ports! {
 
         /// Reads the next `limit` states in the order of their keys, and returns those that are due
         /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a caller that reads all
-        /// states keeps its position when the table throttles. States that were written a moment ago may be missing or
-        /// old.
+        /// states keeps its position when the table throttles. New states may be missing, and changed states old.
         fn due_alert_states(
             now: Timestamp,
             after: Option<&str>,

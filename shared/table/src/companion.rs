@@ -9,8 +9,7 @@ use domain::{Device, DeviceId, DeviceStay, Room, SearchEntry};
 pub enum Companion {
     /// Registers the room into which the device is put; refused if the room is registered already.
     RegisterRoom(Room),
-    /// Stores a stay that has begun or ended. It has an item in the partition of the device and one in that of the
-    /// room.
+    /// Stores a stay that has begun or ended, as an item of the device and an item of the room.
     KeepStay(DeviceStay),
     /// Stores an entry of the device for the attribute index.
     KeepEntry(DeviceId, SearchEntry),

@@ -68,8 +68,7 @@ pub trait Db: Send + Sync {
 
     /// Makes all of 1 to 100 writes or none: `TransactWriteItems`. No two writes may be to the same item.
     ///
-    /// Not repeated while the table throttles: the caller decides whether to repeat the same writes or to read again
-    /// first.
+    /// Not repeated while the table throttles: the caller decides whether to repeat the writes or to read again.
     fn transact(
         &self,
         writes: Vec<Write>,

@@ -67,9 +67,8 @@ impl Invocation {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
-    /// A part for one of several devices, which together have the time `left`. The deadline stays, but throttled
-    /// requests are repeated for a quarter of `left` at most. So a throttled device leaves three quarters of the time
-    /// to the next one.
+    /// A part for one of several devices, which together have the time `left`. Throttled requests are repeated for a
+    /// quarter of `left` at most, so that a throttled device leaves three quarters of the time to the next one.
     pub fn for_one_of_several(&self, left: Duration) -> Self {
         self.patient_for((left / 4).min(MOST_PATIENCE))
     }

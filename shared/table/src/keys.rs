@@ -68,8 +68,7 @@ const ROLLUP_STATE: &str = "rollup";
 const CHANGES: &str = "changes";
 /// The sort key of the item that says how many partitions the registry's devices are in. No device has this id.
 const SHARDS: &str = "#shards";
-/// The sort key of the item that says up to when a device's rollups are folded again. It is in the partition of these
-/// rollups.
+/// The sort key of the item, in the partition of a device's rollups, that says up to when they are folded again.
 const REFOLD: &str = "REFOLD";
 
 /// The prefix of the partition of a device's entries for the attribute index.
@@ -375,8 +374,7 @@ pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
-/// A lower bound for the sort keys after an id; without an id, for all sort keys. It is the id and a space, since no id
-/// has a space.
+/// A lower bound for the sort keys after an id, or for all sort keys: the id and a space, which no id has.
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }

@@ -12,8 +12,7 @@ pub struct Panic(String);
 
 /// Runs a future to its end, or to a panic.
 ///
-/// State outside the future stays usable after a panic: no lock is held while code can panic, so no change is half
-/// done.
+/// State outside the future stays usable after a panic, because no lock is held while code can panic.
 pub async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panic(text(payload.as_ref())))
 }

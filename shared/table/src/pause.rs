@@ -1,5 +1,4 @@
-//! Pauses between the attempts of a throttled request. They grow, have a random part, and end with the time that is
-//! left. Sends no request.
+//! Pauses between the attempts of a throttled request: each longer, partly random, within the time left. Sends nothing.
 
 use std::time::Duration;
 

@@ -18,8 +18,8 @@ impl<T> Default for Remembered<T> {
 }
 
 impl<T> Remembered<T> {
-    /// The remembered value, if it is younger than `max_age`. A value that was read a minute or more after `now` is not
-    /// used, because the clock was set back.
+    /// The remembered value, if it is younger than `max_age`. If it was read a minute or more after `now`, the clock
+    /// was set back and the value is not used.
     pub fn get(&self, now: Timestamp, max_age: impl Fn(&T) -> TimeDelta) -> Option<Arc<T>> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = remembered.as_ref()?;

@@ -133,8 +133,7 @@ impl RollupState {
 pub struct Refold {
     /// The number of the settings with which all rollups are folded by now.
     pub settings: u64,
-    /// The fold with newer settings that is under way: the number of these settings, and the time up to which rollups
-    /// are folded.
+    /// The current fold with newer settings: the number of these settings, and the time up to which rollups are folded.
     pub under_way: Option<(u64, Timestamp)>,
 }
 

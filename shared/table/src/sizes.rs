@@ -125,8 +125,8 @@ fn whole(number: u64) -> usize {
     1 + number.to_string().trim_end_matches('0').len().div_ceil(2)
 }
 
-/// The approximate bytes of a device's largest possible reading. It has the metrics with the longest names, as many as
-/// a reading may have, and the longest values.
+/// The approximate bytes of a device's largest possible reading: as many metrics as allowed, with the longest names and
+/// values.
 pub fn of_largest_reading(device: &Device) -> usize {
     let mut names: Vec<usize> = device.metrics().keys().map(|name| name.as_str().len()).collect();
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -17,8 +17,8 @@ pub struct StoredSource {
     pub version: u64,
     /// The settings as a person wrote them, without secrets.
     pub settings: Map<String, Value>,
-    /// Whether the secrets are missing. This is so after a restore from an export: the source is then off until a
-    /// person gives them.
+    /// Whether the secrets are missing. A source restored from an export has none, and is off until a person gives
+    /// them.
     pub lacks_secrets: bool,
     /// When the source is due again.
     pub next: Timestamp,

@@ -52,8 +52,7 @@ fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute
     attributes
 }
 
-/// Decodes the attributes that [`message_attributes`] makes. `alert`, `at` and `number` come from the key or from
-/// another attribute.
+/// Decodes the attributes that [`message_attributes`] makes. The caller knows `alert`, `at` and `number`.
 fn take_message(
     item: &mut Item,
     alert: AlertKey,

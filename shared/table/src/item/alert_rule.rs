@@ -16,8 +16,7 @@ kind! { StoredRule = AlertRule(id) {
     rule: Rule,
 } }
 
-/// The members of a rule are in a map, and are no attributes of the item. Otherwise the member `room` would put the
-/// rule into the room index.
+/// The members of a rule are in a map. If `room` were an attribute of the item, the rule would be in the room index.
 impl Attributes for Rule {
     fn attributes(&self) -> Vec<NamedAttribute> {
         vec![(RULE_CHANGED, part::<At, _>(&self.changed)), (RULE, part::<Json, _>(&self.to_json()))]

@@ -80,8 +80,7 @@ pub const FROZEN: &str = "frozen";
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
-/// For a source, the number of its runs and tests so far. For the attribute index, the name of the newest run over all
-/// devices.
+/// For a source, the number of its runs and tests. For the attribute index, the name of the last run over all devices.
 pub const RUN: &str = "run";
 /// When a run finished that put every device into the attribute index.
 pub const DONE: &str = "done";

@@ -190,8 +190,7 @@ impl Decode for Device {
         }
 
         let mut parts = DeviceParts::decode(item)?;
-        // If a damaged item says that a device is behind itself, the device is read as behind no meter, so that it
-        // stays readable.
+        // If a damaged item says that a device is behind itself, the device is read as behind no meter.
         parts.behind = parts.behind.filter(|meter| *meter != parts.id);
         parts.behind_it.remove(&parts.id);
         Self::new(parts).map_err(|why| {

@@ -106,7 +106,7 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
 
 /// The list of a metric's rollup. For a gauge it is `[count, sum, min, max, first, ms, last, ms]`, where ms counts from
 /// the start of the bucket. A counter has one more element, a list: `[increase]`, `[increase, flags]` or `[increase,
-/// flags, cycle of first, cycle of last]`. A power has two more elements: its area, and the ms for which values were
+/// flags, cycle of first, cycle of last]`. A power has two more elements: its area, and the ms during which values
 /// held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     let decimal = |number: &Decimal| Attribute::N(number.as_str().into());

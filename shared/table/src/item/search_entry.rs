@@ -5,8 +5,7 @@ use crate::keys::{self, Key};
 use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
 
-/// The item of a device's entry. Its partition in the index is named by the subject and the number of the device's
-/// partition.
+/// The item of a device's entry. Its partition in the index is named by the subject and the device's partition.
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
     let subject = Attribute::S(shard.of_name(entry.subject.as_str()));

@@ -1,5 +1,4 @@
-//! Evaluates conditions on items, and the effects of writes. Nothing is stored before all effects of a request are
-//! known.
+//! Evaluates conditions on items, and the effects of writes. Stores nothing before all effects are known.
 
 use std::cmp::Ordering;
 

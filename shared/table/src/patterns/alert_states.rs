@@ -14,8 +14,7 @@ use crate::{
     Patterns, StoreResult, StoredAlertState,
 };
 
-/// The number of deletions that run at once. Each is a request of its own: a role that may delete in batches may also
-/// put.
+/// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
 const DELETE_CONCURRENCY: usize = 16;
 
 impl<D: Db> Patterns<'_, D> {

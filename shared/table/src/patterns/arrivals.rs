@@ -8,8 +8,7 @@ use crate::item::{Arrival, from_arrival};
 use crate::{Added, InsertOutcome, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a reading, unless its timestamp is taken by another reading of the device. A stored reading with the same
-    /// `arrival` is the same reading.
+    /// Stores a reading, unless another reading has its timestamp. The same `arrival` means the same reading.
     pub async fn add_arrival(
         self,
         reading: &Reading,

@@ -71,8 +71,8 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The belonging that an item is a part of. A stay has a second item, and so has a room in which the device was seen.
-/// Both items are one belonging.
+/// The belonging of an item: two items for a stay, or for a room in which the device was seen; otherwise the item
+/// alone.
 fn belonging(item: &Item) -> Belonging {
     let key = ItemKey::of_item(item);
     let room = match item.get(STAY_ROOM) {

@@ -1,5 +1,4 @@
-//! Writes a device alone, or with its companions in one transaction. Companions are writes of other items. Does not
-//! choose companions.
+//! Writes a device, alone or with its companions in a transaction. Does not choose companions.
 
 use std::iter;
 

@@ -1,5 +1,4 @@
-//! A person's edits of the registry. An edit is one update, or a transaction if other items change with it or must meet
-//! a condition.
+//! A person's edits of the registry. An edit is one update, or a transaction with writes and checks of other items.
 
 use domain::{
     BehindError, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId, RoomPatch,

@@ -23,13 +23,10 @@ use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Adds facts that were learned of a device. The first update has three conditions:
-    ///
-    /// A learned room is written only if the device still has the room of `known`. A learned time of the first reading
-    /// is written only if it is earlier than the stored one. Facts of a sender are written only if the device still has
-    /// the version of `known`.
-    ///
-    /// If one of these conditions fails, nothing is written.
+    /// Adds facts that were learned of a device. A learned room is written only if the device still has the room of
+    /// `known`. A learned time of the first reading is written only if it is earlier than the stored one. Facts of a
+    /// sender are written only if the device still has the version of `known`. If one of these conditions fails,
+    /// nothing is written.
     pub async fn update_device(
         self,
         known: &Device,

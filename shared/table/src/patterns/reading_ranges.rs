@@ -59,8 +59,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged: Vec<Reading> = Vec::new();
 
         loop {
-            // The first reading after the page, if it is known. It shows that there is another page, and no later
-            // reading is needed.
+            // The first reading after the page. Once it is known, no later reading is needed.
             let last = merged.get(query.limit);
             let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
             let asked: Vec<_> = waiting

@@ -12,13 +12,11 @@ use crate::layout::ROOM_INDEX;
 use crate::shards::Shards;
 use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 
-/// The largest number of entries in a list. It is one more than a function keeps in memory, to show that the list is
-/// not complete.
+/// The largest number of entries in a list: one more than memory holds, to show that the list is not complete.
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are read at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// How many items more than its share of a page are read from each partition. With these, most pages need only one
-/// round.
+/// How many items more than its share of a page are read from each partition. So most pages need one round.
 const MARGIN: usize = 8;
 
 /// The position in one partition, whose items are merged into a page.
@@ -76,8 +74,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged = Listing::default();
 
         loop {
-            // The first device after the page, if it is known. It shows that there are more, and no later device is
-            // needed.
+            // The first device after the page. Once it is known, no later device is needed.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
             let asked: Vec<_> = lanes
                 .iter_mut()
@@ -172,8 +169,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(listing)
     }
 
-    /// Reads at most `limit` items of a query. Returns the sort key from which on to read further; `None` if all items
-    /// are read.
+    /// Reads at most `limit` items of a query. Returns the sort key to go on from; `None` if all items are read.
     async fn segment(
         self,
         mut query: ItemQuery,

@@ -23,8 +23,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::RollupState).await
     }
 
-    /// The marks and the backlog. The read is consistent, because a mark is stored before the readings that it
-    /// announces.
+    /// The marks and the backlog. Read consistently, because a mark is stored before its readings.
     pub async fn late_changes(self) -> StoreResult<LateChanges> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
@@ -79,8 +78,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Moves all these watermarks forward. Moves no watermark if one of them is as far already. Returns whether they
-    /// moved.
+    /// Moves all these watermarks forward, unless one of them is as far already. Returns whether they moved.
     async fn is_advanced(
         self,
         groups: &BTreeSet<usize>,
