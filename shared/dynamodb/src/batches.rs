@@ -38,7 +38,7 @@ impl DynamoStore {
         whole
     }
 
-    /// Puts the items at some positions until all are stored, or until the invocation's patience is over.
+    /// Puts the items at some positions. Repeats the puts of unprocessed items until the patience ends.
     async fn put_at(
         &self,
         items: &impl Items,
@@ -58,9 +58,9 @@ impl DynamoStore {
                     waiting = unprocessed;
                     StoreError::Throttled("unprocessed items remained".into())
                 }
-                // The SDK has retried some times, but for less time than the invocation has.
+                // The SDK has retried too, but gives up before the patience ends.
                 Err(error @ StoreError::Throttled(_)) => error,
-                // The time ran out during the SDK's retries.
+                // The time ended during the retries of the SDK.
                 Err(StoreError::TimedOut) => {
                     return not_stored(waiting, throttled.unwrap_or(StoreError::TimedOut));
                 }
@@ -104,8 +104,8 @@ impl DynamoStore {
         Ok(left)
     }
 
-    /// Inserts the items at some positions, if the table has no item with the same key. Returns for each position
-    /// whether the item was inserted.
+    /// Inserts the items at some positions. Returns for each position whether the item was inserted. It is not inserted
+    /// if the table has an item with the same key.
     pub(super) async fn insert_at(
         &self,
         items: &impl Items,

@@ -1,6 +1,6 @@
 //! The bodies of requests, written from borrowed items and keys. Sends nothing.
 //!
-//! When the body of a rollup's put was first made as a tree of JSON, it took 12 microseconds more.
+//! An earlier version first made a tree of JSON. For a rollup's put, this took 12 microseconds more.
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -103,8 +103,7 @@ impl<'a> QueryBody<'a> {
     }
 }
 
-/// A write by itself or in a transaction. Both have the same members, except for the last two: a transaction has these
-/// once for all its writes, or not at all.
+/// A write, as a request or in a transaction. Only a request has the last two members.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct WriteBody<'a> {
@@ -119,7 +118,7 @@ pub(super) struct WriteBody<'a> {
     condition_expression: Option<String>,
     #[serde(flatten)]
     placeholders: Placeholders<'a>,
-    /// Asks for the item if the condition fails. Like `return_values`, this consumes no unit:
+    /// Asks for the stored item if the condition fails. This costs no unit, like `return_values`:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html#DDB-UpdateItem-request-ReturnValues>
     #[serde(skip_serializing_if = "Option::is_none")]
     return_values_on_condition_check_failure: Option<&'static str>,
@@ -130,7 +129,7 @@ pub(super) struct WriteBody<'a> {
 }
 
 impl<'a> WriteBody<'a> {
-    /// A write as a request by itself.
+    /// A write that is a request of its own.
     pub(super) fn alone(table_name: &'a str, write: &'a Write) -> Self {
         let return_values = match write.what {
             What::Update(..) => Some(ALL_NEW),
@@ -141,7 +140,7 @@ impl<'a> WriteBody<'a> {
         Self { return_values, return_consumed_capacity, ..Self::part(table_name, write) }
     }
 
-    /// A write as a part of a transaction.
+    /// A write that is a part of a transaction.
     fn part(table_name: &'a str, write: &'a Write) -> Self {
         let mut placeholders = Placeholders::default();
         let (item, key, update_expression) = match &write.what {
@@ -177,9 +176,8 @@ pub(super) struct TransactBody<'a> {
 }
 
 impl<'a> TransactBody<'a> {
-    /// A transaction with a random token. By the token `DynamoDB` recognises an attempt that the SDK repeats because
-    /// the answer was lost.
-    ///
+    /// A transaction with a random token. If the SDK repeats it because the answer was lost, `DynamoDB` recognises the
+    /// token.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-apis-txwriteitems-idempotency>
     pub(super) fn of(table_name: &'a str, writes: &'a [Write]) -> Self {
         let part = |write| OneMember(part_name(write), WriteBody::part(table_name, write));
@@ -221,7 +219,7 @@ impl<'a, I: Items> BatchPutBody<'a, I> {
     }
 }
 
-/// One of many items, which is written without making a map of its attributes.
+/// One of many items. It is written without a map of its attributes.
 struct ItemAt<'a, I> {
     items: &'a I,
     position: usize,
@@ -243,7 +241,7 @@ pub(super) struct InsertBody {
     return_consumed_capacity: &'static str,
 }
 
-/// A statement that inserts an item if the table has no item with the same key.
+/// A statement that inserts an item, if the table has none with the same key.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct InsertStatement {
@@ -259,7 +257,7 @@ const MAX_STATEMENT: usize = 8_192;
 impl InsertStatement {
     /// The statement that inserts the item at a position; `None` if it would be too long.
     pub(super) fn of(table_name: &str, items: &impl Items, position: usize) -> Option<Self> {
-        // No attribute's name has a quotation mark.
+        // Names of attributes have no quotation marks.
         let (names, parameters): (Vec<_>, Vec<_>) = items
             .attributes(position)
             .map(|(name, value)| (format!("'{name}': ?"), Value(value)))

@@ -17,7 +17,7 @@ use table::layout::Layout;
 
 use crate::DynamoStore;
 
-/// A request, without the parts that differ between attempts.
+/// A request, without what differs from attempt to attempt.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SentRequest {
     pub(crate) method: String,
@@ -44,7 +44,7 @@ impl Canned {
         self.client_with(RetryConfig::disabled())
     }
 
-    /// A client of the table that sends a request up to three times if the SDK retries.
+    /// A client of the table that sends a request at most three times.
     pub(crate) fn repeating_client(&self) -> Client {
         let retries = RetryConfig::standard().with_max_attempts(3);
         self.client_with(retries.with_initial_backoff(Duration::from_millis(1)))

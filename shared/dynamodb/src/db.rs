@@ -89,7 +89,7 @@ impl Db for DynamoStore {
         while_throttled(invocation, || self.write_once(&request, invocation)).await
     }
 
-    /// By its token `DynamoDB` recognises a transaction that the SDK repeats because the answer was lost.
+    /// If the SDK repeats a transaction because the answer was lost, `DynamoDB` recognises its token.
     async fn transact(
         &self,
         writes: Vec<Write>,
@@ -175,7 +175,7 @@ impl DynamoStore {
     }
 }
 
-/// The writes of a cancelled transaction whose conditions do not hold, or the error that cancelled the transaction.
+/// The writes of a cancelled transaction whose conditions failed; or the error, if no condition failed.
 fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWrites> {
     let reasons = Reply::read(error_body(&error))?.cancellation_reasons;
     reasons.iter().for_each(|_| invocation.add_write(CANCELLED_WRITE));
@@ -188,7 +188,7 @@ fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWr
         return Err(StoreError::Throttled(Box::new(error)));
     }
 
-    // A write by itself would get a `ValidationException`.
+    // A single write would fail with a `ValidationException`.
     if has("ValidationError") {
         return Err(StoreError::Inapplicable(Box::new(error)));
     }

@@ -11,7 +11,7 @@ use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX
 use table::{Invocation, StoreResult};
 
 impl DynamoStore {
-    /// The same store, with a layout that has the table's real indexes.
+    /// The same store. Its layout has the indexes that the table really has.
     pub async fn as_laid_out(mut self, invocation: &Invocation) -> StoreResult<Self> {
         let request = self.client.describe_table().table_name(&self.table);
         let answer = send_while_throttled(invocation, || request.clone().send()).await?;
@@ -25,8 +25,8 @@ impl DynamoStore {
         Ok(self)
     }
 
-    /// The read units and the write units that the table may consume in a second, provisioned or on demand. `None` if
-    /// nothing limits them.
+    /// How many read units and write units the table may consume in a second, provisioned or on demand. `None` if there
+    /// is no limit.
     pub async fn max_units(
         &self,
         invocation: &Invocation,
@@ -39,7 +39,7 @@ impl DynamoStore {
         let provisioned = table.filter(|_| !is_on_demand);
         let provisioned = provisioned.and_then(|known| known.provisioned_throughput());
         let on_demand = table.and_then(|table| table.on_demand_throughput());
-        // An on-demand table has 0 provisioned units (in an emulator, others), and -1 if there is no limit.
+        // An on-demand table has 0 provisioned units; in an emulator it may have others. -1 means no limit.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
             let units =
                 provisioned.filter(|units| *units > 0).or(on_demand.filter(|units| *units > 0));
@@ -56,7 +56,7 @@ impl DynamoStore {
         Ok((read, write))
     }
 
-    /// The layout of the table, as far as the store knows.
+    /// The layout that the store has for the table.
     pub const fn layout(&self) -> Layout {
         self.layout
     }

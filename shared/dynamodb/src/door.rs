@@ -1,9 +1,9 @@
-//! The one door to `DynamoDB`: sends the body of a request and keeps the body of its answer. Knows no operation.
+//! Sends the body of a request to `DynamoDB`, and keeps the body of its answer. Knows no operation.
 //!
-//! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK needs a map of each item,
-//! with its own type for each value, only to write JSON. The SDK also makes such a map from every answer. This took a
-//! third of the time for storing readings, and most of the time for a chart. Signing, endpoints, retries, time limits
-//! and connections remain the SDK's, because they are the same for all operations.
+//! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK would make a map of each
+//! item, with its own type for each value, only to write JSON, and would read every answer into such maps. This took a
+//! third of the time for storing readings, and most of the time for a chart. The SDK still does what is the same for
+//! all operations: signing, endpoints, retries, time limits and connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,17 @@ use crate::DynamoStore;
 use crate::pause::send_while_throttled;
 use table::{Invocation, StoreResult};
 
-/// The SDK's error of an attempt. The code says why `DynamoDB` refuses, and the body of the answer has the rest.
+/// The SDK's error of an attempt. Its code says why `DynamoDB` refuses; the body of the answer says more.
 pub(super) type SendError = SdkError<QueryError, HttpResponse>;
 
-/// A request to the table. The SDK's attempts and ours all share its body.
+/// A request to the table. All attempts share its body, those of the SDK and ours.
 pub(super) struct TableRequest {
     operation: &'static str,
     body: SdkBody,
 }
 
 impl TableRequest {
-    /// A request for an operation, which is given by its name in the API.
+    /// A request for an operation. The operation has its name in the API.
     pub(super) fn new(operation: &'static str, body: &impl Serialize) -> Self {
         let body = serde_json::to_string(body).expect("maps of texts, with names that are texts");
         Self { operation, body: body.into() }
@@ -54,7 +54,7 @@ impl DynamoStore {
     /// Sends a request once, with the SDK's retries.
     pub(super) async fn send(&self, request: &TableRequest) -> Result<AnswerBody, SendError> {
         let exchange = Exchange::of(request);
-        // The SDK does not write the name of the table, but may choose the endpoint by the name.
+        // The SDK does not send the name of the table, but may choose the endpoint by it.
         let query = self.client.query().table_name(&self.table);
         query.customize().interceptor(exchange.clone()).send().await?;
         Ok(exchange.taken())
@@ -74,13 +74,12 @@ pub(super) fn code(error: &SendError) -> Option<&str> {
     error.as_service_error()?.code()
 }
 
-/// The body of an answer with an error.
+/// The body of an answer that is an error.
 pub(super) fn error_body(error: &SendError) -> &[u8] {
     error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
 }
 
-/// One request and its answer. They replace the request that the SDK would write, and the answer that the SDK would
-/// read.
+/// A request and its answer. The SDK sends and keeps them as they are, and neither writes nor reads them itself.
 #[derive(Clone)]
 struct Exchange(Arc<Bodies>);
 
@@ -103,7 +102,7 @@ impl Exchange {
     }
 }
 
-/// The same body, without copying its bytes.
+/// The same body. Its bytes are not copied.
 fn shared(body: &SdkBody) -> SdkBody {
     body.try_clone().expect("a body in memory")
 }
@@ -166,18 +165,18 @@ impl DeserializeResponse for Exchange {
     }
 }
 
-/// The error of an answer without success. By its code the SDK decides whether to retry.
+/// The error in an answer. The SDK decides by its code whether to retry.
 ///
 /// Form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
 fn refusal(response: &HttpResponse) -> QueryError {
     let body = response.body().bytes().unwrap_or_default();
     let Refusal { kind, message } = serde_json::from_slice(body).unwrap_or_default();
-    // The name of the error is at the end, after the name of the service.
+    // The name of the error comes last, after that of the service.
     let is_between = |character: char| !character.is_ascii_alphanumeric();
     let code = kind.as_deref().and_then(|kind| kind.rsplit(is_between).next()).unwrap_or_default();
 
     let mut metadata = ErrorMetadata::builder().code(code).message(message.unwrap_or_default());
-    // AWS finds the request in its own logs by this id.
+    // AWS can find the request in its own logs by this id.
     if let Some(id) = response.headers().get("x-amzn-requestid") {
         metadata = metadata.custom("aws_request_id", id);
     }

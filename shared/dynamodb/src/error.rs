@@ -1,12 +1,12 @@
-//! Converts the SDK's errors. Retries nothing: the SDK has retried already.
+//! Converts the SDK's errors. Retries nothing, because the SDK has done that.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use table::StoreError;
 
-/// The error codes of `DynamoDB` for throttling, and for an item that a transaction holds. The same request may succeed
-/// later.
+/// The error codes of `DynamoDB` after which the same request may succeed later: for throttling, and for an item that a
+/// transaction is writing.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
 const THROTTLES: [&str; 5] = [

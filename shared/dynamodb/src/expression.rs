@@ -1,7 +1,7 @@
 //! Conditions, changes and ranges as expressions, with a placeholder for every name and value. Knows no attribute by
 //! name.
 //!
-//! Without placeholders a name could be reserved, as hundreds of ordinary words are in expressions:
+//! Hundreds of ordinary words are reserved in expressions, so names need placeholders:
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ExpressionAttributeNames.html>
 
 use std::borrow::Cow;
@@ -26,14 +26,14 @@ pub(super) struct Placeholders<'a> {
     values: Placed<Value<'a>>,
 }
 
-/// Placeholders, each with the name or value in its place.
+/// The placeholders, each with the name or value that it replaces.
 struct Placed<T>(Vec<(Cow<'static, str>, T)>);
 
-/// A value that is borrowed from a request, or made for an expression.
+/// A value: borrowed from a request, or made for an expression.
 struct Value<'a>(Cow<'a, Attribute>);
 
 impl<'a> Placeholders<'a> {
-    /// The condition that all `conditions` hold; `None` if there is no condition.
+    /// The expression of several conditions, which must all hold; `None` if there are none.
     pub(super) fn all_of(&mut self, conditions: &'a [If]) -> Option<String> {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
@@ -64,8 +64,8 @@ impl<'a> Placeholders<'a> {
         }
     }
 
-    /// The update expression of some changes. `None` if there is no change: `DynamoDB` refuses an empty expression.
-    ///
+    /// The expression of the changes of an update; `None` if there are none, because `DynamoDB` refuses an empty
+    /// expression.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.UpdateExpressions.html>
     pub(super) fn update(&mut self, changes: &'a [AttributeChange]) -> Option<String> {
         let (mut sets, mut removes, mut adds, mut takes) = (vec![], vec![], vec![], vec![]);
@@ -119,7 +119,7 @@ impl<'a> Placeholders<'a> {
         }
     }
 
-    /// The names of attributes as a projection; `None` if there is no name.
+    /// The names of attributes, as the expression of a projection; `None` if there are none.
     pub(super) fn projection(&mut self, names: &[&'a str]) -> Option<String> {
         let names: Vec<_> = names.iter().map(|name| self.name(name)).collect();
         (!names.is_empty()).then(|| names.join(", "))

@@ -30,12 +30,12 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     layout: Layout,
-    /// Whether a check has shown that the table's devices are in as many partitions as the layout says.
+    /// Whether it was checked that the table's devices are in as many partitions as the layout says.
     has_checked_shards: Arc<AtomicBool>,
 }
 
 impl DynamoStore {
-    /// A store for the table of `config` with this layout. Sends nothing yet.
+    /// A store for the table of `config`, with this layout. Sends nothing.
     pub fn connect(config: &StoreConfig, layout: Layout) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();

@@ -1,4 +1,4 @@
-//! Sends a request of the SDK again while the table throttles. Knows no request.
+//! Repeats a request of the SDK while the table throttles. Knows no request.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};

@@ -1,4 +1,4 @@
-//! Reads the answers to requests from their JSON. Hands out items attribute by attribute during the read. Knows no
+//! Reads the answers to requests from their JSON. While it reads, it hands out each attribute of each item. Knows no
 //! operation.
 
 use std::collections::HashMap;
@@ -12,21 +12,21 @@ use table::db::{Each, RefusedWrites};
 use table::item::{Attribute, Item};
 use table::{ItemKey, StoreError, StoreResult};
 
-/// An answer with one item or no item. The struct has the members of all such answers, and of their errors.
+/// An answer with one item or none. The struct has the members of all such answers, and of answers with an error.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Reply {
     #[serde(alias = "Attributes")]
     item: Option<Map>,
     consumed_capacity: Option<Consumed>,
-    /// The reasons for which a transaction is cancelled, one for each write.
+    /// Why a transaction was cancelled: one reason for each write.
     pub(super) cancellation_reasons: Vec<Reason>,
     unprocessed_items: HashMap<String, Vec<UnprocessedPut>>,
     /// The result of each statement.
     responses: Vec<StatementReply>,
 }
 
-/// The reason for which one write of a transaction is cancelled:
+/// Why a transaction was cancelled, as far as one write is concerned:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -54,7 +54,7 @@ struct StatementReply {
     error: Option<IgnoredAny>,
 }
 
-/// The units that a request consumed, in total or in each table.
+/// The units that a request consumed. They are given as a total, or for each table.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Consumed {
@@ -94,19 +94,19 @@ impl Reply {
 }
 
 impl Reason {
-    /// Whether a condition of this write does not hold.
+    /// Whether a condition of this write failed.
     pub(super) fn is_refusal(&self) -> bool {
         self.code == "ConditionalCheckFailed"
     }
 }
 
-/// The writes whose conditions do not hold.
+/// The writes whose conditions failed.
 pub(super) fn refused(reasons: Vec<Reason>) -> RefusedWrites {
     let refused = reasons.into_iter().enumerate().filter(|(_, reason)| reason.is_refusal());
     refused.map(|(position, reason)| (position, reason.item.map(|Map(item)| item))).collect()
 }
 
-/// The end of an answer with many items: everything except the items.
+/// An answer with many items, without the items.
 #[derive(Default)]
 pub(super) struct PageEnd {
     pub(super) last_key: Option<Item>,
@@ -115,7 +115,7 @@ pub(super) struct PageEnd {
     pub(super) units: f64,
 }
 
-/// Reads an answer with many items, and hands out the attributes of each item during the read.
+/// Reads an answer with many items. While it reads, it hands out the attributes of each item.
 pub(super) fn read_page(body: &[u8], each: Each<'_>) -> StoreResult<PageEnd> {
     let mut json = serde_json::Deserializer::from_str(text(body)?);
     let page = Page(each).deserialize(&mut json).map_err(unreadable)?;
@@ -123,7 +123,7 @@ pub(super) fn read_page(body: &[u8], each: Each<'_>) -> StoreResult<PageEnd> {
     Ok(page)
 }
 
-/// Checks the UTF-8 of a body once, and not text by text.
+/// The UTF-8 is checked once for the whole body, which is faster than for each text.
 fn text(body: &[u8]) -> StoreResult<&str> {
     std::str::from_utf8(body).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
@@ -189,7 +189,7 @@ fn unprocessed(tables: Option<HashMap<String, UnprocessedKeys>>) -> Vec<ItemKey>
     keys.map(|Map(key)| ItemKey::of_item(&key)).collect()
 }
 
-/// Hands out each item of an answer. The items are in one list, or in one list for each table.
+/// Hands out each item of an answer. The answer has one list of items, or one for each table.
 struct ManyItems<'e>(Each<'e>);
 
 impl<'de> DeserializeSeed<'de> for ManyItems<'_> {
@@ -245,13 +245,13 @@ impl<'de> Visitor<'de> for OneItem<'_> {
         let mut attributes = Attributes { map, broken: None };
         (self.0)(&mut attributes);
 
-        // After an error in an item, its consumer stops early. The rest of the item must be read all the same.
+        // The consumer stops early at an item with an error. The rest of that item must still be read.
         attributes.by_ref().for_each(drop);
         attributes.broken.map_or(Ok(()), Err)
     }
 }
 
-/// The attributes of an item, one by one. Ends at an error in the JSON.
+/// The attributes of an item, one by one. They end where the JSON has an error.
 struct Attributes<A, E> {
     map: A,
     broken: Option<E>,

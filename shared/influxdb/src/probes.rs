@@ -1,4 +1,4 @@
-//! Answers a ping and requests for the health, the bucket and the organisation, and refuses Flux. Reads no table.
+//! Answers a ping, and requests for the health, the bucket and the organisation. Refuses Flux. Reads no table.
 
 use api::dialect::VERSION;
 use api::{Dialect, Request, Response};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 /// The id of the only bucket and of the only organisation.
 const ID: &str = "0000000000000001";
-/// The bucket's name in an answer to a request that names no bucket.
+/// The name of the bucket in the answer, if the request names no bucket.
 const BUCKET: &str = "home";
 
-/// `GET /ping`: 204, which clients expect; 200 with the version if `verbose` is set.
+/// `GET /ping`: 204, as clients expect; with `verbose`, 200 and the version.
 pub fn ping(request: &Request) -> Response {
     let response = match value(request, "verbose").as_deref() {
         None | Some("" | "0" | "false") => {
@@ -26,7 +26,7 @@ pub fn health() -> Response {
     Dialect::V2.dressed(Response::json(200, &health_members()))
 }
 
-/// The health in the members that clients of InfluxDB expect, with the status `pass`.
+/// The health, with the members that clients of InfluxDB expect, and with the status `pass`.
 pub fn health_members() -> Value {
     json!({
         "name": "influxdb",
@@ -38,14 +38,14 @@ pub fn health_members() -> Value {
     })
 }
 
-/// `GET /ready`. No InfluxDB answers with this value of `up`, so the command `roomtide` recognizes Roomtide before it
-/// sends a token.
+/// `GET /ready`. InfluxDB never answers with this value of `up`. So the command `roomtide` recognizes Roomtide by it
+/// before it sends a token.
 pub fn ready(now: Timestamp) -> Response {
     Dialect::V2
         .dressed(Response::json(200, &json!({"status": "ready", "started": now, "up": "0s"})))
 }
 
-/// `GET /api/v2/buckets`: a bucket of the requested name, since all names mean the same bucket.
+/// `GET /api/v2/buckets`: a bucket with the requested name. All names mean the same bucket.
 pub fn buckets(request: &Request) -> Response {
     let name = value(request, "name").unwrap_or_else(|| BUCKET.to_owned());
     let bucket = json!({
@@ -58,7 +58,7 @@ pub fn buckets(request: &Request) -> Response {
     list("buckets", &bucket)
 }
 
-/// `GET /api/v2/orgs`: an organisation of the requested name, since all names mean the same organisation.
+/// `GET /api/v2/orgs`: an organisation with the requested name. All names mean the same organisation.
 pub fn orgs(request: &Request) -> Response {
     let name = value(request, "org").unwrap_or_else(|| BUCKET.to_owned());
     list("orgs", &json!({"id": ID, "name": name}))

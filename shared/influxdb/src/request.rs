@@ -1,4 +1,4 @@
-//! The parameters of `/query`, from the address and from a form. Parses no query.
+//! The parameters of `/query`, in the address and in a form. Parses no query.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,12 @@ use influxql::{Epoch, Form, Parameters, QueryError};
 #[derive(Debug)]
 pub struct QueryRequest {
     given: BTreeMap<String, String>,
-    /// Whether the request is a `POST`; only a `POST` may create.
+    /// Whether the request is a `POST`. Only a `POST` may create something.
     pub is_post: bool,
 }
 
 impl QueryRequest {
-    /// Reads the form of a `POST`, and the address. If a parameter is given several times, the first counts, and the
-    /// form comes first.
+    /// Reads the form of a `POST`, then the address. If a parameter is given several times, the first counts.
     pub fn of(request: &Request) -> Result<Self, Problem> {
         let mut given = BTreeMap::new();
         let is_post = request.method == "POST";
@@ -45,14 +44,14 @@ impl QueryRequest {
         self.get("db")
     }
 
-    /// The form of the answer. `chunked` and `chunk_size` change nothing: a client that asks for several documents
-    /// reads until the end, and Lambda sends the answer whole.
+    /// The form of the answer. `chunked` and `chunk_size` change nothing: Lambda sends an answer as a whole, and a
+    /// client that asked for several documents also accepts a single one.
     pub fn form(&self) -> Form {
         let epoch = Epoch::parse(self.get("epoch").unwrap_or_default());
         Form { epoch, is_pretty: self.get("pretty") == Some("true") }
     }
 
-    /// The values of the query's parameters.
+    /// The values of the parameters in the query.
     pub fn parameters(&self) -> Result<Parameters, QueryError> {
         self.get("params").map_or_else(|| Ok(Parameters::default()), Parameters::from_json)
     }

@@ -1,4 +1,4 @@
-//! Runs the statements that read nothing stored, and makes the response of any query. Reads no table.
+//! Runs the statements that need no stored data, and makes the response of any query. Reads no table.
 
 use api::dialect::VERSION;
 use api::{Problem, Request, Response};
@@ -6,7 +6,7 @@ use influxql::{Form, Outcome, QueryError, Statement};
 
 use crate::request::QueryRequest;
 
-/// The database that is listed if a request names no database.
+/// The database in the list, if the request names none.
 const DATABASE: &str = "home";
 
 /// Parses the statements of a request.
@@ -17,12 +17,12 @@ pub fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
         .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
 }
 
-/// Whether any token may run a statement, because it reads nothing stored.
+/// Whether any token may run a statement. Such a statement needs no stored data.
 pub const fn is_open(statement: &Statement) -> bool {
     matches!(statement, Statement::ShowDatabases | Statement::Create)
 }
 
-/// Runs a statement that reads nothing stored. Returns `None` for other statements.
+/// Runs a statement that needs no stored data. Returns `None` for other statements.
 pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
     match statement {
         Statement::ShowDatabases => {
@@ -40,7 +40,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
     }
 }
 
-/// Answers a query whose statements all read nothing stored. Returns `None` for other queries.
+/// Answers a query, unless one of its statements needs stored data; then returns `None`.
 pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
     let request = QueryRequest::of(request)?;
     let form = request.form();

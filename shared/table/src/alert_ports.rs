@@ -21,12 +21,12 @@ ports! {
 
     /// A person's edits of the rules of alerts.
     EditAlertRules [(PutItem, AlertRules), (DeleteItem, AlertRules)] {
-        /// Stores a rule in place of its previous version; a first version needs that there is no rule. Returns whether
-        /// this was so. Done twice, the second time is refused.
+        /// Stores a rule in place of its previous version. A first version is stored only if there is no rule of this
+        /// id. Returns whether the rule is stored. A repeat is refused.
         fn put_alert_rule(rule: &StoredRule) -> StoreResult<bool>;
 
-        /// Deletes a rule of any version; returns whether there was one. From then on, no message of the rule is
-        /// stored. Its states are deleted afterwards ([`DeleteAlertStates`]).
+        /// Deletes a rule of any version; returns whether there was one. No message of the rule is stored after this.
+        /// The states of the rule are deleted separately ([`DeleteAlertStates`]).
         fn delete_alert_rule(id: &RuleId) -> StoreResult<bool>;
     }
 
@@ -38,16 +38,16 @@ ports! {
 
     /// A person's edits of the channels. Reads no secret.
     EditChannels [(PutItem, AlertChannels), (PutItem, AlertSecrets), (DeleteItem, AlertChannels), (DeleteItem, AlertSecrets)] {
-        /// Stores a channel in place of its previous version; a first version needs that there is no channel. Returns
-        /// whether this was so. A given secret is stored with the channel, both or neither; otherwise the stored secret
-        /// stays. Done twice, the second time is refused.
+        /// Stores a channel in place of its previous version. A first version is stored only if there is no channel of
+        /// this id. Returns whether the channel is stored. A given secret is stored in the same transaction; without
+        /// one, the stored secret stays. A repeat is refused.
         fn put_channel(
             channel: &StoredChannel,
             secret: Option<&ChannelSecret>,
         ) -> StoreResult<bool>;
 
-        /// Deletes a channel and its secret, both or neither. Done twice, it changes nothing. Messages that wait for
-        /// the channel expire.
+        /// Deletes a channel and its secret in one transaction. A repeat changes nothing. Messages that wait for the
+        /// channel expire.
         fn delete_channel(id: &ChannelId) -> StoreResult<()>;
     }
 
@@ -57,10 +57,10 @@ ports! {
         fn channel_secret(id: &ChannelId) -> StoreResult<Option<ChannelSecret>>;
     }
 
-    /// Notes whether a channel fails.
+    /// Records whether a channel fails.
     NoteChannels [(UpdateItem, AlertChannels)] {
-        /// Notes that a channel fails or works, unless it was edited or deleted since `known` was read; returns whether
-        /// this is noted. Done twice, the result is the same; of several writers at once, the last one's note stays.
+        /// Records that a channel fails or works, unless it was edited or deleted since `known` was read. Returns
+        /// whether this is recorded. A repeat changes nothing; of several writers at once, the last one wins.
         fn note_channel(known: &StoredChannel, failing: Option<Failing>) -> StoreResult<bool>;
     }
 
@@ -77,8 +77,8 @@ ports! {
         ) -> StoreResult<ListPage<StoredAlertState>>;
 
         /// Reads the next `limit` states in the order of their keys, and returns those that are due
-        /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a walk keeps its
-        /// position if the table throttles. States of the last moment may be missing or old.
+        /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a caller that reads all
+        /// states keeps its position when the table throttles. New states may be missing, and changed states old.
         fn due_alert_states(
             now: Timestamp,
             after: Option<&str>,
@@ -89,12 +89,12 @@ ports! {
     /// Store a judgement.
     PutJudgements [(PutItem, AlertStates), (ConditionCheckItem, AlertRules), (PutItem, AlertTold), (PutItem, AlertWaiting)] {
         /// Stores a state in place of its previous version together with all its messages, or nothing. The rule must
-        /// still have the version by which the state was judged. A judgement without messages is stored as the state
-        /// alone, without a check of the rule, for a quarter of the price. Such a state may outlive its rule, and is
-        /// deleted when it is found due.
+        /// still have the version by which the state was judged.
         ///
-        /// Done twice, the second time is refused, because the state has a newer version. So no message is stored
-        /// twice.
+        /// A judgement without messages is stored as the state alone. This takes a quarter of the units, but does not
+        /// check the rule. So the state may outlive its rule; it is then deleted when it is due.
+        ///
+        /// A repeat is refused, because the state has a newer version. So no message is stored twice.
         fn put_judgement(judgement: &NewJudgement) -> StoreResult<JudgementOutcome>;
     }
 
@@ -106,14 +106,13 @@ ports! {
 
     /// Edits stored states, such as by an acknowledgement.
     EditAlertStates [(PutItem, AlertStates)] {
-        /// Stores a state in place of its previous version; returns whether this was the stored version. Done twice,
-        /// the second time is refused.
+        /// Stores a state in place of its previous version; returns whether it is stored. A repeat is refused.
         fn put_alert_state(state: &StoredAlertState) -> StoreResult<bool>;
     }
 
     /// Deletes the states of a deleted rule, or of a device or room that is gone.
     DeleteAlertStates [(Query, AlertStates), (DeleteItem, AlertStates)] {
-        /// Deletes all states of a rule; returns their number. Done twice, the second time returns 0.
+        /// Deletes all states of a rule; returns their number. A repeat returns 0.
         fn delete_alert_states(rule: &RuleId) -> StoreResult<usize>;
 
         /// Deletes a state, if it still has this version; returns whether it was deleted.
@@ -122,15 +121,15 @@ ports! {
 
     /// The log of messages.
     ReadToldMessages [(Query, AlertTold)] {
-        /// A page of the messages of a range, newest first. Messages of one rule are filtered from all messages of the
-        /// range.
+        /// A page of the messages of a range, newest first. To find the messages of one rule, all messages of the range
+        /// are read.
         fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
     }
 
     /// The messages that wait for a channel.
     ReadWaitingMessages [(Query, AlertWaiting)] {
         /// A page of the messages that wait for a channel, in the order of their keys, as they are this moment.
-        /// Messages that may not be sent now, or that another process is sending, are included
+        /// Includes messages that may not be sent yet, and messages that another process is sending
         /// ([`WaitingMessage::is_free`]).
         fn waiting_messages(
             channel: &ChannelId,
@@ -141,12 +140,12 @@ ports! {
 
     /// Sending a message: it is leased, sent, and then deleted or postponed.
     ///
-    /// Of several senders at the same time, only one gets the lease. If this sender dies, the next one takes the
-    /// message once the lease is over.
+    /// Only one of several senders at the same time gets the lease. If this sender dies, another one may take the
+    /// message after the end of the lease.
     SendWaitingMessages [(UpdateItem, AlertWaiting), (DeleteItem, AlertWaiting)] {
-        /// Leases `known` until a timestamp, stores its storm and counts an attempt, unless its lease has changed since
-        /// the read. Returns the leased message, or `None` if another sender was faster or the message is gone. Done
-        /// twice, the second time is refused.
+        /// Leases `known` until a timestamp, stores its `storm` and counts an attempt, unless its lease has changed
+        /// since the read. Returns the leased message, or `None` if another sender was faster or the message is gone. A
+        /// repeat is refused.
         fn lease_waiting(
             known: &WaitingMessage,
             until: Timestamp,
@@ -155,9 +154,8 @@ ports! {
         /// Deletes a sent message, if its lease is still that of `leased`; returns whether it was deleted.
         fn finish_waiting(leased: &WaitingMessage) -> StoreResult<bool>;
 
-        /// Gives a message back, to be sent from `next` on, if its lease is still that of `leased`; returns whether
-        /// this was so. A message that may have arrived keeps its lease, and is not sent again before the lease is
-        /// over.
+        /// Postpones a message until `next`, if its lease is still that of `leased`; returns whether it is postponed. A
+        /// message that may have arrived keeps its lease, and is not sent again before the end of the lease.
         fn postpone_waiting(
             leased: &WaitingMessage,
             next: Timestamp,
@@ -165,41 +163,41 @@ ports! {
         ) -> StoreResult<bool>;
     }
 
-    /// Note that devices and rules must be rechecked.
+    /// Requests that devices and rules are rechecked.
     NoteRechecks [(UpdateItem, AlertRechecks)] {
-        /// Stores a recheck of each device or rule, from the given instant on. A stored recheck from an earlier instant
-        /// stays. The recheck of a rule begins again at its first device. Positions in the outcome are indices into
-        /// `touched`. Done twice, it does no harm.
+        /// Stores a recheck of each device or rule, from the given time on. If the stored recheck begins earlier, it
+        /// keeps its time. The recheck of a rule begins again at the rule's first device. Positions in the outcome are
+        /// indices into `touched`. A repeat does no harm.
         fn note_rechecks(touched: &[(Rechecked, Timestamp)]) -> PutOutcome;
     }
 
     /// The rechecks of devices and rules.
     ReadRechecks [(Query, AlertRechecks)] {
-        /// A page of rechecks: rules first, then devices. Rechecks of the last moment may be missing.
+        /// A page of rechecks: rules first, then devices. Rechecks that were stored a moment ago may be missing.
         fn rechecks(after: Option<&Rechecked>, limit: usize) -> StoreResult<ListPage<Recheck>>;
     }
 
-    /// Finish the recheck of a device, or of a rule on some of its devices.
+    /// Ends the recheck of a device, or of a rule on some of its devices.
     FinishRechecks [(UpdateItem, AlertRechecks), (DeleteItem, AlertRechecks)] {
-        /// Notes up to which device a rule was rechecked, unless something was touched since the recheck was read;
-        /// returns whether this is noted. Done twice, the result is the same.
+        /// Stores the last device on which a rule was rechecked, unless data were touched since the recheck was read.
+        /// Returns whether this is stored. A repeat changes nothing.
         fn move_recheck(recheck: &Recheck, after: &DeviceId) -> StoreResult<bool>;
 
-        /// Removes a recheck, unless something was touched since it was read; returns whether it was removed. Done
-        /// twice, the second time is refused.
+        /// Removes a recheck, unless data were touched since it was read; returns whether it was removed. A repeat is
+        /// refused.
         fn remove_recheck(recheck: &Recheck) -> StoreResult<bool>;
     }
 
     /// The note that says when the system last ran.
     ReadRunning [(GetItem, AlertRunning)] {
-        /// The note, as it is this moment; `None` before alerts are judged for the first time.
+        /// The time when the system last ran, as it is stored this moment; `None` if alerts were never judged.
         fn running_note() -> StoreResult<Option<RunningNote>>;
     }
 
-    /// Note that the system runs.
+    /// Records that the system runs.
     NoteRunning [(PutItem, AlertRunning)] {
-        /// Stores the note in place of the expected one; returns whether the stored note was as expected. Done twice,
-        /// the second time is refused, unless any note is expected.
+        /// Stores when the system last ran, if the stored note is as expected; returns whether it is stored. A repeat
+        /// is refused, except with [`Expected::Present`].
         fn put_running_note(note: &RunningNote, expected: Expected) -> StoreResult<bool>;
     }
 }

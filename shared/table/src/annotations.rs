@@ -8,11 +8,11 @@ use crate::{Page, StoreResult};
 /// A query for the annotations that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotationQuery {
-    /// The range.
+    /// The range in time.
     pub range: TimeRange,
-    /// The subject of the annotations; `None`: any.
+    /// The device, room or home that the annotations are about; `None`: any.
     pub about: Option<Annotated>,
-    /// The annotation after which the page begins.
+    /// The last annotation of the previous page; `None` for the first page.
     pub after: Option<AnnotationId>,
     /// The largest number of annotations.
     pub limit: usize,
@@ -29,13 +29,13 @@ impl AnnotationQuery {
 ports! {
     /// The annotations of a range.
     ReadAnnotations [(Query, Annotations)] {
-        /// A page of annotations in the order of time, as they are this moment.
+        /// A page of annotations, sorted by time, as they are this moment.
         fn annotations(query: &AnnotationQuery) -> StoreResult<Page<Annotation>>;
     }
 
-    /// A person's edits of annotations. Done twice, the result is the same.
+    /// A person's edits of annotations. A repeat changes nothing.
     EditAnnotations [(UpdateItem, Annotations), (DeleteItem, Annotations)] {
-        /// Stores an annotation; a stored one with the same id is replaced.
+        /// Stores an annotation. It replaces a stored one with the same id.
         fn put_annotation(annotation: &Annotation) -> StoreResult<()>;
 
         /// Deletes an annotation; returns whether there was one.

@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 use futures_util::stream::{self, Buffered, Iter, TryCollect};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
-/// A future of many requests that runs several at once.
+/// A future that runs several requests at once.
 pub type AtOnce<F, T> = TryCollect<Buffered<Iter<IntoIter<Pin<Box<F>>>>>, Vec<T>>;
 
 /// Runs at most `most` requests at once, and returns their results in order. The first error ends all.
@@ -14,7 +14,7 @@ pub fn at_once<T, E, F: Future<Output = Result<T, E>>>(
     most: usize,
     requests: impl IntoIterator<Item = F>,
 ) -> AtOnce<F, T> {
-    // The requests are collected before the first is awaited, so that the future holds no iterator.
+    // All requests are collected first, so that the future does not hold the caller's iterator.
     let requests: Vec<_> = requests.into_iter().map(Box::pin).collect();
     stream::iter(requests).buffered(most).try_collect()
 }

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use domain::{Device, DeviceId, DeviceStay, Room, SearchEntry};
 
-/// A write that is done together with the write of a device's item, or not at all.
+/// A write that is made in one transaction with the write of a device's item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Companion {
-    /// Registers the room into which the device is put; refused if the room is registered.
+    /// Registers the room into which the device is put; refused if the room is registered already.
     RegisterRoom(Room),
-    /// Stores a stay that has begun or ended, in the partitions of the device and of the room.
+    /// Stores a stay that has begun or ended, as an item of the device and an item of the room.
     KeepStay(DeviceStay),
-    /// Stores an entry of the device in the index of attributes.
+    /// Stores an entry of the device for the attribute index.
     KeepEntry(DeviceId, SearchEntry),
-    /// Deletes an entry of the device from the index of attributes.
+    /// Deletes an entry of the device from the attribute index.
     DropEntry(DeviceId, SearchEntry),
-    /// Notes with a meter that a device is behind it; refused if the meter has changed since the read.
+    /// Adds a device to the meter's list of devices behind it; refused if the meter has changed since the read.
     NoteBehind(Box<Device>, DeviceId),
-    /// Notes with a meter that a device is no longer behind it; refused if the meter has changed since the read.
+    /// Removes a device from the meter's list of devices behind it; refused if the meter has changed since the read.
     ForgetBehind(Box<Device>, DeviceId),
-    /// Writes nothing; refused if the device is not behind `meter`, or, without a `meter`, if it is behind any.
+    /// Only a check: refused if the device is not behind `meter`. Without a `meter`, refused if it is behind any meter.
     StillBehind {
         /// The device, which may be unregistered.
         device: DeviceId,
@@ -28,26 +28,26 @@ pub enum Companion {
     },
 }
 
-/// The companions of a write that changes `old` to `new`. A room to register is added by the caller, because neither of
-/// the two shows it.
+/// The stays to write with a change of `old` to `new`. `old` and `new` do not show whether a room is new, so the caller
+/// adds [`Companion::RegisterRoom`].
 pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
     if old.stay() == new.stay() {
         return Vec::new();
     }
     let ended = old.open_stay().zip(new.stay()).and_then(|(open, newest)| {
-        // A new stay ends the open stay at its own start. If only the end of the open stay is new, `new` has this end.
+        // The start of a new stay ends the open stay. If there is no new stay, `new` has the open stay with its end.
         (newest.since != open.since).then(|| open.ended(newest.since))
     });
     let stays = ended.into_iter().chain(new.stay().cloned());
     stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id().clone(), stay })).collect()
 }
 
-/// The companions of a write that changes `old` to `new`, in the index of attributes. Values that stay are not written.
+/// The entries of the attribute index to write with a change of `old` to `new`. Equal entries are not written again.
 pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
     entry_companions(new.id(), &old.search_entries(), &new.search_entries())
 }
 
-/// The companions that replace the stored entries of a device by its present entries.
+/// The writes that turn the stored entries of a device into the wanted ones.
 pub fn entry_companions(
     device: &DeviceId,
     stored: &BTreeSet<SearchEntry>,

@@ -24,14 +24,14 @@ use crate::{Invocation, ItemKey, PutOutcome, StoreResult};
 
 /// A table: the deployed one, the embedded one, or one in memory.
 ///
-/// Every operation notes the units that it consumes in the invocation. All but [`transact`](Self::transact) and
+/// Every operation adds the units that it consumes to the invocation. All but [`transact`](Self::transact) and
 /// [`insert_all`](Self::insert_all) are repeated while the table throttles them and the invocation has patience.
 pub trait Db: Send + Sync {
     /// The indexes and partitions that the table has.
     fn layout(&self) -> Layout;
 
-    /// Whether the devices' number of partitions was compared with the layout. Patterns set this flag, so that they
-    /// compare the number only once.
+    /// Whether the number of partitions with devices was compared with the layout. Patterns set this flag, so that they
+    /// compare only once.
     fn has_checked_shards(&self) -> &AtomicBool;
 
     /// Reads an item as it is this moment: `GetItem`.
@@ -42,7 +42,7 @@ pub trait Db: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
 
     /// Reads any number of items as they are this moment, in any order: `BatchGetItem`. No key may be given twice.
-    /// Returns the keys that the table's capacity did not suffice to read.
+    /// Returns the keys that could not be read because the table throttled.
     fn get_all(
         &self,
         keys: Vec<ItemKey>,
@@ -59,32 +59,31 @@ pub trait Db: Send + Sync {
         each: Each<'_>,
     ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
 
-    /// Writes one item: `PutItem`, `UpdateItem` or `DeleteItem`. A check by itself is no write.
+    /// Writes one item: `PutItem`, `UpdateItem` or `DeleteItem`. A lone [`What::Check`] is not allowed.
     fn write(
         &self,
         write: Write,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<WriteOutcome>> + Send;
 
-    /// Makes all of 1 to 100 writes or none, no two to the same item: `TransactWriteItems`.
+    /// Makes all of 1 to 100 writes or none: `TransactWriteItems`. No two writes may be to the same item.
     ///
-    /// Never repeated here, because some patterns repeat the same writes, while others must read again first.
+    /// Not repeated while the table throttles: the caller decides whether to repeat the writes or to read again.
     fn transact(
         &self,
         writes: Vec<Write>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Result<(), RefusedWrites>>> + Send;
 
-    /// Puts any number of items without a condition, no two with the same key: `BatchWriteItem`.
+    /// Puts any number of items without a condition: `BatchWriteItem`. No two items may have the same key.
     fn put_all(
         &self,
         items: &impl Items,
         invocation: &Invocation,
     ) -> impl Future<Output = PutOutcome> + Send;
 
-    /// Inserts the items at up to 25 positions, each unless there is an item: `BatchExecuteStatement`. Returns for each
-    /// position whether the item is stored now. `false` leaves the reason open: there may be an item already, or the
-    /// item may be too large.
+    /// Inserts the items at up to 25 positions: `BatchExecuteStatement`. Returns for each position whether the item was
+    /// inserted. `false` does not say why not: an item with this key may exist, or the new item may be too large.
     fn insert_all(
         &self,
         items: &impl Items,
@@ -93,11 +92,11 @@ pub trait Db: Send + Sync {
     ) -> impl Future<Output = Vec<bool>> + Send;
 }
 
-/// Takes the attributes of one item. The operation may fail even after this call, so a pattern uses the attributes only
-/// when the operation has succeeded.
+/// Takes the attributes of one item. The operation may still fail after this call, so a pattern uses the attributes
+/// only when the operation has succeeded.
 pub type Each<'a> = &'a mut (dyn FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send + 'a);
 
-/// Items to be stored. Their attributes are made only when they are sent, so that they need no maps.
+/// Items to be stored. The attributes of an item are made when it is sent, so that there is no map of each item before.
 pub trait Items: Sync {
     /// The number of items.
     fn count(&self) -> usize;
@@ -130,7 +129,7 @@ pub struct ItemQuery {
     pub limit: Option<usize>,
     /// Whether the page shows all earlier writes. A query of an index cannot be consistent.
     pub consistent: bool,
-    /// Conditions on attributes that are no keys. Items for which a condition fails are paid for, but not sent.
+    /// Conditions on attributes that are no keys. An item that fails a condition costs read units, but is not sent.
     pub filter: Vec<If>,
     /// The attributes that are sent; empty for all.
     pub only: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! The time left to an invocation, on the monotonic clock, which nobody can set. Does not know the time of day.
+//! The time left to an invocation, by the monotonic clock, which nobody can set. Does not know the time of day.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The ports of deletion: marking a device as deleted, finding and removing its items, and removing rooms and homes.
-//! Decides no order.
+//! Does not decide the order of these steps.
 
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::ports_macro::ports;
 use crate::{BegunDeletion, PutOutcome, StoreResult};
 
-/// The key of an item as stored, even if it is no valid key.
+/// The key of a stored item, whether or not it can be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[must_use]
 pub struct ItemKey {
@@ -17,8 +17,8 @@ pub struct ItemKey {
     pub sk: String,
 }
 
-/// A belonging of a device, by the keys of its items. Several items are removed together or not at all. A fold that is
-/// still running also writes its two items together, so no item is left alone.
+/// A belonging of a device: the keys of one item, or of several items that are removed together or not at all. A fold
+/// that is still running also writes such items together, so that no item is left without the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub struct Belonging(pub Vec<ItemKey>);
@@ -43,8 +43,8 @@ impl Belonging {
         Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
     }
 
-    /// The two items that note that the device was seen in a room, in the partitions of the device's rollups and of the
-    /// room.
+    /// The two items that say that the device was seen in a room. One is among the device's rollups, one in the room's
+    /// partition.
     pub fn of_seen(device: &DeviceId, room: &RoomId) -> Self {
         let in_room = Key::SeenIn(room.clone(), device.clone());
         let of_device = Key::SeenOf(device.clone(), room.clone());
@@ -63,27 +63,27 @@ pub struct Belongings {
 
 ports! {
     /// Puts deletion marks into devices' own items, so that a device is not registered again while it is being deleted.
-    /// Done twice, each method leaves the result of the first time.
+    /// A repeat changes nothing.
     MarkDeletions [
         (BatchGetItem, Devices),
         (GetItem, Devices),
         (UpdateItem, Devices),
         (Query, Devices),
     ] {
-        /// Begins to delete a device. From then on, the device is in no list, in no room and behind no meter. A meter
-        /// that has devices behind it in the table now is not deleted.
+        /// Begins to delete a device. After this, the device is in no list, in no room and behind no meter. A meter is
+        /// not deleted while devices are behind it.
         fn begin_deletion(id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion>;
 
-        /// Notes that belongings of the device are found now. Returns the deletion; `None` if the device is not being
-        /// deleted.
+        /// Stores that belongings of the device were found at the time `at`. Returns the deletion; `None` if the device
+        /// is not being deleted.
         fn note_found(id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>>;
 
-        /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. A tombstone stays,
-        /// which expires and is replaced by the next reading.
+        /// Ends a deletion, if no belonging was found since `known`; returns whether it is ended. The item stays as a
+        /// tombstone until it expires or until the next reading replaces it.
         fn end_deletion(id: &DeviceId, known: &Deletion, at: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Removes the belongings of a device, except its own item.
+    /// Removes the items of a device, except its own item in the registry.
     RemoveBelongings [
         (Query, Readings),
         (Query, Rollups),
@@ -100,7 +100,7 @@ ports! {
         /// The belongings of a device, as they are this moment: at most `limit`.
         fn belongings(id: &DeviceId, limit: usize) -> StoreResult<Belongings>;
 
-        /// Removes belongings. Done twice, it changes nothing. Positions in the outcome are indices into `belongings`.
+        /// Removes belongings. A repeat changes nothing. Positions in the outcome are indices into `belongings`.
         fn remove_belongings(belongings: &[Belonging]) -> PutOutcome;
     }
 
@@ -110,10 +110,10 @@ ports! {
         (PutItem, Rooms),
         (UpdateItem, Rooms),
     ] {
-        /// Removes a room of the registry. Done twice, it changes nothing.
+        /// Removes a room of the registry. A repeat changes nothing.
         fn remove_room(id: &RoomId) -> StoreResult<()>;
 
-        /// Restores a removed room, unless it is registered again.
+        /// Restores a removed room, unless it was registered again.
         fn put_back_room(room: &Room) -> StoreResult<()>;
 
         /// Takes a room out of a home; returns whether the room was in the home.

@@ -11,7 +11,7 @@ pub enum StoreError {
     /// The table could not be reached or failed; the same request may succeed later.
     #[error("the table cannot be reached")]
     Unavailable(#[source] Cause),
-    /// Other writers kept changing the item; the same request may succeed later.
+    /// Other writers changed the item during each attempt; the same request may succeed later.
     #[error("others keep changing {0} at the same moment")]
     Contended(String),
     /// The invocation's time is over.
@@ -23,7 +23,7 @@ pub enum StoreError {
     /// The request does not fit the item, or the item would grow too large; repeating does not help.
     #[error("the table cannot apply the request to the item")]
     Inapplicable(#[source] Cause),
-    /// An item that cannot be read as what its key says; repeating does not help.
+    /// An item that is not what its key says; repeating does not help.
     #[error("an item of the table cannot be read")]
     Unreadable(#[source] UnreadableItem),
 }

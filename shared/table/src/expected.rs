@@ -1,6 +1,6 @@
 //! The condition that a put makes on the stored item under its key. Says nothing of the new item.
 
-/// The stored item that a conditional put expects under its key. If there is another, the put is refused.
+/// The item that a conditional put expects under its key. The put is refused if another item is stored.
 ///
 /// Of two writers that read the same item, only the first writes. The second is refused and reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@
 pub enum Expected {
     /// No item.
     Absent,
-    /// Any item. This serves for an unreadable item, whose version is not known.
+    /// Any item. There must be one. This serves to replace an unreadable item, whose version is not known.
     Present,
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.
@@ -16,7 +16,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// The expectation of a put of an item with this version, where versions count the puts from 1.
+    /// A put of this version expects the previous version; that of version 1 expects no item.
     pub const fn before(version: u64) -> Self {
         match version {
             0 | 1 => Self::Absent,

@@ -21,7 +21,7 @@ use crate::{
     StoredRollup, StoredRule,
 };
 
-/// A minute: more than any test takes, so that a slow machine fails none.
+/// A minute. No test takes as long, so that a slow machine fails none.
 pub fn minute() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
@@ -36,12 +36,12 @@ pub fn invocation() -> Invocation {
     Invocation::until(minute())
 }
 
-/// The secret of a test's token, of the form that a token has; none for an empty name.
+/// The secret of a test's token in its usual form; an empty name gives an empty text.
 pub fn secret(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("rt_{name:-<43}") }
 }
 
-/// The token of that [`secret`], which nobody has revoked.
+/// The token with that [`secret`]. It is not revoked.
 pub fn token(name: &str, scope: Scope) -> Token {
     let hash = TokenHash::of(&secret(name));
     Token {
@@ -55,7 +55,7 @@ pub fn token(name: &str, scope: Scope) -> Token {
     }
 }
 
-/// Registers the devices that readings tell of.
+/// Registers the devices of some readings.
 pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Reading]) {
     let mut of_devices: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
     for reading in readings {
@@ -66,13 +66,13 @@ pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Readi
     }
 }
 
-/// Registers a room, which begins with a timestamp.
+/// Registers a room with the time of its first reading.
 pub async fn register_room(store: &impl RegisterDevices, id: &str, first_seen: Timestamp) {
     let room = Room::new(room(id), first_seen);
     store.register_room(&room, &invocation()).await.expect("written");
 }
 
-/// Stores readings, and registers the devices and rooms that they tell of.
+/// Stores readings, and registers their devices and rooms.
 pub async fn store_home(store: &(impl PutReadings + RegisterDevices), readings: &[Reading]) {
     assert!(store.put_readings(readings, None, &invocation()).await.not_stored.is_empty());
     register_devices_of(store, readings).await;
@@ -83,7 +83,7 @@ pub async fn store_home(store: &(impl PutReadings + RegisterDevices), readings: 
     }
 }
 
-/// A rollup as it is put for the first time: that of a day is in UTC.
+/// The first version of a rollup. The rollup of a day is in UTC.
 pub fn stored_rollup(
     device: &DeviceId,
     bucket: Bucket,
@@ -104,26 +104,26 @@ pub fn stored_rollup(
     }
 }
 
-/// The rollup of a quarter as it is put for the first time.
+/// The first version of the rollup of a quarter of an hour.
 pub fn stored_quarter(device: &DeviceId, quarter: QuarterHour, rollup: Rollup) -> StoredRollup {
     stored_rollup(device, Bucket::QuarterHour(quarter), quarter.range(), rollup)
 }
 
-/// Begins the state of rollups: all of them are complete up to a timestamp.
+/// Stores the first state of the rollups, with all rollups before `until` complete.
 pub async fn seal(store: &impl KeepRollupState, zone: &str, until: Timestamp) {
     let (zone, since, sealed) = (zone.to_owned(), Timestamp::MIN, [until; SWEEP_GROUPS]);
     let state = RollupState { zone, since, sealed, queue: None };
     store.begin_rollups(&state, &invocation()).await.expect("written");
 }
 
-/// Somebody leaves nothing of the state of rollups but its key.
+/// Damages the state of the rollups: its item keeps only its key.
 pub async fn damage_rollup_state(store: &impl Db) {
     let text = |text: &str| Attribute::S(text.into());
     let state = put([("pk", text(STATE)), ("sk", text("rollup"))]);
     store.write(state, &invocation()).await.expect("written");
 }
 
-/// Puts a rollup where none is.
+/// Puts the first version of a rollup.
 pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
     let put = store.put_rollup(rollup, Expected::Absent, &invocation()).await;
     assert!(put.expect("asked"), "there is one: {:?}", rollup.key);
@@ -135,7 +135,7 @@ pub fn alert_key(rule: &str, device: &str) -> AlertKey {
     AlertKey { rule: rule.parse().expect("an id"), subject }
 }
 
-/// A rule about one metric of a device, as it is put for the first time.
+/// The first version of a rule about one metric of a device.
 pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
     let members = serde_json::json!({
         "name": "冷凍庫 ❄", "device": "d", "metric": "temperature", "for": "10m",
@@ -145,7 +145,7 @@ pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
     StoredRule { id: id.parse().expect("an id"), version: 1, rule }
 }
 
-/// A state as it is put for the first time: an episode that lasts, with all that a state can have.
+/// The first version of a state. Its alert fires, and nearly every optional field has a value.
 pub fn firing(rule: &str, device: &str) -> StoredAlertState {
     let fold = |minute| Fold {
         phase: Phase::Recovering {
@@ -183,7 +183,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
     StoredAlertState::next(None, alert_key(rule, device), state, at_minute(60))
 }
 
-/// A message with all that it can have.
+/// A message in which every optional field has a value.
 pub fn message(number: u64, news: News) -> Message {
     Message {
         number,
@@ -197,7 +197,7 @@ pub fn message(number: u64, news: News) -> Message {
     }
 }
 
-/// A channel as it is put for the first time.
+/// The first version of a channel.
 pub fn channel(id: &str) -> StoredChannel {
     let settings =
         serde_json::json!({"kind": "webhook", "name": "電話 ☎", "retries": 3, "on": true});

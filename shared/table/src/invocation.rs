@@ -1,4 +1,4 @@
-//! The time left to an invocation and the capacity that it has consumed. Has no policy.
+//! The time left to an invocation and the capacity that it has consumed. Decides nothing by them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::StoreError;
 use crate::deadline::Deadline;
 
-/// The most patience for one device of several: the time for which a throttled request is repeated.
+/// The longest time for which the requests of one device are repeated, if an invocation has several devices.
 const MOST_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time left to an invocation, its patience, and the capacity units that it has consumed. The patience is the time
@@ -33,19 +33,18 @@ struct Consumed {
     write_halves: AtomicU64,
 }
 
-/// Whether the table has throttled a request of an invocation or of one of its parts. A part does not see the other
-/// parts.
+/// Whether the table has throttled a request of an invocation or of one of its parts. Parts do not see each other.
 #[derive(Debug, Default)]
 struct Throttled {
     is_throttled: AtomicBool,
     whole: Option<Arc<Self>>,
 }
 
-/// The patience while a sender waits. The sender then has an answer within 8 seconds, because senders such as Home
+/// The patience if a sender waits for the answer. The answer then comes within 8 seconds, because senders such as Home
 /// Assistant's hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
-/// The longest time of a single request to the table with all its attempts.
+/// The longest time of a single request to the table, including the SDK's retries.
 pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
@@ -101,7 +100,7 @@ impl Invocation {
         self.patience.remaining().min(self.remaining())
     }
 
-    /// Notes that the table has throttled a request.
+    /// Records that the table has throttled a request.
     pub fn note_throttled(&self) {
         let mut part = Some(&self.throttled);
         while let Some(Throttled { is_throttled, whole }) = part.map(Arc::as_ref) {
@@ -110,7 +109,7 @@ impl Invocation {
         }
     }
 
-    /// Whether a throttled request was repeated until the patience ended. Then later requests are not begun: many first
+    /// Whether a throttled request was repeated until the patience ended. Later requests are then not begun: many first
     /// attempts one after the other would take as long as repetitions.
     pub fn is_out_of_patience(&self) -> bool {
         self.patience().is_zero() && self.throttled.is_throttled.load(Ordering::Relaxed)

@@ -104,7 +104,7 @@ pub fn read<T: Decode>(
     T::decode(watched).map_err(|why| UnreadableItem { pk, sk, why })
 }
 
-/// Decodes an item to a value or to the error of reading it, for lists that name unreadable items.
+/// A value, or the error of reading its item. Lists use this to name unreadable items.
 impl<T: Decode> Decode for Result<T, UnreadableItem> {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
@@ -113,16 +113,16 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
     }
 }
 
-/// A name and its attribute; `None` if the item lacks the attribute.
+/// The name of an attribute and its value; `None` if the item does not have the attribute.
 pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
 
-/// A value that is stored in attributes of an item, beside the item's key.
+/// A value that is stored in attributes of an item, apart from the item's key.
 pub trait Attributes {
-    /// The attributes; those without a value are absent from the item.
+    /// The attributes. Those with `None` are absent from the item.
     fn attributes(&self) -> Vec<NamedAttribute>;
 }
 
-/// A value that is stored in several attributes of an item, or as the members of a map.
+/// A value that is stored in several attributes of an item, or in several members of a map.
 pub(crate) trait Group: Attributes + Sized {
     /// Takes the value out of an item.
     fn take(item: &mut Item) -> Result<Self, ItemError>;
@@ -139,7 +139,7 @@ pub trait Kind: Attributes + Decode {
     }
 }
 
-/// An item with this key and these attributes. Attributes without a value are absent from the item.
+/// An item with this key and these attributes. Attributes with `None` are absent from the item.
 pub(crate) fn with_key(under: &Key, attributes: impl IntoIterator<Item = NamedAttribute>) -> Item {
     let mut item = key(under);
     item.extend(present(attributes));

@@ -14,76 +14,75 @@ use domain::{
 pub const PK: &str = "pk";
 /// The sort key attribute.
 pub const SK: &str = "sk";
-/// The attribute by which `DynamoDB` deletes items: epoch seconds.
+/// The attribute with the time, in epoch seconds, after which `DynamoDB` deletes an item.
 pub const TTL: &str = "exp";
 /// The attribute that names the room of a reading or a device.
 pub const ROOM: &str = "room";
-/// The prefix of every reading's sort key. By this prefix, the stream's filter and the index by room tell readings from
-/// other items.
+/// The prefix of every reading's sort key. The stream's filter and the room index find readings by it.
 pub const READING_PREFIX: &str = "TS#";
-/// The partition of the registry's devices; in tables with several such partitions, the prefix of their names.
+/// The partition of the registry's devices. If a table has several of them, their names begin with this text.
 pub const DEVICES: &str = "DEVICE";
 /// The partition of the registry's rooms.
 pub const ROOMS: &str = "ROOM";
 /// The partition of the access tokens.
 pub const TOKENS: &str = "TOKEN";
 
-/// The partition of all annotations, sorted by time, so that one query finds all annotations of a range.
+/// The partition of all annotations. They are sorted by time, so a single query finds the annotations of a range.
 pub const ANNOTATIONS: &str = "ANNOTATION#";
 
 /// The prefix of the partition of a device's rollups.
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
 /// The partition of the rollup function's own state.
 pub const STATE: &str = "STATE#";
-/// The partition of the announced late changes. It is apart from the state, because the function that stores readings
-/// writes it too.
+/// The partition of the announcements of late changes. It is not in [`STATE`], because the function that stores
+/// readings writes it too.
 pub const LATE: &str = "LATE#";
-/// The partition of the schema of the index by conditions. It is not in [`STATE`], because a person sets the schema.
+/// The partition of the schema of the conditions index. It is not in [`STATE`], because a person sets the schema.
 pub const CONDITIONS: &str = "CONDITIONS#";
-/// The prefix of the partition of a device's stays. This partition is apart from the device's readings, because roles
-/// are limited by partition: an editor of the registry need not be able to put readings.
+/// The prefix of the partition of a device's stays. The permissions of a role are limited to partitions, and whoever
+/// edits the registry must not put readings. So stays are not in the partition of the device's readings.
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
-/// The prefix of the partition of a room's stays.
+/// The prefix of the partition of the stays in a room.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
-/// The prefix of the partition of the devices that were seen in a room. The partition is apart from the room and
-/// the stays, because the function that folds rollups may write no other partition of a room.
+/// The prefix of the partition of the devices that were seen in a room. Other items of a room are elsewhere, because
+/// the function that folds rollups may not write them.
 pub const SEEN_IN_PREFIX: &str = "SEEN_IN#";
-/// The partition of the counts of devices that each sender has introduced. Any function that may store readings may
-/// write these counts.
+/// The partition of the counts of introduced devices, one count for each sender. Any function that may store readings
+/// may write these counts.
 const INTRODUCED: &str = "INTRODUCED#";
 /// The prefix of the sort key of a rollup of 15 minutes.
 const QUARTER_PREFIX: &str = "M15#";
 /// The prefix of the sort key of a daily rollup.
 const DAY_PREFIX: &str = "DAY#";
-/// The partition key of the index by conditions: the device and the month of a rollup of 15 minutes.
+/// The partition key of the conditions index: the device and the month of a rollup of 15 minutes.
 pub const CONDITIONS_MONTH: &str = "_zpk";
-/// The sort key of the index by conditions: the address of a rollup's means.
+/// The sort key of the conditions index: the address of a rollup's means.
 pub const CONDITIONS_ADDRESS: &str = "_z";
-/// The sort key of the schema of the index by conditions.
+/// The sort key of the schema of the conditions index.
 const CONDITIONS_SCHEMA: &str = "schema";
-/// The prefix of a partition of the index by conditions.
+/// The prefix of a partition of the conditions index.
 const CONDITIONS_PREFIX: &str = "conditions#";
 /// The sort key of the state of the rollups.
 const ROLLUP_STATE: &str = "rollup";
-/// The sort key of the announced late changes.
+/// The sort key of the announcements of late changes.
 const CHANGES: &str = "changes";
-/// The sort key of the number of partitions of the registry's devices. No device has this id.
+/// The sort key of the item that says how many partitions the registry's devices are in. No device has this id.
 const SHARDS: &str = "#shards";
-/// The sort key of the item, among a device's rollups, that says how far they are folded again.
+/// The sort key of the item, in the partition of a device's rollups, that says up to when they are folded again.
 const REFOLD: &str = "REFOLD";
 
-/// The prefix of the partition of a device's entries in the index of attributes.
+/// The prefix of the partition of a device's entries for the attribute index.
 pub const ATTRIBUTE_PREFIX: &str = "ATTR#";
-/// The partition key of the index of attributes: the subject of an entry. In tables with several partitions of devices,
-/// the number of the device's partition is added.
+/// The partition key of the attribute index: the subject of an entry. If devices are in several partitions, the number
+/// of the device's partition follows.
 pub const ATTRIBUTE: &str = "_attr";
-/// The sort key of the index of attributes: the value of an entry, followed by the device's id.
+/// The sort key of the attribute index: the value of an entry, followed by the device's id.
 pub const VALUE: &str = "_value";
-/// The sort key of the note that the index of attributes holds every device.
+/// The sort key of the item that says whether the attribute index has every device.
 const INDEXED: &str = "indexed";
 
-/// The prefix of the partitions of alerts. Each kind of item has its own partition, because roles are limited by
-/// partition: a function that judges need not read a channel's secret.
+/// The prefix of the partitions of alerts. Each kind of item has its own partition, because the permissions of a role
+/// are limited to partitions: a function that judges need not read the secrets of channels.
 pub const ALERT_PREFIX: &str = "ALERT#";
 /// The partition of the rules of alerts.
 pub const ALERT_RULES: &str = "ALERT#RULES";
@@ -106,7 +105,7 @@ pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
 /// The sort key of the note that says when the system last ran.
 const RUNNING_NOTE: &str = "mark";
 
-/// The prefix of the partitions of polled sources. Secrets have a partition of their own.
+/// The prefix of the partitions of polled sources.
 pub const SOURCE_PREFIX: &str = "POLL#";
 /// The partition of the polled sources.
 pub const SOURCES: &str = "POLL#SOURCES";
@@ -120,8 +119,8 @@ pub enum Key {
     Reading(DeviceId, Timestamp),
     /// A device of the registry, in its partition; see [`Layout::device_key`](crate::layout::Layout::device_key).
     Device(DeviceId, Shard),
-    /// The number of partitions of the registry's devices. The item is in the first partition, where a list that
-    /// expects a single partition finds it.
+    /// The number of partitions of the registry's devices. The item is in the first partition, where a process that
+    /// expects a single partition finds it too.
     Shards,
     /// A room of the registry.
     Room(RoomId),
@@ -129,25 +128,25 @@ pub enum Key {
     Token(TokenHash),
     /// A rollup.
     Rollup(DeviceId, Bucket),
-    /// An entry of a device in the index of attributes.
+    /// An entry of a device for the attribute index.
     SearchEntry(DeviceId, SearchEntry),
-    /// The note that the index of attributes holds every device. No device has its partition.
+    /// Whether the attribute index has every device. No device has this partition.
     Indexed,
     /// The state of the rollups.
     RollupState,
-    /// The announced changes of past readings that rollups may lack.
+    /// The announcements of changes of past readings that rollups may not have yet.
     LateChanges,
     /// The progress of folding a device's rollups again after a change of its settings.
     Refold(DeviceId),
-    /// The schema of the index by conditions.
+    /// The schema of the conditions index.
     ConditionsSchema,
-    /// A note that a device was seen in a room, stored among the device's rollups so that a deletion of the device
-    /// finds it.
+    /// A room in which a device was seen, stored among the device's rollups. By this item, a deletion of the device
+    /// finds the matching one in the room's partition.
     SeenOf(DeviceId, RoomId),
     /// The months in which a device was seen in a room, stored in the room's partition.
     SeenIn(RoomId, DeviceId),
-    /// The number of devices that a sender has introduced. It is counted in the table if memory does not hold the
-    /// registry.
+    /// The number of devices that a sender has introduced. Functions count in the table if the registry is too large
+    /// for memory.
     Introduced(String),
     /// A stay, in the partition of its device.
     StayOf(DeviceId, Timestamp),
@@ -349,7 +348,7 @@ fn parse_alert(sk: &str) -> Option<AlertKey> {
     Some(AlertKey { rule: rule.parse().ok()?, subject: subject.parse().ok()? })
 }
 
-/// The end of a message's sort key. Numbers have a fixed width, so that their texts sort as the numbers do.
+/// The end of a message's sort key. The number has a fixed width, so that the texts sort like the numbers.
 fn message_sk(alert: &AlertKey, number: u64) -> String {
     format!("{}#{number:020}", alert_sk(alert))
 }
@@ -375,13 +374,13 @@ pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
-/// A lower bound for sort keys after an id, or for all sort keys: the id and a space, since no id has a space.
+/// A lower bound for the sort keys after an id, or for all sort keys: the id and a space, which no id has.
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
 
-/// Bounds for the `BETWEEN` of one or two queries: the devices of a room after an id, in the room's partition of the
-/// index by room. The room's readings lie between the two pairs.
+/// Bounds for `BETWEEN`: the devices of a room after an id, in the room's partition of the room index. The room's
+/// readings are in the same partition, so there may be one pair of bounds before the readings and one after them.
 pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> {
     let after = behind(after.map(DeviceId::as_str));
     let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
@@ -390,7 +389,7 @@ pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> 
 }
 
 impl Shard {
-    /// The name with the number of the partition, if there are several.
+    /// The name of this partition: with its number, if there are several.
     pub fn of_name(self, name: &str) -> String {
         match self.0 {
             Some(n) => format!("{name}#{n}"),
@@ -406,7 +405,7 @@ impl Shard {
         }
         let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
         let shard = Self(Some(n));
-        // Other spellings of the number, such as `01`, are refused.
+        // Only this spelling of the number is accepted, not `01` for example.
         (shard.of_name(name) == text).then_some(shard)
     }
 }
@@ -416,8 +415,8 @@ pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
-/// The partitions of all items of a device, except its item in the registry. The readings come first: as long as there
-/// are readings, there may be new rollups.
+/// The partitions of all items of a device, except its item in the registry. The readings come first, because new
+/// rollups may appear as long as there are readings.
 pub fn partitions_of(device: &DeviceId) -> [String; 4] {
     [device.to_string(), rollup_pk(device), stays_of_pk(device), search_pk(device)]
 }
@@ -427,39 +426,39 @@ pub fn rollup_pk(device: &DeviceId) -> String {
     format!("{ROLLUP_PREFIX}{device}")
 }
 
-/// The partition of the index by conditions for a device's rollups of 15 minutes in a month of UTC. The name has no
-/// room, so no move of the device changes it.
+/// The partition of the conditions index for a device's rollups of 15 minutes in a month of UTC. Its name has no room,
+/// so a move of the device does not change it.
 pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
     let month = &at.to_string()[..7];
     format!("{CONDITIONS_PREFIX}{device}#{month}")
 }
 
-/// The partition key of a device's entries in the index of attributes.
+/// The partition key of a device's entries for the attribute index.
 pub fn search_pk(device: &DeviceId) -> String {
     format!("{ATTRIBUTE_PREFIX}{device}")
 }
 
-/// The sort key of an entry of the index of attributes.
+/// The sort key of an entry for the attribute index.
 pub fn search_place(value: &SearchValue, device: &DeviceId) -> String {
     format!("{value}#{device}")
 }
 
-/// Parses a sort key that [`search_place`] has made. Values may contain `#`, ids cannot.
+/// Parses a sort key that [`search_place`] has made. A value may contain `#`, an id cannot.
 pub(crate) fn parse_search_place(place: &str) -> Option<(SearchValue, DeviceId)> {
     let (value, device) = place.rsplit_once('#')?;
     Some((SearchValue::parse(value)?, device.parse().ok()?))
 }
 
-/// A character greater than `#` and than all characters of ids.
+/// A character that sorts after `#` and after all characters of ids.
 const BEHIND_IDS: char = '~';
-/// The greatest character. Repeated `MAX_TEXT` times, it is greater than every text of the index.
+/// The last character. `MAX_TEXT` of them sort after every text of the index.
 const BEHIND_TEXTS: char = char::MAX;
 const MAX_TEXT: usize = 65;
-/// A character less than all characters of ids.
+/// A character that sorts before all characters of ids.
 const BEFORE_IDS: char = '!';
 
-/// Bounds for `BETWEEN` around all entries of a range. They enclose nothing else, except texts in which a `#` follows
-/// the searched text. Neither bound is an entry's own key.
+/// Bounds for `BETWEEN` around all entries of a range. They may also enclose a text that begins with the searched text
+/// and `#`. Neither bound is the key of an entry.
 pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<String> {
     let numbers =
         || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));
@@ -517,7 +516,7 @@ fn parse_bucket(sk: &str) -> Option<Bucket> {
     sk.strip_prefix(DAY_PREFIX)?.parse().ok().map(Bucket::Day)
 }
 
-/// Parses a timestamp in the form that keys have. Other forms are refused, because they would sort elsewhere.
+/// Parses a timestamp in the form that keys have. Other forms are refused, because they sort differently.
 fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
     (at.to_string() == text).then_some(at)
@@ -533,10 +532,8 @@ pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
     bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
 
-/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is a reading's own key.
-///
-/// The reason is a fault of `DynamoDB` Local. If several entries of an index have the key of a bound, a query ends at
-/// the first of them and cannot go on.
+/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is the key of a reading: in `DynamoDB`
+/// Local, a query that meets several index entries with the key of a bound ends at the first and cannot go on.
 pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();
@@ -548,8 +545,8 @@ pub fn stays_begun_before_end(range: TimeRange) -> RangeInclusive<String> {
     Timestamp::MIN.to_string()..=format!("{}~", range.last())
 }
 
-/// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before the end and not long before
-/// the start.
+/// Bounds for `BETWEEN`: the annotations that may overlap a range. They begin before the end of the range, and not too
+/// long before its start.
 pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
     let first = range.from().saturating_add(-MAX_ANNOTATED);
     first.to_string()..=format!("{}{BEHIND_IDS}", range.last())

@@ -1,15 +1,15 @@
-//! Marks, which announce changes of past readings that rollups may lack. Reads no clock and folds nothing.
+//! Marks: announcements that past readings may change before rollups do. Reads no clock and folds nothing.
 
 use chrono::TimeDelta;
 use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};
 
-/// Groups of devices. A mark names groups and no ids, so that its size is bounded.
+/// Groups of devices. A mark names groups and no devices, so that its size is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
 pub struct DeviceGroups(u16);
 
 impl DeviceGroups {
-    /// The groups of all devices.
+    /// All groups.
     pub const ALL: Self = Self((1 << SWEEP_GROUPS) - 1);
 
     /// The group of one device.
@@ -17,17 +17,17 @@ impl DeviceGroups {
         Self(1 << sweep_group(device))
     }
 
-    /// The union of both.
+    /// The groups that are in either of the two.
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether all other groups are among these.
+    /// Whether these groups include all `others`.
     pub const fn contain(self, others: Self) -> bool {
         self.0 | others.0 == self.0
     }
 
-    /// Whether any other group is among these.
+    /// Whether these groups include any of the `others`.
     pub const fn meet(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
@@ -43,10 +43,10 @@ impl DeviceGroups {
     }
 }
 
-/// The announcement that readings of past time may be stored, changed or deleted until an instant.
+/// The announcement that readings of a past range may be stored, changed or deleted until an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateMark {
-    /// The range of the readings' timestamps.
+    /// The range in which the readings' timestamps are.
     pub range: TimeRange,
     /// The groups of the readings' devices.
     pub groups: DeviceGroups,
@@ -55,7 +55,7 @@ pub struct LateMark {
 }
 
 impl LateMark {
-    /// Whether the mark announces at least what another mark announces.
+    /// Whether the mark announces everything that another mark announces.
     pub fn covers(&self, other: &Self) -> bool {
         self.range.from() <= other.range.from()
             && self.range.to() >= other.range.to()
@@ -63,12 +63,12 @@ impl LateMark {
             && self.until >= other.until
     }
 
-    /// Whether the mark concerns any time of a range and any of these groups.
+    /// Whether the mark is about some time of a range and some of these groups.
     pub fn concerns(&self, range: TimeRange, groups: DeviceGroups) -> bool {
         self.range.from() < range.to() && range.from() < self.range.to() && self.groups.meet(groups)
     }
 
-    /// A mark that announces what this mark and another announce.
+    /// One mark that announces everything that both marks announce.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let from = self.range.from().min(other.range.from());
@@ -81,34 +81,34 @@ impl LateMark {
     }
 }
 
-/// Changes of past readings that reached the rollup function long after they were written.
+/// Changes of past readings that were written long ago and are not folded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// When the oldest of these changes was written.
     pub since: Timestamp,
-    /// When the backlog was noted.
+    /// When the backlog was stored.
     pub at: Timestamp,
 }
 
 /// The marks and the backlog of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LateChanges {
-    /// The number of times that marks were stored.
+    /// The number of times that the marks were stored.
     pub version: u64,
-    /// The marks, sorted by their ends.
+    /// The marks. Those that end first come first.
     pub marks: Vec<LateMark>,
-    /// The last noted backlog of the stream.
+    /// The backlog that was stored last.
     pub backlog: Option<Backlog>,
 }
 
-/// The largest number of marks of a table. They fit into the KB that one write unit writes.
+/// The largest number of marks of a table. They fit into a KB, and a write of a KB costs one unit.
 const MAX_MARKS: usize = 12;
-/// The time for which a mark is kept after its end. No answer needs the mark for longer.
+/// How long a mark is kept after its end. No answer needs it later.
 const KEPT: TimeDelta = TimeDelta::minutes(10);
 
 impl LateChanges {
-    /// The marks with a new one added, and without outdated ones. If there are too many, the two that end first are
-    /// merged, so that no announcement gets lost.
+    /// The marks with a new one, without outdated marks and marks that the new one covers. If there are too many, the
+    /// two that end first become one mark, so that no announcement is lost.
     pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
         let is_kept = |mark: &&LateMark| mark.until.saturating_add(KEPT) > now && !new.covers(mark);
         let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();

@@ -15,15 +15,15 @@ pub struct Index {
     pub partition_key: &'static str,
     /// The attribute that is the sort key of the index.
     pub sort_key: &'static str,
-    /// The attributes that the index holds, as a projection type of `DynamoDB`.
+    /// The attributes that the index has, as a projection type of `DynamoDB`.
     pub projection: &'static str,
 }
 
-/// The index by room: a room's readings in the order of their timestamps.
+/// The room index: a room's readings, sorted by timestamp.
 pub const ROOM_INDEX: Index =
     Index { name: "room-index", partition_key: keys::ROOM, sort_key: keys::SK, projection: "ALL" };
 
-/// The index by conditions: rollups of 15 minutes in the order of their addresses on a Z-order curve.
+/// The conditions index: rollups of 15 minutes, sorted by their addresses on a Z-order curve.
 pub const CONDITIONS_INDEX: Index = Index {
     name: "conditions-index",
     partition_key: keys::CONDITIONS_MONTH,
@@ -31,10 +31,10 @@ pub const CONDITIONS_INDEX: Index = Index {
     projection: "INCLUDE",
 };
 
-/// The attributes that [`CONDITIONS_INDEX`] holds beside keys: all that its answers need.
+/// The attributes that [`CONDITIONS_INDEX`] has besides keys. Its answers need no others.
 pub const CONDITIONS_ATTRIBUTES: [&str; 3] = [CONDITIONS_VALUES, ROOMS, keys::TTL];
 
-/// The index that finds devices by the values of attributes.
+/// The attribute index, which finds devices by the values of their attributes.
 pub const ATTRIBUTE_INDEX: Index = Index {
     name: "attribute-index",
     partition_key: keys::ATTRIBUTE,
@@ -42,7 +42,7 @@ pub const ATTRIBUTE_INDEX: Index = Index {
     projection: "KEYS_ONLY",
 };
 
-/// The indexes and partitions that a deployed table has. The default is that of the template's parameters.
+/// The indexes and partitions that a deployed table has. The default is that of `template.yaml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Whether the table has [`ROOM_INDEX`]. Without this index, a room's readings are merged from its devices.

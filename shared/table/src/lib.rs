@@ -1,7 +1,7 @@
 //! The table, in words of the domain: its ports, and the keys and items by which they are implemented. No SDK.
 //!
-//! A function names the ports that it uses ([`store!`]). They work on the operations of a `Db`: `dynamodb` implements
-//! these for the deployed table, `memory_db` for tests. `given` has test data.
+//! A function names the ports that it uses ([`store!`]). Ports are implemented by the operations of a `Db`: `dynamodb`
+//! has these for the deployed table, `memory_db` for tests. `given` has test data.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]

@@ -8,10 +8,10 @@ use crate::item::{self, Attribute, Decode, ItemError, UnreadableItem};
 use crate::keys::Key;
 use crate::{AlertKey, StoredAlertState};
 
-/// The largest number of devices, and of rooms, that a function keeps in memory.
+/// The largest number of devices, and also of rooms, that a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
-/// Items of the registry, or of alerts or sources. A person or a program may have damaged some.
+/// Items of the registry, of alerts or of sources. Some may be damaged by a person or a program.
 #[derive(Debug)]
 pub struct Listing<T> {
     /// The items that can be read.
@@ -22,7 +22,7 @@ pub struct Listing<T> {
     pub deleted: Vec<DeletedDevice>,
 }
 
-/// A page of a list of the registry, sorted by id.
+/// A page of a list.
 #[derive(Debug)]
 pub struct ListPage<T> {
     /// The items of the page.
@@ -31,10 +31,10 @@ pub struct ListPage<T> {
     pub has_more: bool,
 }
 
-/// The states of a page that are due.
+/// The due states among those that a query has read.
 #[derive(Debug)]
 pub struct DueStates {
-    /// The due states, and the unreadable states of the page.
+    /// The due states, and the due ones that cannot be read.
     pub listing: Listing<StoredAlertState>,
     /// The sort key after which the next page begins; `None` after the last page.
     pub next: Option<String>,
@@ -47,7 +47,7 @@ impl<T> Default for Listing<T> {
 }
 
 impl<T: Decode> Listing<T> {
-    /// Adds an item. An unreadable item is listed apart, so that the list goes on without it.
+    /// Adds an item. An unreadable item does not end the list, but is listed separately.
     pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
         match item::read(attributes) {
             Ok(found) => self.found.push(found),
@@ -60,7 +60,7 @@ impl<T: Decode> Listing<T> {
 }
 
 impl Listing<StoredAlertState> {
-    /// The keys of states that exist and cannot be read, so that their content is unknown.
+    /// The keys of the states that are stored but cannot be read.
     pub fn damaged(&self) -> BTreeSet<AlertKey> {
         let alert = |item: &UnreadableItem| match Key::parse(&item.pk, &item.sk) {
             Some(Key::AlertState(key)) => Some(key),

@@ -1,7 +1,8 @@
-//! A table in memory that refuses what `DynamoDB` refuses: for tests. Counts no units and lets no item expire.
+//! A table in memory for tests, which refuses what `DynamoDB` refuses. Counts no units and lets no item expire by
+//! itself.
 //!
-//! A test asks for failures by an action and a target, after a number of requests. Requests that the table never
-//! accepts, such as two writes to one item in a transaction, are mistakes of the caller and panic.
+//! A test makes requests fail by their action and target, after a number of requests that pass. Requests that the table
+//! never accepts, such as two writes to one item in a transaction, are mistakes of the caller and panic.
 
 mod evaluate;
 mod items;
@@ -28,7 +29,7 @@ use crate::{
     while_throttled,
 };
 
-/// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`, and stores no item of a batch if one is too large.
+/// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`. If one item is too large, the whole batch is not stored.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html>
 const MAX_BATCH: usize = 25;
@@ -40,14 +41,14 @@ pub struct MemoryDb {
     state: Arc<Mutex<State>>,
     layout: Layout,
     has_checked_shards: Arc<AtomicBool>,
-    /// The permissions of the role; `None` permits everything.
+    /// The permissions of the role; `None` for a role that may do everything.
     role: Option<Arc<BTreeSet<Permission>>>,
 }
 
 #[derive(Default)]
 struct State {
     items: StoredItems,
-    /// The items that a frozen index shows, by the index's name. Such an index no longer follows the table.
+    /// By the name of a frozen index, the items that it shows. A frozen index does not follow the table.
     frozen: BTreeMap<&'static str, StoredItems>,
     /// The permissions that each request needed.
     requests: Vec<BTreeSet<Permission>>,
@@ -66,7 +67,7 @@ impl fmt::Debug for MemoryDb {
     }
 }
 
-/// Matches requests with this action on this target.
+/// A filter for requests with this action on this target.
 pub fn on(action: Action, target: Target) -> impl Fn(Permission) -> bool + Send + 'static {
     move |asked| asked == (action, target)
 }
@@ -77,41 +78,41 @@ impl MemoryDb {
         Self {
             state: Arc::default(),
             layout,
-            // An empty table needs no check for a single partition. A number of several partitions must still be
-            // stored.
+            // In an empty table, a single partition needs no check. The number of several partitions must be stored
+            // first.
             has_checked_shards: Arc::new((layout.shards == Shards::ONE).into()),
             role: None,
         }
     }
 
-    /// An empty table with the index by conditions.
+    /// An empty table with the conditions index.
     pub fn with_conditions_index() -> Self {
         Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
-    /// The same items for the role of a function. A request that needs more than these permissions is refused.
+    /// The same table for the role of a function. A request that needs other permissions is refused.
     pub fn for_role(&self, permissions: &[&[Permission]]) -> Self {
         Self { role: Some(Arc::new(permissions.concat().into_iter().collect())), ..self.clone() }
     }
 
-    /// The same items for a process with another layout.
+    /// The same table for a process with another layout.
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
     }
 
-    /// Freezes an index: it shows the items as they are now, whatever changes.
+    /// Freezes an index: it goes on showing the items as they are now.
     pub fn freeze_index(&self, index: &Index) {
         let mut state = self.state();
         let items = state.items.clone();
         state.frozen.insert(index.name, items);
     }
 
-    /// Ends the freeze of an index, which then shows the present items.
+    /// Ends the freeze of an index: it shows the present items again.
     pub fn follow_index(&self, index: &Index) {
         self.state().frozen.remove(index.name);
     }
 
-    /// The number of requests so far that needed a permission that `hits` matches.
+    /// The number of requests so far that needed a permission for which `hits` returns true.
     pub fn count(&self, hits: impl Fn(Permission) -> bool) -> usize {
         let state = self.state();
         state.requests.iter().filter(|needed| needed.iter().any(|one| hits(*one))).count()
@@ -131,7 +132,7 @@ impl MemoryDb {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for as long as a test throttles an action on a partition, as a client of the table does.
+    /// Waits while a test throttles an action on a partition, as a client of the table does.
     async fn wait_while_throttled(
         &self,
         action: Action,
@@ -147,7 +148,7 @@ impl MemoryDb {
         .await
     }
 
-    /// Notes a request. Refuses it if the role lacks a permission, and applies the trouble that a test asked for.
+    /// Records a request. Refuses it if the role does not permit it. Fails or panics if a test has asked for this.
     fn begin(
         &self,
         needed: impl IntoIterator<Item = Permission>,

@@ -1,39 +1,40 @@
-//! The meters that an edit of a device's `behind` concerns. Some of them are read, are checked again when the device is
-//! written, or note the device. Reads and writes nothing itself.
+//! The meters that matter when an edit changes a device's `behind`: which of them are read, checked again when the
+//! device is written, or written themselves. Reads and writes nothing itself.
 //!
-//! The meters above the new meter are read from the table, one after the other. The transaction that writes the device
-//! checks that each of them is still behind the same meter. Transactions on the same items are serializable, among each
-//! other and with single writes. So if several edits at once would close a circle of any length, one of them fails:
+//! A meter may be behind another meter, which is called above it. All meters above the new one are read, one after the
+//! other. The transaction that writes the device checks that each of them is still behind the same meter. DynamoDB
+//! serializes transactions on the same items, also with single writes. So if several edits at once would close a
+//! circle, one of them fails:
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
 //!
-//! The same transaction writes the meter: it notes the device and raises the meter's version. A deletion mark expects
-//! the version that was read. So a deletion of the meter sees every device that is behind the meter.
+//! The same transaction adds the device to the meter's list and raises the meter's version. A deletion of the meter
+//! expects the version that it read. So it cannot miss a device that was put behind the meter.
 
 use domain::{BehindError, Device, DeviceId, DevicePatch, Edit, MAX_BEHIND, MAX_METERS_ABOVE};
 
 use crate::Companion;
 
-/// A change of the meter behind which a device is.
+/// A change of the meter that a device is behind.
 #[derive(Debug)]
 #[must_use]
 pub struct MeterChange {
     device: DeviceId,
     /// The meter behind which the device is put.
     into: Option<DeviceId>,
-    /// The meter behind which the device was.
+    /// The meter behind which the device no longer is.
     left: Option<DeviceId>,
     was_behind: Option<DeviceId>,
     /// The new meter and the meters above it, each as it was read.
     above: Vec<(DeviceId, Option<Device>)>,
-    /// The meter behind which the device was, if it is not among `above`.
+    /// The stored form of `left`, if it is not among `above`.
     left_as_read: Option<Device>,
     next: Option<DeviceId>,
-    /// Whether the new meter notes the device already.
+    /// Whether the device is behind the new meter already, and in the meter's list.
     is_noted: bool,
 }
 
 impl MeterChange {
-    /// The change that an edit makes. An edit without a change of meters needs no read.
+    /// The change that an edit makes. If the edit keeps the meter, nothing needs to be read.
     pub fn of(old: &Device, patch: &DevicePatch) -> Self {
         let into = match &patch.behind {
             Edit::Set(meter) => Some(meter.clone()),
@@ -63,12 +64,12 @@ impl MeterChange {
         }
     }
 
-    /// The device that must be read next, with a consistent read.
+    /// The meter that must be read next, with a consistent read.
     pub const fn next(&self) -> Option<&DeviceId> {
         self.next.as_ref()
     }
 
-    /// Takes the next device as it was read.
+    /// Takes the meter that [`next`](Self::next) named, as it was read.
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
         let Some(id) = self.next.take() else { return Ok(()) };
         let is_climbing = self.into.as_ref().is_some_and(|into| {
@@ -101,7 +102,7 @@ impl MeterChange {
         }
 
         let is_new = |id: &DeviceId| self.above.iter().all(|(above, _)| above != id);
-        // If meters form a circle already, all of them are known by now.
+        // If the stored meters form a circle, the next one was read before.
         let further = further.filter(is_new);
         if further.is_some() && self.above.len() == MAX_METERS_ABOVE {
             return Err(BehindError::TooDeep(meter()));
@@ -111,7 +112,7 @@ impl MeterChange {
         Ok(())
     }
 
-    /// The companions that are written with the device, all or nothing.
+    /// The writes that belong in one transaction with that of the device.
     pub fn companions(self) -> Vec<Companion> {
         let Self { device, left, above, left_as_read, is_noted, .. } = self;
         if is_noted {
@@ -134,8 +135,8 @@ impl MeterChange {
                 Some(meter) if place == 0 => {
                     Some(Companion::NoteBehind(Box::new(meter), device.clone()))
                 }
-                // A transaction may have an item only once. The version of this write also ensures that the meter is
-                // behind the same meter.
+                // A transaction may have an item only once. This write expects the meter's version, so it also checks
+                // what the meter is behind.
                 Some(meter) if left.as_ref() == Some(&id) => forget(meter),
                 _ => None,
             };

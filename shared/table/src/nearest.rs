@@ -1,4 +1,4 @@
-//! Finds the reading of a device that is nearest to an end of a range. Reads no rollup.
+//! Finds the first or the last reading of a device in a range. Reads no rollup.
 
 use domain::{DeviceId, Order, Reading, TimeRange};
 
@@ -13,7 +13,7 @@ pub struct NearestReading<'a> {
     pub range: TimeRange,
     /// Ascending for the oldest reading of the range, descending for the newest.
     pub order: Order,
-    /// Whether the read is consistent, for twice the units.
+    /// Whether the read is consistent, which costs twice the units.
     pub consistent: bool,
 }
 

@@ -8,21 +8,21 @@ use domain::{Deletion, Device, DeviceId, Room};
 pub enum Added {
     /// The reading is stored.
     Stored,
-    /// Another reading of the device has this timestamp.
+    /// Not stored, because another reading of the device has this timestamp.
     Taken,
 }
 
-/// The outcome of a batch of writes or deletions: the entries that were perhaps not done. All others are done.
+/// The outcome of a batch of writes or deletions: the entries that may have failed. All others are done.
 #[derive(Debug, Default)]
 pub struct PutOutcome {
-    /// The positions of the entries that were perhaps not done, ascending.
+    /// The positions of the entries that may have failed, ascending.
     pub not_stored: Vec<usize>,
-    /// The error, if an entry was not done.
+    /// An error, if an entry failed.
     pub cause: Option<StoreError>,
 }
 
 impl PutOutcome {
-    /// The outcome of single writes, in the order of their entries.
+    /// The outcome of writes that were made one by one, in the order of their entries.
     pub fn of(written: impl IntoIterator<Item = StoreResult<()>>) -> Self {
         let mut outcome = Self::default();
         for (position, written) in written.into_iter().enumerate() {
@@ -35,27 +35,27 @@ impl PutOutcome {
     }
 }
 
-/// The outcome of a put that expects no item under its key.
+/// The outcome of a put that is only done if there is no item under its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InsertOutcome<T> {
-    /// The item is stored as given.
+    /// The given item is stored.
     Inserted,
-    /// There was an item already, which stays.
+    /// There was an item already, which was not changed.
     Exists(T),
 }
 
 /// The outcome of the registration of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registration {
-    /// The device is registered as given.
+    /// The given device is registered.
     Inserted,
-    /// The device is registered: it was before, or has just replaced a deleted one.
+    /// This device is registered: it was before, or it has just replaced a tombstone.
     Exists(Box<Device>),
     /// The device is being deleted, and is not registered.
     Deleted(Deletion),
 }
 
-/// The outcome of an update. `F` is the stored item if a condition failed, or the reason of the failure.
+/// The outcome of an update. `F` is what a failed condition returns: the stored item or a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
     /// The update is written. Has the whole updated item.
@@ -67,7 +67,7 @@ pub enum UpdateOutcome<T, F = T> {
 /// The outcome of a request to delete a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BegunDeletion {
-    /// The deletion, which was begun now or before.
+    /// The deletion, which began now or before.
     Deletion(Deletion),
     /// The device does not exist.
     NoDevice,

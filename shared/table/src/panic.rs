@@ -12,12 +12,12 @@ pub struct Panic(String);
 
 /// Runs a future to its end, or to a panic.
 ///
-/// State that outlives the future stays usable: no lock is held while code can panic, so nothing is left half changed.
+/// State outside the future stays usable after a panic, because no lock is held while code can panic.
 pub async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panic(text(payload.as_ref())))
 }
 
-/// The text of a panic: `panic!` raises a `&str` or a `String`.
+/// The text of a panic. `panic!` passes a `&str` or a `String`.
 fn text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

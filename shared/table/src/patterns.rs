@@ -48,7 +48,7 @@ pub struct Patterns<'a, D> {
     invocation: &'a Invocation,
 }
 
-/// A copy stands for the same table and invocation.
+/// A copy has the same table and invocation.
 impl<D> Clone for Patterns<'_, D> {
     fn clone(&self) -> Self {
         *self
@@ -77,12 +77,12 @@ impl<'a, D: Db> Patterns<'a, D> {
         self.db.write(write, self.invocation).await
     }
 
-    /// Writes an item; returns whether its conditions held.
+    /// Writes an item; returns whether it is written, that is, whether all conditions hold.
     async fn is_written(self, write: Write) -> StoreResult<bool> {
         Ok(matches!(self.write(write).await?, WriteOutcome::Done(_)))
     }
 
-    /// Puts an item, unless there is one; then reads the stored item.
+    /// Puts an item, if its key has no item yet; otherwise reads the stored item.
     async fn insert<T: Decode>(self, put: Write) -> StoreResult<InsertOutcome<T>> {
         match self.write(put.when([absent(PK)])).await? {
             WriteOutcome::Done(_) => Ok(InsertOutcome::Inserted),
@@ -121,7 +121,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         }
     }
 
-    /// Reads items in any order, and returns the keys that throttling left unread.
+    /// Reads items in any order. Returns the keys that were not read because the table throttled.
     async fn find_some<T: Decode + Send>(
         self,
         keys: Vec<ItemKey>,
@@ -132,8 +132,8 @@ impl<'a, D: Db> Patterns<'a, D> {
         Ok((listing, left))
     }
 
-    /// A page of a partition of alerts. Items that cannot be read are returned as unreadable, because nothing else
-    /// would report them.
+    /// A page of a partition of alerts. Items that cannot be read are in the page too, because nothing else would
+    /// report them.
     async fn alert_page<T: Decode + Send>(
         self,
         mut query: ItemQuery,
@@ -151,8 +151,8 @@ impl<'a, D: Db> Patterns<'a, D> {
                 }
             }
 
-            // A caller goes on after the last readable item, so a page needs a readable item unless it is the last
-            // page.
+            // The caller reads the next page from the last readable item on. So each page but the last needs a readable
+            // item.
             let damaged = listing.unreadable.last().filter(|_| listing.found.is_empty());
             let Some(UnreadableItem { pk, sk, .. }) = damaged.filter(|_| page.has_more) else {
                 return Ok(ListPage { listing, has_more: page.has_more });
@@ -161,13 +161,13 @@ impl<'a, D: Db> Patterns<'a, D> {
         }
     }
 
-    /// Reads a whole partition. Items that cannot be read are listed apart.
+    /// Reads a whole partition. Items that cannot be read are listed separately.
     async fn list<T: Decode + Send>(self, partition: &str) -> StoreResult<Listing<T>> {
         let keys = Keys::From(keys::behind(None));
         self.list_of(ItemQuery { keys, ..ItemQuery::of(partition) }).await
     }
 
-    /// Reads all items of a query. Items that cannot be read are listed apart.
+    /// Reads all items of a query. Items that cannot be read are listed separately.
     async fn list_of<T: Decode + Send>(self, mut query: ItemQuery) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
         loop {
@@ -180,7 +180,7 @@ impl<'a, D: Db> Patterns<'a, D> {
     }
 }
 
-/// The condition that the stored item is the one that a put expects.
+/// The condition that a put makes on the stored item.
 fn expected(before: Expected) -> If {
     match before {
         Expected::Absent => absent(PK),
@@ -189,7 +189,7 @@ fn expected(before: Expected) -> If {
     }
 }
 
-/// Reads an item as a `T`. An item that is no readable `T`, or has a deletion mark, is an error.
+/// Reads an item as a `T`. It is an error if this is not possible, or if the item has a deletion mark.
 fn read<T: Decode>(found: Item) -> StoreResult<T> {
     item::read(found).map_err(StoreError::Unreadable)
 }

@@ -1,4 +1,4 @@
-//! Pauses between the attempts of a throttled request: growing, jittered, within the time left. Sends no request.
+//! Pauses between the attempts of a throttled request: each longer, partly random, within the time left. Sends nothing.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{Invocation, StoreError, StoreResult};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pauses of one batch.
+/// The next pause between the attempts of a request.
 #[derive(Debug)]
 pub struct Pauses(Duration);
 
@@ -17,7 +17,7 @@ impl Default for Pauses {
     }
 }
 
-/// Repeats a throttled request for as long as the invocation has patience, because the SDK gives up earlier.
+/// Repeats a throttled request for as long as the invocation has patience. The SDK retries too, but gives up earlier.
 pub async fn while_throttled<T, F>(
     invocation: &Invocation,
     mut attempt: impl FnMut() -> F + Send,
@@ -40,20 +40,20 @@ where
                 }
                 cause = Some(throttled);
             }
-            // The time ran out while the SDK tried again.
+            // The time ended during the retries of the SDK.
             (Err(StoreError::TimedOut), Some(throttled)) => return Err(throttled),
             (done, _) => return done,
         }
     }
 }
 
-/// The error of a request that is not sent, because the patience was used up before.
+/// The error of a request that is not sent, because earlier requests used up the patience.
 pub fn out_of_patience() -> StoreError {
     StoreError::Throttled("earlier requests were throttled to the end".into())
 }
 
 impl Pauses {
-    /// Waits, longer each time. Returns false if there is no patience for another attempt.
+    /// Waits, each time longer. Returns false if there is no patience for another attempt.
     pub async fn pause(&mut self, invocation: &Invocation) -> bool {
         let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
         if invocation.patience() <= pause {

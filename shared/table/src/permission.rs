@@ -1,10 +1,10 @@
-//! The permissions that a port needs, and their sum for all ports of a function's store. Checks none.
+//! The permissions that a port needs, and those of all ports of a function's store. Checks none.
 
 use crate::keys;
 use crate::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index};
 use crate::shards::Shard;
 
-/// An action on items, by its name in IAM's `dynamodb:` service.
+/// An action on items. The name is that of IAM's `dynamodb:` service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are DynamoDB's own")]
 pub enum Action {
@@ -19,7 +19,7 @@ pub enum Action {
     UpdateItem,
 }
 
-/// Items that are permitted or forbidden together.
+/// Items for which a role has the same permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub enum Target {
@@ -29,29 +29,29 @@ pub enum Target {
     Devices,
     /// The registry's rooms.
     Rooms,
-    /// The access tokens.
+    /// The rollups. Those of a device are in one partition.
     Tokens,
     /// The rollups, all of a device in one partition.
     Rollups,
     /// The rollup function's own state.
     RollupState,
-    /// The announced changes that rollups may lack.
+    /// The announcements of changes that rollups may not have yet.
     LateChanges,
-    /// The schema of the index by conditions.
+    /// The schema of the conditions index.
     ConditionsSchema,
-    /// The entries of the index of attributes.
+    /// The entries for the attribute index.
     Attributes,
-    /// The index of attributes.
+    /// The attribute index.
     AttributeIndex,
-    /// The stays, each in the partitions of its device and of its room.
+    /// The stays. Each is in the partition of its device and in that of its room.
     Stays,
-    /// The devices that were seen in rooms; each room has a partition.
+    /// The devices that were seen in rooms. Each room has a partition.
     SeenIn,
     /// The annotations.
     Annotations,
     /// The rules of alerts.
     AlertRules,
-    /// The channels by which alerts are told.
+    /// The channels that send alerts.
     AlertChannels,
     /// The secrets of the channels.
     AlertSecrets,
@@ -69,14 +69,14 @@ pub enum Target {
     Sources,
     /// The secrets of the sources.
     SourceSecrets,
-    /// The index by room.
+    /// The room index.
     RoomIndex,
-    /// The index by conditions.
+    /// The conditions index.
     ConditionsIndex,
 }
 
 impl Target {
-    /// The items of a partition. A partition of no other kind has the readings of a device.
+    /// The items of a partition. A partition of any other name has the readings of a device.
     pub fn of_partition(pk: &str) -> Self {
         match pk {
             keys::ROOMS => Self::Rooms,
@@ -119,7 +119,7 @@ impl Target {
 pub type Permission = (Action, Target);
 
 /// Declares the trait of a function's store: the ports that the function uses, and the permissions that they need.
-/// Every store that has these ports implements the trait.
+/// Every type that has these ports implements the trait.
 #[macro_export]
 macro_rules! store {
     ($(#[$attribute:meta])* $visibility:vis trait $name:ident: $first:ident $(+ $port:ident)*) => {

@@ -17,25 +17,25 @@ use crate::{
 ports! {
     /// Store readings.
     ///
-    /// Done twice, it changes nothing: each reading is put whole, under a key made of its device and timestamp.
+    /// A repeat changes nothing: each reading is put as a whole, and its key is made of its device and timestamp.
     PutReadings [(BatchWriteItem, Readings)] {
-        /// Stores readings; no two of them have the same device and timestamp. Each is deleted some days after its
-        /// `retention` is over.
+        /// Stores readings. No two of them may have the same device and timestamp. Each is deleted some days after its
+        /// `retention` has ended.
         fn put_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
     }
 
     /// Add metrics to readings that may be stored already.
     ///
-    /// Done twice, it changes nothing: the update only sets attributes.
+    /// A repeat changes nothing, because the update only sets attributes.
     MergeReadings [(PartiQLInsert, Readings), (UpdateItem, Readings)] {
-        /// Sets the metrics of each reading, and leaves other metrics of the same device and timestamp as they are. A
-        /// room that was filled in, not sent, replaces a stored room only if a person chose the room.
+        /// Sets the metrics of each reading, and keeps other metrics of the same device and timestamp. If the sender
+        /// named no room, a stored room stays.
         fn merge_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
     }
 
-    /// Store a reading that has no timestamp, at the timestamp of its arrival.
+    /// Store a reading that was sent without a timestamp.
     AddArrival [(PutItem, Readings)] {
-        /// Stores a reading at a free timestamp. Done twice, it changes nothing: a stored reading with the same
+        /// Stores a reading, unless its timestamp is taken. A repeat changes nothing: a stored reading with the same
         /// `arrival` is the same reading.
         fn add_arrival(
             reading: &Reading,
@@ -44,9 +44,9 @@ ports! {
         ) -> StoreResult<Added>;
     }
 
-    /// Deletes readings, by which a person removes wrong ones.
+    /// Deletes the readings that a person wants to remove.
     DeleteReadings [(DeleteItem, Readings)] {
-        /// Deletes readings. Done twice, it changes nothing.
+        /// Deletes readings. A repeat changes nothing.
         fn delete_readings(readings: &[ReadingKey]) -> PutOutcome;
     }
 
@@ -59,13 +59,13 @@ ports! {
     /// Readings of a room in a range.
     QueryRoomReadings [(Query, RoomIndex), (Query, Readings)]
     knows {
-        /// Whether the table has the index by room.
+        /// Whether the table has the room index.
         fn has_room_index() -> bool;
     } {
-        /// A page of one room's readings, with the readings of all its devices in order of time.
+        /// A page of one room's readings: those of all its devices, sorted by time.
         ///
-        /// `devices` are all devices that are or were in the room. They are read one by one if the table has no index
-        /// by room.
+        /// `devices` are all devices that are or were in the room. If the table has no room index, these devices are
+        /// read instead.
         fn room_readings(
             room: &RoomId,
             devices: &[DeviceId],
@@ -77,21 +77,21 @@ ports! {
 ports! {
     /// List devices and rooms.
     ReadRegistry [(Query, Devices), (Query, Rooms)] {
-        /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` devices if there are more, so that the caller
-        /// knows that the list is incomplete.
+        /// All devices, sorted by id. If there are too many, returns `MAX_CACHED_ENTRIES + 1` of them, so that the
+        /// caller knows that the list is not complete.
         fn devices() -> StoreResult<Listing<Device>>;
 
-        /// All rooms, sorted by id, with the same limit as devices.
+        /// All rooms, sorted by id, with the same limit as for devices.
         fn rooms() -> StoreResult<Listing<Room>>;
     }
 
-    /// Read the number of partitions of the registry's devices, once in a process.
+    /// Read how many partitions the registry's devices are in. Done once in a process.
     ReadShards [(Query, Devices)] {
         /// The number of partitions; `None` if the table has no devices.
         fn stored_shards() -> StoreResult<Option<Shards>>;
 
-        /// Refuses a table whose devices are in another number of partitions than the settings say. Otherwise lists
-        /// would be empty, and every device would be registered again.
+        /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would
+        /// not show them, and they would be registered again.
         fn check_shards() -> StoreResult<()>;
     }
 
@@ -100,8 +100,8 @@ ports! {
         /// The rooms after an id, sorted by id, as they are this moment.
         fn room_page(after: Option<&RoomId>, limit: usize) -> StoreResult<ListPage<Room>>;
 
-        /// The devices of a room after an id, sorted by id; `None` if the table has no index by room. The index follows
-        /// the table after a moment.
+        /// The devices of a room after an id, sorted by id; `None` if the table has no room index. The index may lag
+        /// for a moment.
         fn room_device_page(
             room: &RoomId,
             after: Option<&DeviceId>,
@@ -114,7 +114,7 @@ ports! {
         /// One device, as it is this moment.
         fn device(id: &DeviceId) -> StoreResult<Option<Device>>;
 
-        /// The deletion of a device; `None` if the device is registered or unknown.
+        /// The deletion of a device; `None` if the device is registered or if there is no such device.
         fn deletion(id: &DeviceId) -> StoreResult<Option<Deletion>>;
 
         /// One room, as it is this moment.
@@ -128,33 +128,32 @@ ports! {
         /// The registered devices with these ids, in any order.
         fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;
 
-        /// The registered devices with these ids, and the ids that could not be looked up because the table's capacity
-        /// did not suffice.
+        /// The registered devices with these ids, and the ids that could not be read because the table throttled.
         fn find_some_devices(ids: &[DeviceId]) -> StoreResult<(Listing<Device>, Vec<DeviceId>)>;
 
         /// The registered rooms with these ids, in any order.
         fn find_rooms(ids: &[RoomId]) -> StoreResult<Listing<Room>>;
     }
 
-    /// Find devices by the values of the index of attributes.
+    /// Find devices by the values in the attribute index.
     SearchDevices [(Query, AttributeIndex), (GetItem, Attributes)] {
-        /// Whether the index holds every device, apart from writes of the last moment.
+        /// Whether the index has every device, except for writes of the last moment.
         fn is_indexed() -> StoreResult<bool>;
 
         /// A page of entries of the index, in the order of the index. The index may lag behind the devices.
         fn search(query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>>;
     }
 
-    /// Notes that the index of attributes is complete, if no device has a value for it.
+    /// Records that the attribute index is complete, if no device has a value for it.
     MarkIndexed [(GetItem, Attributes), (PutItem, Attributes), (Query, Devices)] {
-        /// Notes that the index is complete, unless it has a note already, a device has a value for the index, or an
-        /// edit without the index is made meanwhile. From then on, each edit of a device writes its values or removes
-        /// the note. Returns whether the index is noted as complete. Does nothing for a table with more devices than
+        /// Records that the index is complete, unless a device has a value for it, another run has begun, or an edit
+        /// without the index is made meanwhile. After this, each edit of a device writes its values to the index or
+        /// removes the record. Returns whether the index is complete. Not done for a table with more devices than
         /// memory holds.
         fn mark_indexed(now: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Keeps the index of attributes complete: for the command line, not for functions.
+    /// Completes the attribute index: for the command line, not for functions.
     IndexDevices [
         (GetItem, Devices),
         (Query, Devices),
@@ -164,15 +163,14 @@ ports! {
         (DeleteItem, Attributes),
         (UpdateItem, Attributes),
     ] {
-        /// Notes that a run over all devices has begun. A complete index stays complete.
+        /// Records that a run over all devices has begun. An index that was complete counts as complete during the run.
         fn begin_index(run: &str) -> StoreResult<()>;
 
-        /// Corrects the stored values of a device in the index, and returns how many were wrong. Done twice, the second
-        /// time returns 0.
+        /// Corrects the entries of a device in the index; returns how many were wrong. A repeat returns 0.
         fn index_device(device: &Device) -> StoreResult<usize>;
 
-        /// Notes that the index is complete, unless another run has begun since or an edit without the index was made.
-        /// Returns whether this is noted.
+        /// Records that the index is complete, unless another run has begun since, or an edit without the index was
+        /// made. Returns whether this is recorded.
         fn end_index(run: &str, at: Timestamp) -> StoreResult<bool>;
     }
 
@@ -184,77 +182,74 @@ ports! {
 
     /// Stores new access tokens.
     AddToken [(PutItem, Tokens)] {
-        /// Stores a new token, which must not exist yet: done twice, the second time is refused.
+        /// Stores a new token. Refused if the token exists, so a repeat is refused.
         fn add_token(token: &Token) -> StoreResult<()>;
     }
 
     /// Lists and revokes access tokens: for the command line, not for functions.
     ManageTokens [(Query, Tokens), (UpdateItem, Tokens)] {
-        /// All tokens, revoked ones too.
+        /// All tokens, including revoked ones.
         fn tokens() -> StoreResult<Vec<Token>>;
 
-        /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
+        /// Revokes a token; returns whether it exists. A repeat does not change the timestamp.
         fn revoke_token(hash: &TokenHash, at: Timestamp) -> StoreResult<bool>;
     }
 
-    /// Counts the devices that a sender introduces, if memory does not hold the registry. Any function that may store
-    /// readings may write this number.
+    /// Counts the devices that a sender introduces, if the registry is too large for memory. Any function that may
+    /// store readings may write this count.
     CountIntroduced [(UpdateItem, Readings)] {
         /// Adds `more` devices, at most `limit`, to the number that a sender has introduced. If the sum would exceed
-        /// `limit`, adds nothing and returns the stored number; otherwise returns `None`. Done twice, it counts twice,
-        /// so the number is never too small.
+        /// `limit`, adds nothing and returns the stored number; otherwise returns `None`. A repeat counts twice, so the
+        /// number is never too small.
         fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Option<usize>>;
     }
 
-    /// Registers new devices and rooms.
-    ///
-    /// Done twice, or by several processes at once, the first item stays.
+    /// Registers new devices and rooms. A registered item is not replaced, by a repeat or by another process.
     RegisterDevices [
         (PutItem, Devices),
         (PutItem, Rooms),
         (Query, Devices),
     ] {
-        /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the number of the
-        /// device's fold settings then goes on from that of the tombstone.
+        /// Registers a device, unless it is registered or being deleted. If it replaces a tombstone, the number of its
+        /// fold settings counts on from that in the tombstone.
         fn register_device(device: &Device) -> StoreResult<Registration>;
 
         /// Registers a room, unless it is registered.
         fn register_room(room: &Room) -> StoreResult<InsertOutcome<Room>>;
     }
 
-    /// Applies to the registry what the readings of the stream say.
+    /// Adds to the registry what the readings of the stream say.
     ///
-    /// Done twice, the second time is refused and changes nothing: each value is written only while it is newer,
-    /// earlier or absent.
+    /// A repeat changes nothing: a value is written only if it is newer, if it is earlier, or if none is stored.
     UpdateRegistry [
         (UpdateItem, Devices),
         (UpdateItem, Rooms),
         (PutItem, Stays),
     ] {
-        /// Adds facts that were learned of a device; never changes what a person set. A room is written only while the
-        /// device still has the room of `known`. Facts of a sender are written only while the device has the version of
-        /// `known`.
+        /// Adds facts that were learned of a device; never changes what a person set. A room is written only if the
+        /// device still has the room of `known`. Facts of a sender are written only if the device still has the version
+        /// of `known`.
         fn update_device(
             known: &Device,
             learned: &DeviceUpdate,
         ) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Notes that a device introduces a room, unless it has reached its limit of introduced rooms. Done twice, it
-        /// is noted once.
+        /// Adds a room to those that a device introduced, unless the device has reached its limit. A repeat changes
+        /// nothing.
         fn introduce_room(device: &DeviceId, room: &RoomId) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Begins a learned stay of a device, and ends its current stay. Refused if the device's place differs from
-        /// `known`, or an edit or stay has been written since.
+        /// Begins a learned stay of a device, and ends its current stay. Refused if the device has another place or
+        /// version than `known`.
         fn begin_stay(known: &Device, stay: &Stay) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Notes that a room's first reading was earlier than known.
+        /// Stores the time of a room's first reading, if it is earlier than the stored one.
         fn update_room(id: &RoomId, first_seen: Timestamp) -> StoreResult<UpdateOutcome<Room>>;
 
-        /// Names a registered room that has no name.
+        /// Gives a registered room a name, if it has none.
         fn name_room(id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>>;
     }
 
-    /// A person's edits of the registry. Done twice, they leave what was set.
+    /// A person's edits of the registry. A repeat leaves the same values.
     EditRegistry [
         (GetItem, Devices),
         (GetItem, Rooms),
@@ -268,9 +263,9 @@ ports! {
         (DeleteItem, Attributes),
     ] {
         /// Edits a registered device if the patch may be applied ([`DevicePatch::check`],
-        /// [`MeterChange`](crate::MeterChange)), else says why not. Device and meters are checked as the table has them
-        /// when the edit is written. All [`companions`](crate::companions) are written with the device, or nothing is.
-        /// A room that a person names exists from then on, even before its first reading.
+        /// [`MeterChange`](crate::MeterChange)); otherwise says why not. The patch is checked against the device and
+        /// the meters as they are stored when the edit is written. All [`companions`](crate::companions) are written
+        /// with the device, or nothing is. A room that a person names is registered at once, without a reading.
         fn edit_device(
             id: &DeviceId,
             patch: &DevicePatch,
@@ -283,22 +278,22 @@ ports! {
 
     /// The rooms in which a device has been, and the devices that have been in a room.
     ReadStays [(Query, Stays)] {
-        /// A page of a device's stays, in the order in which they began.
+        /// A page of a device's stays, sorted by when they began.
         fn stays_of(device: &DeviceId, query: &StayQuery) -> StoreResult<Page<DeviceStay>>;
 
-        /// A page of the stays in a room, in the order in which they began.
+        /// A page of the stays in a room, sorted by when they began.
         fn stays_in(room: &RoomId, query: &StayQuery) -> StoreResult<Page<DeviceStay>>;
     }
 
     /// Restores the stays of a backup.
     RestoreStays [(UpdateItem, Devices), (PutItem, Stays)] {
-        /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. All ended before the
-        /// device's first stay. For a device without stays, the last becomes the newest. Refused if the device has
-        /// changed since it was read, so a repeat is refused.
+        /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They must have ended
+        /// before the device's first stay. If the device has no stays, the last of them becomes its newest stay.
+        /// Refused if the device has changed since it was read, so a repeat is refused.
         fn restore_stays(known: &Device, stays: &[Stay]) -> StoreResult<UpdateOutcome<Device>>;
     }
 }
 
-/// The largest number of stays that are restored at once. Together with the device they are one transaction, of at most
+/// The largest number of stays that are restored at once. One transaction writes them and the device, and has at most
 /// 100 items.
 pub const MAX_RESTORED_STAYS: usize = 48;

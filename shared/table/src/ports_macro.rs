@@ -1,13 +1,12 @@
-//! The macro by which ports are declared: each port once, with its permissions and its single implementation. Declares
-//! no port.
+//! The macro that declares a port once, with its permissions and its only implementation. Declares no port.
 
-/// Declares ports. For each port it makes the trait with its permissions, an implementation for every
+/// Declares ports. For each port it makes three things: the trait with its permissions, an implementation for every
 /// [`Db`](crate::db::Db), and methods on a [`Session`](crate::Session) whose store has the port. The implementation
 /// calls the method of the same name of `Patterns`.
 ///
 /// Methods under `knows` answer without a request to the table.
 ///
-/// Code over a port cannot call another port or an operation of `Db`, because `Db` is no supertrait of a port.
+/// Code that has only a port cannot call another port or an operation of `Db`, because `Db` is no supertrait of a port.
 macro_rules! ports {
     ($(
         $(#[$about:meta])*

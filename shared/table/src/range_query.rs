@@ -9,20 +9,20 @@ pub struct RangeQuery {
     pub range: TimeRange,
     /// Oldest or newest first.
     pub order: Order,
-    /// The last reading of the page before.
+    /// The last reading of the previous page; `None` for the first page.
     pub after: Option<ReadingKey>,
     /// The largest number of readings; a page of large readings has fewer.
     pub limit: usize,
-    /// Whether the read is consistent, for twice the units. A room's readings cannot be read consistently.
+    /// Whether the read is consistent, which costs twice the units. A room's readings cannot be read consistently.
     pub consistent: bool,
 }
 
-/// The identity of a reading: readings are ordered by timestamp, then by device.
+/// The identity of a reading. Identities sort by timestamp, then by device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadingKey {
     /// The timestamp of the measurement.
     pub at: Timestamp,
-    /// The device that measured.
+    /// The device that measured it.
     pub device: DeviceId,
 }
 
@@ -33,12 +33,12 @@ impl ReadingKey {
     }
 }
 
-/// A page of results, in the order of the query.
+/// A page of results. Their order is that of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The results.
     pub items: Vec<T>,
-    /// Whether there are more results after the last.
+    /// Whether there are more results after these.
     pub has_more: bool,
 }
 

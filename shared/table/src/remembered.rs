@@ -18,7 +18,8 @@ impl<T> Default for Remembered<T> {
 }
 
 impl<T> Remembered<T> {
-    /// The remembered value, if younger than `max_age`. A value from a minute ahead is dropped: the clock was set back.
+    /// The remembered value, if it is younger than `max_age`. If it was read a minute or more after `now`, the clock
+    /// was set back and the value is not used.
     pub fn get(&self, now: Timestamp, max_age: impl Fn(&T) -> TimeDelta) -> Option<Arc<T>> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = remembered.as_ref()?;
@@ -34,8 +35,7 @@ impl<T> Remembered<T> {
     }
 }
 
-/// Cached values by key, each with the time at which it was read. If the largest number of entries is passed, all are
-/// dropped.
+/// Cached values by key, each with the time at which it was read. If there are too many, all are dropped.
 #[derive(Debug)]
 pub struct BoundedMemory<K, V> {
     max_entries: usize,
@@ -49,19 +49,19 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
         Self { max_entries, max_age, entries: Mutex::default() }
     }
 
-    /// The remembered value of a key, if it is young enough. A value from a minute ahead is dropped.
+    /// The remembered value of a key, if it is young enough and was not read a minute or more after `now`.
     pub fn get(&self, key: &K, now: Timestamp) -> Option<V> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = entries.get(key)?;
         is_young(*read_at, self.max_age, now).then(|| value.clone())
     }
 
-    /// Keeps the value of a key.
+    /// Stores the value of a key.
     pub fn keep(&self, key: K, value: V, read_at: Timestamp) {
         self.keep_all([(key, value)], read_at);
     }
 
-    /// Keeps the values of keys that were read at once.
+    /// Stores the values of keys that were read together.
     pub fn keep_all(&self, values: impl IntoIterator<Item = (K, V)>, read_at: Timestamp) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= self.max_entries {
@@ -71,7 +71,7 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
     }
 }
 
-/// A value may be read up to this time after the invocation's own start, by another invocation that began later.
+/// How much later than `now` a value may have been read. Another invocation, which began later, may have read it.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
 fn is_young(read_at: Timestamp, max_age: TimeDelta, now: Timestamp) -> bool {

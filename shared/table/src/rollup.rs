@@ -40,40 +40,40 @@ pub struct StoredRollup {
     pub range: TimeRange,
     /// The time zone of a day, by its name; `None` for a quarter.
     pub zone: Option<String>,
-    /// The number of times that the rollup was put.
+    /// The number of times that the rollup was stored.
     pub version: u64,
-    /// The number of the device's settings with which the rollup was folded.
+    /// The number of the device settings with which the rollup was folded.
     pub settings: u64,
-    /// The earliest expiry of the rollup's readings, if any of them expires.
+    /// The earliest time at which a reading of the rollup expires; `None` if the readings do not expire.
     pub raw_until: Option<Timestamp>,
     /// When the rollup itself expires.
     pub expires: Option<Timestamp>,
-    /// Whether a reading has changed since the fold, too late to be folded.
+    /// Whether a reading changed too late to fold the rollup again.
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
-    /// The rollup in the index by conditions; `None` for a day, and if the table has no such index.
+    /// What the conditions index has of the rollup; `None` for a day, and if the table does not have this index.
     pub indexed: Option<Indexed>,
 }
 
-/// A rollup of 15 minutes in the index by conditions.
+/// What the conditions index has of a rollup of 15 minutes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indexed {
-    /// The version of the schema; 0 before the first schema. A rollup with a smaller version never replaces this one.
+    /// The version of the schema; 0 before the first schema. A rollup is never replaced by one with a smaller version.
     pub schema: u8,
-    /// The entry; `None` for a rollup that lacks a metric of the schema.
+    /// The entry; `None` if the rollup does not have all metrics of the schema.
     pub entry: Option<IndexEntry>,
 }
 
 impl StoredRollup {
-    /// Whether the rollup may replace `known` as far as the index by conditions is concerned. This holds if its schema
-    /// is not older, or if the table has no such index.
+    /// Whether the conditions index allows that the rollup replaces `known`: its schema is not older, or the table does
+    /// not have this index.
     pub fn is_indexed_as_new_as(&self, known: &Self) -> bool {
         let schema = |rollup: &Self| rollup.indexed.as_ref().map(|indexed| indexed.schema);
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
-    /// Whether the rollup's readings are still stored.
+    /// Whether all readings of the rollup are still stored.
     pub fn has_readings(&self, now: Timestamp) -> bool {
         self.raw_until.is_none_or(|until| until > now)
     }
@@ -96,21 +96,21 @@ pub struct StoredReading {
 /// The state of the rollups of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupState {
-    /// The name of the time zone of the days. The first stored zone holds from then on.
+    /// The name of the time zone of the days. It stays until a rebuild of the rollups sets another.
     pub zone: String,
-    /// The time from which on rollups are complete; [`Timestamp::MIN`] for a table that was empty when this state was
-    /// made.
+    /// The time from which on rollups are complete. [`Timestamp::MIN`] if the table was empty when this state was
+    /// stored first.
     pub since: Timestamp,
     /// The watermark of each group of devices: before this time, every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],
-    /// The depth of the work queue when `sealed` last moved.
+    /// The length of the work queue when `sealed` last moved.
     pub queue: Option<QueueDepth>,
 }
 
 /// The work that waits in the queue of the rollup function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// The approximate number of messages by SQS, including messages that are being worked on.
+    /// The approximate number of messages, as SQS counts them, including messages that are being worked on.
     pub messages: u64,
     /// When the messages were counted.
     pub at: Timestamp,
@@ -131,13 +131,13 @@ impl RollupState {
 /// The progress of folding a device's rollups again after a change of its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refold {
-    /// The number of the settings with which all rollups are folded.
+    /// The number of the settings with which all rollups are folded by now.
     pub settings: u64,
-    /// The current fold with newer settings: the number of the settings, and the time up to which rollups are folded.
+    /// The current fold with newer settings: the number of these settings, and the time up to which rollups are folded.
     pub under_way: Option<(u64, Timestamp)>,
 }
 
-/// The values that the index by conditions is to have of rollups.
+/// Which values of rollups are put into the conditions index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Indexing {
     /// The table has no such index.
@@ -150,7 +150,7 @@ pub enum Indexing {
 }
 
 impl Indexing {
-    /// The values that the index is to have of the rollup of a bucket.
+    /// What is put into the index for this rollup.
     pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
         match (self, bucket) {
             (Self::Off, _) | (_, Bucket::Day(_)) => None,
@@ -161,7 +161,7 @@ impl Indexing {
         }
     }
 
-    /// Whether a stored rollup is in the index by a newer schema than this.
+    /// Whether a stored rollup was put into the index by a newer schema than this.
     pub fn is_older_than(&self, stored: &StoredRollup) -> bool {
         let version = stored.indexed.as_ref().map_or(0, |indexed| indexed.schema);
         match self {
@@ -172,21 +172,21 @@ impl Indexing {
     }
 }
 
-/// The schema of the index by conditions.
+/// The schema of the conditions index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSchema {
     /// The schema.
     pub schema: ConditionsSchema,
-    /// Whether the index has every rollup of 15 minutes under this schema.
+    /// Whether the index has every rollup of 15 minutes by this schema.
     pub is_ready: bool,
 }
 
-/// A rollup of 15 minutes, as it is read from the index by conditions.
+/// A rollup of 15 minutes, as the conditions index has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedQuarter {
     /// The rollup's identity.
     pub key: RollupKey,
-    /// The 15 minutes.
+    /// The quarter of an hour.
     pub quarter: QuarterHour,
     /// The address and the values of the rollup.
     pub entry: IndexEntry,
@@ -197,25 +197,25 @@ pub struct IndexedQuarter {
 }
 
 impl IndexedQuarter {
-    /// The values of the metrics of the schema, in the order of the schema.
+    /// The values of the schema's metrics, in the order of the schema.
     pub fn values(&self) -> &[MetricMeans] {
         &self.entry.values
     }
 }
 
-/// A query for rollups in the index by conditions, of one device in one month.
+/// A query of the conditions index, for rollups of one device in one month.
 #[derive(Debug, Clone, Copy)]
 pub struct ConditionsQuery<'a> {
     /// The device.
     pub device: &'a DeviceId,
-    /// A time of the month.
+    /// Any time in the month.
     pub month: Timestamp,
     /// The first address.
     pub first: &'a [u8],
     /// The last address.
     pub last: &'a [u8],
-    /// The rollup after which the page begins.
+    /// The last rollup of the previous page; `None` for the first page.
     pub after: Option<&'a IndexedQuarter>,
-    /// The largest number of rollups of a page.
+    /// The largest number of rollups on a page.
     pub limit: usize,
 }

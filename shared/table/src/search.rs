@@ -1,4 +1,4 @@
-//! Queries of the index of attributes, and its entries. Sends none.
+//! Queries of the attribute index, and its entries. Sends none.
 
 use domain::{DeviceId, SearchRange, SearchValue, Subject};
 
@@ -9,15 +9,15 @@ use crate::keys;
 pub struct SearchQuery<'a> {
     /// The subject.
     pub subject: &'a Subject,
-    /// The values.
+    /// The range of the values.
     pub range: &'a SearchRange,
-    /// The entry after which the answer begins.
+    /// The last entry of the previous page; `None` for the first page.
     pub after: Option<&'a SearchHit>,
     /// The largest number of entries.
     pub limit: usize,
 }
 
-/// An entry of the index: a device has a value, or had the value until a moment ago.
+/// An entry of the index: the device has the value, or had it until a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
     /// The value.

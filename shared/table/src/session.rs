@@ -4,19 +4,19 @@ use domain::Timestamp;
 
 use crate::Invocation;
 
-/// The table, the time that is left, and the timestamp that counts as now. `S` is the function's own store: a port that
-/// this store does not name cannot be called.
+/// The table, the time that is left, and the time that counts as now. `S` is the function's own store. A port that this
+/// store does not have cannot be called.
 #[derive(Debug)]
 #[must_use]
 pub struct Session<'a, S> {
     pub(crate) store: &'a S,
-    /// The time that is left, and the units that were consumed.
+    /// The time that is left, and the consumed units.
     pub invocation: &'a Invocation,
     /// The instant at which the invocation began.
     pub now: Timestamp,
 }
 
-/// A copy stands for the same table and invocation.
+/// A copy has the same table and invocation.
 impl<S> Clone for Session<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -31,12 +31,12 @@ impl<'a, S> Session<'a, S> {
         Self { store, invocation, now }
     }
 
-    /// The session at a later instant, for work that takes as long as an invocation may.
+    /// The same session with a later `now`, for work that takes long.
     pub const fn at(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 
-    /// The session with a part of the invocation.
+    /// The same session with a part of the invocation.
     pub const fn within(self, invocation: &'a Invocation) -> Self {
         Self { invocation, ..self }
     }

@@ -1,4 +1,4 @@
-//! The number of partitions of the registry's devices, and the partition of a device. Stores nothing.
+//! The number of partitions that the registry's devices are in, and the partition of a device. Stores nothing.
 
 use std::fmt;
 use std::num::NonZeroU8;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use domain::DeviceId;
 
-/// The number of partitions of the registry's devices. It is fixed when the table is made.
+/// The number of partitions that the registry's devices are in. It is fixed when the table is made.
 ///
 /// One partition gives 3,000 read and 1,000 write units a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub struct Shards(NonZeroU8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shard(pub(crate) Option<u8>);
 
-/// The error of a number of partitions that no table can have.
+/// The error for a number of partitions that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no whole number from 1 to {}", Shards::MAX)]
 pub struct ShardsError;
 
 impl Shards {
-    /// A single partition, as small tables have. Its name has no number.
+    /// A single partition, for small tables. Its name has no number.
     pub const ONE: Self = Self(NonZeroU8::MIN);
     /// The largest number of partitions. A list reads all of them.
     pub const MAX: u8 = 64;

@@ -7,27 +7,27 @@ use domain::{Decimal, Device, MAX_METRICS, MetricRollup, OfKind, Reading, RoomId
 
 use crate::rollup::StoredRollup;
 
-/// The bytes of a reading without its texts and metrics: key, and the name of the attribute with its room.
+/// The bytes of a reading without its texts and metrics: its key, and the name of the attribute with the room.
 const READING: usize = 39;
 /// The bytes of a rollup without its texts and metrics.
 const ROLLUP: usize = 100;
-/// The bytes of a usual sensor's value.
+/// The bytes of a usual value of a sensor.
 const VALUE: usize = 4;
 const LONGEST_VALUE: usize = 21;
-/// The bytes of the numbers that a rollup has for one metric.
+/// The bytes of a metric's numbers in a rollup.
 const METRIC: usize = 50;
-/// The bytes of the zone, the start and the end of a daily rollup.
+/// The bytes that only a daily rollup has: its zone, start and end.
 const DAY: usize = 75;
-/// The approximate bytes of a rollup's attributes for the index by conditions: its month and address, and the means of
+/// The approximate bytes of a rollup's attributes for the conditions index: its month, its address, and the means of
 /// the schema's metrics.
 pub const INDEXED: usize = 80;
-/// The bytes for which a query takes half a read unit.
+/// The bytes that a query reads for half a read unit.
 const HALF: usize = 4_096;
-/// The bytes of a list without its members, and of each member without its value.
+/// The bytes of a list without its members, and the bytes of a member without its value.
 const LIST: usize = 3;
 const MEMBER: usize = 1;
 
-/// The approximate bytes of the items of a device.
+/// The approximate bytes of a device's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemSizes {
     /// A reading.
@@ -37,7 +37,7 @@ pub struct ItemSizes {
 }
 
 impl ItemSizes {
-    /// The sizes of items with this number of the device's metrics.
+    /// The sizes of items that have this number of the device's metrics.
     pub fn of(device: &Device, metrics: usize) -> Self {
         let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
         let known = device.metrics().len().max(1);
@@ -50,7 +50,7 @@ impl ItemSizes {
     }
 }
 
-/// About how many bytes the item of a reading has.
+/// The approximate bytes of the item of a reading.
 pub fn of_reading(reading: &Reading) -> usize {
     let number = |value: &Decimal| value.as_str().len() / 2 + 2;
     let metrics = reading.metrics().iter();
@@ -59,7 +59,7 @@ pub fn of_reading(reading: &Reading) -> usize {
     READING + reading.device.as_str().len() + room + metrics
 }
 
-/// The halves of a read unit for a query that finds this number of bytes, at least one.
+/// The halves of a read unit that a query costs if it finds this number of bytes. It costs at least one.
 pub fn read_halves(bytes: usize) -> usize {
     bytes.div_ceil(HALF).max(1)
 }
@@ -69,7 +69,7 @@ pub fn units_of(halves: usize) -> f64 {
     f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
 
-/// About how many bytes the item of a rollup has.
+/// The approximate bytes of the item of a rollup.
 pub fn of_rollup(stored: &StoredRollup) -> usize {
     let room = |room: &Option<RoomId>| MEMBER + room.as_ref().map_or(0, |room| room.as_str().len());
     let rooms: usize = stored.rollup.rooms.iter().map(room).sum();
@@ -82,7 +82,7 @@ pub fn of_rollup(stored: &StoredRollup) -> usize {
     ROLLUP + device + rooms + metrics + more
 }
 
-/// The bytes of the list of a metric's numbers. A sum has about as many digits as the values and the count together.
+/// The bytes of a metric's numbers. A sum has about as many digits as the values and the count together.
 fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
     let values = [&metric.min, &metric.max, &metric.first.value, &metric.last.value];
     let values: usize = values.into_iter().map(number).sum();
@@ -105,7 +105,7 @@ fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
     LIST + 8 * MEMBER + count + sum + values + times + of_kind
 }
 
-/// The bytes of a number: one, and one for each two digits. Zeros at both ends are no digits.
+/// The bytes of a number: one, and one more for each two digits. Zeros at either end do not count.
 fn number(value: &Decimal) -> usize {
     let (mut digits, mut zeros) = (0_usize, 0);
     for byte in value.as_str().bytes().take_while(|byte| !matches!(byte, b'e' | b'E')) {
@@ -125,7 +125,8 @@ fn whole(number: u64) -> usize {
     1 + number.to_string().trim_end_matches('0').len().div_ceil(2)
 }
 
-/// The approximate bytes of a device's largest possible reading, with its longest metrics and the longest values.
+/// The approximate bytes of a device's largest possible reading: as many metrics as allowed, with the longest names and
+/// values.
 pub fn of_largest_reading(device: &Device) -> usize {
     let mut names: Vec<usize> = device.metrics().keys().map(|name| name.as_str().len()).collect();
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -15,11 +15,12 @@ pub struct StoredSource {
     pub id: PolledSourceId,
     /// The number of times that a person saved the source.
     pub version: u64,
-    /// The settings, without secrets, as a person wrote them.
+    /// The settings as a person wrote them, without secrets.
     pub settings: Map<String, Value>,
-    /// Whether its secrets are missing: the source was restored from an export and is off until somebody gives them.
+    /// Whether the secrets are missing. A source restored from an export has none, and is off until a person gives
+    /// them.
     pub lacks_secrets: bool,
-    /// When the source is due.
+    /// When the source is due again.
     pub next: Timestamp,
     /// The end of the lease of the current run.
     pub lease: Option<Timestamp>,
@@ -27,14 +28,14 @@ pub struct StoredSource {
     pub claim: Option<u64>,
     /// The number of runs and tests so far.
     pub run: u64,
-    /// The numbers of requests that the source has made.
+    /// How many requests the source has made.
     pub spent: Spent,
-    /// The status that is stored between runs.
+    /// The status, which is kept from run to run.
     pub status: SourceStatus,
 }
 
 impl StoredSource {
-    /// A source that is saved now, in place of a previous version if there is one. The status between runs stays.
+    /// The version of a source that follows `before`, or the first version. The status is kept.
     pub fn new(
         id: PolledSourceId,
         before: Option<&Self>,
@@ -56,20 +57,20 @@ impl StoredSource {
         PolledSource::from_stored(&self.settings)
     }
 
-    /// Whether a save without secrets may keep the stored ones. Tells a person early; the secrets themselves are read by
-    /// [`SourceSecrets::of`].
+    /// Whether a source that is saved without secrets may keep the stored ones. This tells a person early; a run takes
+    /// the secrets by [`SourceSecrets::of`].
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
         is_for && !self.lacks_secrets
     }
 
-    /// The item that a save of this source expects: the previous version.
+    /// A save of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }
 }
 
-/// The secrets of a source, and the request that they were given for.
+/// The secrets of a source, and the request for which a person gave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
     /// The request, as [`PolledSource::destination`] names it.
@@ -84,8 +85,8 @@ impl SourceSecrets {
         Self { destination: source.destination(), texts }
     }
 
-    /// The secrets, if they were given for the request of `source`; else none. Settings and secrets are read one after the
-    /// other, and a person may have saved both in between: then the old request must not carry the new secrets.
+    /// The secrets, if they were given for the request of `source`; otherwise none. Settings and secrets are read one
+    /// after the other. If a person saves both in between, the old request must not carry the new secrets.
     pub fn of(self, source: &PolledSource) -> SecretTexts {
         if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
     }
@@ -94,7 +95,7 @@ impl SourceSecrets {
 ports! {
     /// The sources, without their secrets.
     ReadSources [(Query, Sources)] {
-        /// All sources, sorted by id. Changes of the last moment may be missing.
+        /// All sources, sorted by id. Changes that were made a moment ago may be missing.
         fn sources() -> StoreResult<Listing<StoredSource>>;
     }
 
@@ -106,13 +107,13 @@ ports! {
         /// All sources as they are this moment, sorted by id.
         fn current_sources() -> StoreResult<Listing<StoredSource>>;
 
-        /// Stores a source in place of its previous version; a first version needs that there is no source. Returns
-        /// whether this was so. Given secrets are stored with the source, both or neither; otherwise the stored secrets
-        /// stay. The status between runs stays, and a run that is under way can note nothing more. Done twice, the
-        /// second time is refused.
+        /// Stores a source in place of its previous version. A first version is stored only if there is no source of
+        /// this id. Returns whether the source is stored. Given secrets are stored in the same transaction; without
+        /// them, the stored secrets stay. The status stays. A current run loses its claim, so its result is not stored.
+        /// A repeat is refused.
         fn save_source(source: &StoredSource, secrets: Option<&SourceSecrets>) -> StoreResult<bool>;
 
-        /// Deletes a source and its secrets, both or neither. Done twice, it changes nothing.
+        /// Deletes a source and its secrets in one transaction. A repeat changes nothing.
         fn delete_source(id: &PolledSourceId) -> StoreResult<()>;
     }
 
@@ -122,22 +123,22 @@ ports! {
         fn source_secrets(id: &PolledSourceId) -> StoreResult<Option<SourceSecrets>>;
     }
 
-    /// Polling a source: it is claimed, polled, and its result is noted.
+    /// Polling a source: a run claims it, polls it, and stores the result.
     ///
-    /// Of several processes that poll at the same time, only one has the claim. If this process dies, the next one
-    /// takes the source once the lease is over.
+    /// Of several processes that poll at the same time, only one has the claim. If it dies, another one may take the
+    /// source after the end of the lease.
     RunSources [(UpdateItem, Sources)] {
-        /// Begins a run: notes the requests that the run may make, and the lease if one is given. Refused if the source
-        /// was saved, claimed or tested since `known` was read. Returns the updated source; `None` if refused. Done
-        /// twice, the second time is refused.
+        /// Begins a run: stores the number of requests including those of this run, and the lease if one is given.
+        /// Refused if the source was saved, claimed or tested since `known` was read; returns `None` then. Otherwise
+        /// returns the updated source. A repeat is refused.
         fn begin_source_run(
             known: &StoredSource,
             spent: Spent,
             lease: Option<Timestamp>,
         ) -> StoreResult<Option<StoredSource>>;
 
-        /// Ends a run: notes its result and when the source is due again, if the claim is still that of `claimed`.
-        /// Returns whether this is noted. Done twice, the second time is refused.
+        /// Ends a run: stores its result and when the source is due again, if the claim is still that of `claimed`.
+        /// Returns whether this is stored. A repeat is refused.
         fn end_source_run(
             claimed: &StoredSource,
             next: Timestamp,

@@ -7,13 +7,13 @@ use domain::{DeviceId, DeviceStay, TimeRange, Timestamp};
 pub struct StayQuery {
     /// The range.
     pub range: TimeRange,
-    /// The stay after which the page begins.
+    /// The last stay of the previous page; `None` for the first page.
     pub after: Option<StayKey>,
     /// The largest number of stays.
     pub limit: usize,
 }
 
-/// The identity of a stay among those of a device or in a room. Keys sort by time.
+/// The identity of a stay among those of a device or in a room. Identities sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StayKey {
     /// When the stay began.

@@ -15,17 +15,17 @@ use crate::Expected;
 pub struct StoredChannel {
     /// The id of the channel.
     pub id: ChannelId,
-    /// The number of times that the channel was put; notes of failures do not count.
+    /// The number of times that the channel was saved. Recording a failure does not count.
     pub version: u64,
-    /// The kind and the other settings, without the secret. The sender interprets them. A member with the value `null`
-    /// is not stored.
+    /// The kind and the other settings, without the secret. Only the sender interprets them. A member with the value
+    /// `null` is not stored.
     pub settings: Map<String, Value>,
-    /// The time of the local day in which messages wait.
+    /// The hours of the local day in which messages wait.
     pub quiet_hours: Option<QuietHours>,
     /// The failure of the channel, if it fails.
     pub failing: Option<Failing>,
-    /// When the channel was created. Messages from before belong to a deleted channel of the same id. `None` for a
-    /// channel that an earlier version created.
+    /// When the channel was created. Earlier messages belong to a deleted channel of the same id. `None` for a channel
+    /// that an earlier version of Roomtide created.
     pub created: Option<Timestamp>,
 }
 
@@ -38,11 +38,11 @@ pub struct Failing {
     pub next: Timestamp,
 }
 
-/// The member that has the quiet hours. In the item, they are apart from the settings.
+/// The member of a channel's JSON with the quiet hours. In the item, they have an attribute of their own.
 const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
-    /// A channel that is saved now, in place of a previous version if there is one.
+    /// The version of a channel that follows `before`, or the first version.
     pub fn new(id: ChannelId, before: Option<&Self>, channel: &Channel, now: Timestamp) -> Self {
         let mut settings = object(channel.to_json());
         settings.remove(QUIET_HOURS);
@@ -52,9 +52,9 @@ impl StoredChannel {
         Self { id, version, settings, quiet_hours, failing: None, created }
     }
 
-    /// Whether a message that was judged at `judged` is for a deleted channel with the same id, which had another
-    /// address. If `created` is after now, it comes from a wrong clock and is ignored; otherwise all messages until
-    /// then would be dropped.
+    /// Whether a message that was judged at `judged` is older than this channel. Such a message was for a deleted
+    /// channel with the same id, which had another address. A `created` in the future comes from a wrong clock and is
+    /// ignored, because all messages until that time would be dropped.
     pub fn is_younger_than(&self, judged: Timestamp, now: Timestamp) -> bool {
         self.created.is_some_and(|created| judged < created && created <= now)
     }
@@ -65,11 +65,11 @@ impl StoredChannel {
         members.extend(
             self.quiet_hours.map(|hours| (QUIET_HOURS.to_owned(), hours.to_string().into())),
         );
-        // The address in the secret is checked elsewhere. Whether the channel may send e-mail was checked before.
+        // Which addresses are allowed, and whether e-mail is, was checked when the channel was saved.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
     }
 
-    /// The item that a put of this channel expects: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

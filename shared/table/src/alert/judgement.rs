@@ -1,12 +1,12 @@
-//! A judgement to be stored: a state, its messages in the log, and the messages that each channel is to send. Judges
-//! nothing.
+//! A judgement to be stored: a state, its messages for the log, and the same messages for each channel. Judges nothing.
 
 use alerts::{LinkKey, Message};
 use domain::{ChannelId, RuleId, Timestamp};
 
 use crate::{AlertState, StoredAlertState, StoredRule, ToldMessage, WaitingMessage};
 
-/// The largest number of items that are stored with a state and the check of its rule: a transaction has 100 actions.
+/// The largest number of messages that are stored with a state, in the log and for channels. A transaction has at most
+/// 100 actions; the other two put the state and check its rule.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
 pub const MAX_JUDGEMENT_PARTS: usize = 98;
@@ -22,8 +22,8 @@ pub struct NewJudgement {
 }
 
 impl NewJudgement {
-    /// A judgement by `rule`. `state` replaces the state that was read ([`StoredAlertState::next`]). `messages` are in
-    /// order. `channels` come with the time from which each may send.
+    /// A judgement by `rule`. `state` replaces the state that was read ([`StoredAlertState::next`]). `messages` are
+    /// sorted, oldest first. Each of the `channels` comes with the time from which on it may send.
     ///
     /// One transaction holds only as many messages as [`MAX_JUDGEMENT_PARTS`] allows. If there are more, the newest are
     /// stored, and the others are [`left_out`](Self::left_out).
@@ -81,7 +81,7 @@ impl NewJudgement {
         &self.waiting
     }
 
-    /// The number of oldest messages that are not stored, because one transaction does not hold them.
+    /// The number of messages that are not stored because the transaction is full. They are the oldest.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }

@@ -8,35 +8,35 @@ use crate::AlertKey;
 
 /// How long messages stay in the log.
 pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
-/// How long a message waits if its channel fails or was deleted.
+/// How long a message is stored if its channel fails or was deleted.
 pub const WAITING_KEPT: TimeDelta = TimeDelta::days(14);
-/// The longest lease. A lease that ends later was taken by a wrong clock, and holds up no sender.
+/// The longest lease. A lease that ends later was taken by a wrong clock and is ignored.
 pub const MAX_LEASE: TimeDelta = TimeDelta::minutes(5);
-/// The longest time for which a message is postponed: over the quiet hours of a day. A message that waits longer was
+/// The longest time for which a message is postponed: over the quiet hours of a day. A message with a later time was
 /// postponed by a wrong clock.
 pub const MAX_POSTPONED: TimeDelta = TimeDelta::hours(25);
 
-/// A message in the log, with all that its text needs except names.
+/// A message in the log, with everything that its text needs except names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldMessage {
     /// The key of the state that the message is about.
     pub alert: AlertKey,
     /// When the message was judged.
     pub at: Timestamp,
-    /// The rule by which it was judged, as the rule was then.
+    /// The rule by which the message was judged, as it was at that time.
     pub rule: Rule,
     /// The message.
     pub message: Message,
 }
 
-/// The identity of a message in the log. Keys sort by time.
+/// The identity of a message in the log. Identities sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToldKey {
     /// When the message was judged.
     pub at: Timestamp,
     /// The key of the state that the message is about.
     pub alert: AlertKey,
-    /// The number of the message among those of its state.
+    /// The number of the message: each state counts its own messages.
     pub number: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct ToldQuery {
     pub range: TimeRange,
     /// The rule of the messages; `None`: all rules.
     pub rule: Option<RuleId>,
-    /// The last message of the page before.
+    /// The last message of the previous page; `None` for the first page.
     pub after: Option<ToldKey>,
     /// The largest number of messages.
     pub limit: usize,
@@ -67,17 +67,17 @@ pub struct WaitingMessage {
     pub channel: ChannelId,
     /// The message.
     pub told: ToldMessage,
-    /// The number of leases that were taken, which is the number of attempts to send, including the current attempt.
+    /// The number of attempts to send, including the current one. Each attempt takes a lease.
     pub attempts: u32,
-    /// The time from which on the message may be sent.
+    /// The earliest time at which the message may be sent.
     pub next: Timestamp,
-    /// The end of the sender's lease. If the lease is over, its sender died or had no answer, and the message may have
-    /// arrived.
+    /// The end of the sender's lease. If the lease has ended, the sender died or got no answer, and the message may
+    /// have arrived.
     pub lease: Option<Timestamp>,
-    /// The number of devices for which the message stands in a storm, when many devices have messages of the same rule.
-    /// If an attempt may have arrived, it has sent this number.
+    /// For a storm, when many devices have messages of one rule: the number of devices that the text of this message
+    /// names. An attempt that may have arrived has sent this number.
     pub storm: Option<usize>,
-    /// The key of the link that acknowledges the episode. Only messages of firing alerts have a key.
+    /// The key of the link by which a person acknowledges the alert. Only messages of firing alerts have a key.
     pub key: Option<LinkKey>,
 }
 
@@ -88,7 +88,7 @@ pub struct WaitingKey {
     pub channel: ChannelId,
     /// The key of the state that the message is about.
     pub alert: AlertKey,
-    /// The number of the message among those of its state.
+    /// The number of the message: each state counts its own messages.
     pub number: u64,
 }
 
@@ -119,7 +119,7 @@ impl WaitingMessage {
         };
 
         let message = Message {
-            // Earlier tests may wait too, so each needs its own number.
+            // Earlier test messages may still wait, so each needs its own number.
             number: u64::try_from(now.as_millis()).unwrap_or_default(),
             news: News::Test,
             since: now,
@@ -154,7 +154,7 @@ impl WaitingMessage {
         was_never_postponed || is_of_clock_ahead || !is_ahead(self.next, MAX_POSTPONED, now)
     }
 
-    /// Whether a sender has the message, or died with it a moment ago.
+    /// Whether the message has a lease. Its sender is at work, or died a moment ago.
     pub fn is_leased(&self, now: Timestamp) -> bool {
         self.lease.is_some_and(|until| is_ahead(until, MAX_LEASE, now))
     }

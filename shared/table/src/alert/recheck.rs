@@ -1,34 +1,34 @@
-//! Rechecks: notes that a device or a saved rule must be judged again. Judges none.
+//! Rechecks: requests to judge a device or a saved rule again. Judges none.
 
 use std::fmt::{self, Display, Formatter};
 
 use domain::{DeviceId, RuleId, Timestamp};
 
-/// The device or rule to recheck. Values sort as their sort keys do.
+/// The device or rule to recheck. The order is that of the sort keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rechecked {
-    /// A rule, on each of its devices.
+    /// A rule, to be judged on each of its devices.
     Rule(RuleId),
-    /// A device, by each rule about it.
+    /// A device, to be judged by each rule about it.
     Device(DeviceId),
 }
 
-/// The note that something was stored, changed or deleted after the last judgement.
+/// The request to judge a device or a rule again, because data were stored, changed or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
     /// The device or rule.
     pub what: Rechecked,
-    /// The earliest instant from which on data were touched.
+    /// The time of the earliest data that were stored, changed or deleted.
     pub since: Timestamp,
-    /// For a rule: the device up to which it was judged again.
+    /// For a rule that was judged again on some of its devices: the last of these devices.
     pub after: Option<DeviceId>,
-    /// A number that changes whenever something is touched, even if the earliest instant stays. So a judgement removes
-    /// only the recheck that it has read, and no later one.
+    /// A random number that changes whenever data are touched. A judgement removes only the recheck with the number
+    /// that it has read.
     pub touch: u64,
 }
 
 impl Recheck {
-    /// Whether nothing was touched since `read` was read. The device up to which a rule is judged may have changed.
+    /// Whether no data were touched since `read` was read. The device in `after` may differ.
     pub fn is_untouched_since(&self, read: &Self) -> bool {
         self.since == read.since && self.touch == read.touch
     }

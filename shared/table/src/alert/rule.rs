@@ -10,7 +10,7 @@ use crate::{AlertKey, Expected};
 pub struct StoredRule {
     /// The id of the rule.
     pub id: RuleId,
-    /// The number of times that the rule was put.
+    /// The number of times that the rule was saved.
     pub version: u64,
     /// The rule, with the time at which it was saved.
     pub rule: Rule,
@@ -22,7 +22,7 @@ impl StoredRule {
         AlertKey { rule: self.id.clone(), subject }
     }
 
-    /// The item that a put of this rule expects: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

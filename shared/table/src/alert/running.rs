@@ -1,15 +1,16 @@
-//! The note that says when the system ran. Reads no clock.
+//! The stored times at which the system ran, and its pauses. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
-/// A longer time since the last note is a pause. The note is put every five minutes, and two invocations may be late.
+/// If the last note is older than this, the system paused. A note is stored every five minutes; two may be late.
 pub const LEAST_PAUSE: TimeDelta = TimeDelta::minutes(7);
 
-/// When alerts were last judged, and the pauses before. While a laptop sleeps, no device counts as silent.
+/// When alerts were last judged, and the earlier pauses of the system. During a pause, such as the sleep of a laptop,
+/// no device counts as silent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningNote {
-    /// The number of times that the note was put.
+    /// The number of times that the note was stored.
     pub version: u64,
     /// When the system last ran.
     pub at: Timestamp,
@@ -18,7 +19,7 @@ pub struct RunningNote {
 }
 
 impl RunningNote {
-    /// The pause that ends now, if there is one. Nobody has noted it yet.
+    /// The pause between the note and `now`, if that time is long enough for a pause.
     pub fn pause_until(&self, now: Timestamp) -> Option<TimeRange> {
         let is_pause = now.since(self.at) > LEAST_PAUSE;
         is_pause.then(|| TimeRange::new(self.at, now).ok()).flatten()

@@ -6,10 +6,11 @@ use domain::{RuleId, Timestamp};
 
 use crate::Expected;
 
-/// How long a state is kept after it has been normal for an hour. By then, every process that read it has put its
-/// successor or given up. So a new state, which begins with version 1, is not mistaken for the old one.
+/// How long a state is kept once it has been normal for an hour. A process that read the state has stored the next
+/// version or given up by then. A new state begins again with version 1, and could otherwise be mistaken for the
+/// deleted one.
 pub const STATE_KEPT: TimeDelta = TimeDelta::days(1);
-/// How long figures that were sent once are kept: a day longer than they are remembered.
+/// How long the record of the sent figures is kept. This is a day longer than a figure is remembered.
 pub const FIGURES_KEPT: TimeDelta = TimeDelta::days(41);
 
 /// The identity of the state of a rule.
@@ -21,12 +22,12 @@ pub struct AlertKey {
     pub subject: AlertSubject,
 }
 
-/// A state, by the kind of its rule.
+/// A state. Its form depends on the kind of rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertState {
-    /// The state of a rule about a metric or silence, whose episodes begin, last and end.
+    /// The state of a rule about a metric or silence. Such an alert fires, lasts and ends.
     Episodes(Box<EpisodeState>),
-    /// The state of a rule about a budget, a demand or a counter, which sends each figure once.
+    /// The state of a rule about a budget, a demand or a counter. Each figure is sent once.
     Figures(FigureState),
 }
 
@@ -36,16 +37,16 @@ pub enum AlertState {
 pub struct StoredAlertState {
     /// The identity of the state.
     pub key: AlertKey,
-    /// The number of times that the state was put.
+    /// The number of times that the state was stored.
     pub version: u64,
-    /// The findings of the rule on the subject so far.
+    /// What the rule has found about the subject so far.
     pub state: AlertState,
     /// When the state expires; `None` for a state that must be judged again.
     pub expires: Option<Timestamp>,
 }
 
 impl AlertState {
-    /// When the state must be judged again, even without new readings.
+    /// When the state must be judged again, even if no reading arrives.
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Episodes(state) => state.due,
@@ -53,13 +54,13 @@ impl AlertState {
         }
     }
 
-    /// The bounds by which a query finds due states ([`is_due`](Self::is_due)): a state is due if its time is not after
-    /// the first bound, or if it is after the second.
+    /// The two bounds by which a query finds due states ([`is_due`](Self::is_due)). A state is due if its time is at or
+    /// before the first bound, or after the second.
     pub fn due_bounds(now: Timestamp) -> (Timestamp, Timestamp) {
         (now, now.saturating_add(MAX_UNJUDGED))
     }
 
-    /// Whether the state must be judged although no reading asks for it ([`EpisodeState::is_due`]).
+    /// Whether the state must be judged now, even if no reading arrives ([`EpisodeState::is_due`]).
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self {
             Self::Episodes(state) => state.is_due(now),
@@ -69,7 +70,7 @@ impl AlertState {
 }
 
 impl StoredAlertState {
-    /// The state that replaces `known`, the state that was read; without `known`, a first version.
+    /// The version after `known`, the state that was read; without `known`, the first version.
     pub fn next(known: Option<&Self>, key: AlertKey, state: AlertState, now: Timestamp) -> Self {
         let expires = match &state {
             AlertState::Episodes(state) if state.due.is_some() => None,
@@ -79,7 +80,7 @@ impl StoredAlertState {
         Self { key, version: known.map_or(1, |known| known.version + 1), state, expires }
     }
 
-    /// The item that a put of this state expects: the previous version.
+    /// A put of this version expects that the previous version is stored.
     pub const fn expected(&self) -> Expected {
         Expected::before(self.version)
     }

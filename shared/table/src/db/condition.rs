@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::item::Attribute;
 
-/// A condition on an item. An item that does not exist has no attributes.
+/// A condition on an item. For an item that does not exist, every attribute is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum If {
@@ -12,7 +12,7 @@ pub enum If {
     Absent(Path),
     /// There is something at the path.
     Present(Path),
-    /// The value at the path exists, has the type of the given value, and compares with it in this way.
+    /// The value at the path exists, has the type of the given value, and is in this relation to it.
     Compare(Path, Op, Attribute),
     /// The set of texts at the path has this element.
     Holds(Path, String),
@@ -22,7 +22,7 @@ pub enum If {
     Any(Vec<If>),
 }
 
-/// A comparison. Numbers compare as numbers, texts and bytes by their bytes. Values of other types have only
+/// A comparison. Numbers compare as numbers, texts and bytes by their bytes. For values of other types there is only
 /// [`Is`](Self::Is).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -34,7 +34,7 @@ pub enum Op {
     AtLeast,
 }
 
-/// The place of a value in an item: an attribute, or a member of an attribute that is a map.
+/// The path of a value in an item: an attribute, or a member of an attribute that is a map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
     /// The name of the attribute.
@@ -49,14 +49,14 @@ impl From<&'static str> for Path {
     }
 }
 
-/// An attribute whose name is data, such as the name of a reading's metric.
+/// The path of an attribute whose name comes from data, such as that of a metric.
 impl From<String> for Path {
     fn from(attribute: String) -> Self {
         Self { attribute: Cow::Owned(attribute), member: None }
     }
 }
 
-/// A member of an attribute that is a map.
+/// The path of a member of an attribute that is a map.
 pub fn member(attribute: &'static str, member: impl Into<String>) -> Path {
     Path { attribute: Cow::Borrowed(attribute), member: Some(member.into()) }
 }
@@ -76,7 +76,7 @@ pub fn is(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Is, value)
 }
 
-/// The value at the path is still the value that was read, or is still absent.
+/// The value at the path is the known one; if none is known, there is nothing at the path.
 pub fn still(path: impl Into<Path>, known: Option<Attribute>) -> If {
     match known {
         Some(value) => is(path, value),
@@ -104,7 +104,7 @@ pub fn at_least(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtLeast, value)
 }
 
-/// There is nothing at the path, or the value there compares with this one.
+/// There is nothing at the path, or the value at the path is in this relation to the given one.
 pub fn absent_or(path: impl Into<Path>, op: Op, value: Attribute) -> If {
     let path = path.into();
     any([absent(path.clone()), If::Compare(path, op, value)])

@@ -1,4 +1,4 @@
-//! Writes of one item, each with its conditions, and their outcomes. Makes none.
+//! Writes of one item, each with its conditions, and their outcomes. Performs none.
 
 use std::collections::BTreeMap;
 
@@ -23,16 +23,16 @@ pub struct Write {
 pub enum What {
     /// Stores the item in place of the stored one.
     Put(Item),
-    /// Changes attributes; an item that does not exist is made, even without changes.
+    /// Changes attributes. An item that does not exist is created, even without changes.
     Update(ItemKey, Vec<AttributeChange>),
-    /// Deletes the item. Without a condition, an absent item is no error.
+    /// Deletes the item. If it does not exist, this is no error, unless a condition fails.
     Delete(ItemKey),
-    /// Changes nothing. Its conditions must hold for the other writes of a transaction.
+    /// Changes nothing. If a condition fails, the whole transaction is refused.
     Check(ItemKey),
 }
 
 /// A change of one value of an item. No two changes of an update may overlap. A member can be set only in a map that
-/// exists, else the update is an error.
+/// exists; otherwise the update is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum AttributeChange {
@@ -42,23 +42,23 @@ pub enum AttributeChange {
     SetIfAbsent(Path, Attribute),
     /// Removes the value, if there is one.
     Remove(Path),
-    /// Adds a number to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
+    /// Adds a number to a number, or elements to a set of texts. An absent number counts as 0, an absent set as empty.
     Add(Path, Attribute),
-    /// Takes elements from a set of texts. A set without elements is removed.
+    /// Takes elements from a set of texts. A set that has become empty is removed.
     Take(Path, Attribute),
 }
 
 /// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// The write is done. Has the updated item after an update, and the deleted item after a deletion. After a put it
-    /// has nothing, because the caller has the item.
+    /// The write is done. Has the updated item after an update, and the deleted item after a deletion. Has nothing
+    /// after a put, because the caller knows the item.
     Done(Option<Item>),
     /// A condition does not hold. Has the stored item, if there is one.
     Refused(Option<Item>),
 }
 
-/// The writes of a refused transaction whose conditions do not hold. Nothing of the transaction is written.
+/// The writes of a refused transaction whose conditions failed. Nothing of the transaction is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedWrites(BTreeMap<usize, Option<Item>>);
 
@@ -68,13 +68,13 @@ pub fn put<N: Into<String>>(item: impl IntoIterator<Item = (N, Attribute)>) -> W
     Write::of(What::Put(item.collect()))
 }
 
-/// Changes an item that exists. A device that is being deleted counts as absent.
+/// Changes an existing item. A device that is being deleted counts as absent.
 pub fn update(key: &Key) -> Write {
     let is_no_tombstone = matches!(key, Key::Device(..)).then(|| absent(DELETED));
     upsert(key).when([present(PK)]).when(is_no_tombstone)
 }
 
-/// Changes an item, which is made if it does not exist.
+/// Changes an item, or creates it if it does not exist.
 pub fn upsert(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Update(key.into(), Vec::new()))
 }
@@ -84,7 +84,7 @@ pub fn delete(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Delete(key.into()))
 }
 
-/// Writes nothing, but makes a transaction fail if a condition does not hold.
+/// Writes nothing, but makes its transaction fail if a condition fails.
 pub fn check(key: impl Into<ItemKey>) -> Write {
     Write::of(What::Check(key.into()))
 }
@@ -117,7 +117,7 @@ impl Write {
         }
     }
 
-    /// The action that a role must permit.
+    /// The action for which a role needs a permission.
     pub const fn action(&self) -> Action {
         match self.what {
             What::Put(_) => Action::PutItem,
@@ -133,7 +133,7 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
-/// Sets a value, encoded in the form `F`; removes the attribute if the value has none.
+/// Sets a value in the form `F`, or removes the attribute if this form leaves the value out.
 pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> AttributeChange {
     replace(path, F::attribute(value))
 }
@@ -148,7 +148,7 @@ pub fn remove(path: impl Into<Path>) -> AttributeChange {
     AttributeChange::Remove(path.into())
 }
 
-/// Sets a value, or removes the stored value.
+/// Sets a value; `None` removes the stored one.
 pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChange {
     match value {
         Some(value) => set(path, value),
@@ -156,13 +156,13 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
     }
 }
 
-/// Sets all attributes of a value, and removes those that the value does not have.
+/// Sets all attributes of a value. Removes an attribute whose value is `None`.
 pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
     let attributes = value.attributes().into_iter();
     attributes.map(|(name, attribute)| replace(name, attribute)).collect()
 }
 
-/// Adds to a number, or elements to a set.
+/// Adds a number to a number, or elements to a set.
 pub fn add(path: impl Into<Path>, more: Attribute) -> AttributeChange {
     AttributeChange::Add(path.into(), more)
 }
@@ -191,13 +191,13 @@ impl RefusedWrites {
         self.0.contains_key(&position)
     }
 
-    /// The stored item at which the write at this position failed; `None` if there is no item.
+    /// Takes out the stored item on which the write at this position failed; `None` if there is no item.
     pub fn take(&mut self, position: usize) -> Option<Item> {
         self.0.remove(&position).flatten()
     }
 }
 
-/// Made of the positions of the refused writes, each with the stored item.
+/// From the positions of the refused writes, each with the stored item.
 impl FromIterator<(usize, Option<Item>)> for RefusedWrites {
     fn from_iter<I: IntoIterator<Item = (usize, Option<Item>)>>(refused: I) -> Self {
         Self(refused.into_iter().collect())

@@ -15,7 +15,7 @@ kind! { StoredChannel = AlertChannel(id) {
     failing: Option<Failing>,
 } }
 
-/// Both attributes, or none.
+/// Both attributes, or neither of them.
 impl Attributes for Option<Failing> {
     fn attributes(&self) -> Vec<NamedAttribute> {
         let since = self.and_then(|failing| At::attribute(&failing.since));
@@ -37,7 +37,7 @@ impl Group for Option<Failing> {
     }
 }
 
-// Exports have no secrets. The item is put under the id of the channel.
+// The struct has no id. The caller puts its item under the id of the channel.
 kind! { ChannelSecret = AlertSecret(_) { 0: Json = SECRET } }
 
 #[cfg(test)]

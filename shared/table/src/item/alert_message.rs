@@ -52,7 +52,7 @@ fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute
     attributes
 }
 
-/// Decodes the attributes that [`message_attributes`] makes. The item's key gives `alert`, `at` and `number`.
+/// Decodes the attributes that [`message_attributes`] makes. The caller knows `alert`, `at` and `number`.
 fn take_message(
     item: &mut Item,
     alert: AlertKey,

@@ -16,7 +16,7 @@ kind! { StoredRule = AlertRule(id) {
     rule: Rule,
 } }
 
-/// The members of a rule are in a map. As attributes of the item, a `room` would put the rule into the index by room.
+/// The members of a rule are in a map. If `room` were an attribute of the item, the rule would be in the room index.
 impl Attributes for Rule {
     fn attributes(&self) -> Vec<NamedAttribute> {
         vec![(RULE_CHANGED, part::<At, _>(&self.changed)), (RULE, part::<Json, _>(&self.to_json()))]

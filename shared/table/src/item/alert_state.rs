@@ -1,5 +1,5 @@
-//! The item of a rule's state. The times when the state is due and when it expires are attributes of their own, so that
-//! they can be read without the state.
+//! The item of a rule's state. Two times have an attribute of their own, so that they can be read without the state:
+//! when the state is due, and when it expires.
 
 use super::attribute::{DUE, ONCE, STATE, VERSION};
 use super::form::{At, Maybe, Seconds, Whole, part};

@@ -2,41 +2,41 @@
 
 #![expect(missing_docs, reason = "most are the fields of the same names")]
 
-/// A flag: the room of a reading was named by its sender, and not filled in.
+/// A flag: the sender of a reading named the room. It was not filled in from the registry.
 pub const NAMED: &str = "_named";
-/// The room that the sender of a reading named, if a person had chosen another room.
+/// The room that the sender of a reading named, if the reading is stored with another room that a person chose.
 pub const NAMED_ROOM: &str = "_named_room";
-/// A text that is unique to the arrival of a reading without a timestamp.
+/// A text that is unique to each arrival of a reading without a timestamp.
 pub const ARRIVAL: &str = "_arrival";
-/// Facts of a device that the sender of a reading gives, as JSON.
+/// Facts of its device that a sender gives with a reading, as JSON.
 pub const SAID_ABOUT: &str = "_about";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
-/// The version of a device: the number of writes that expected the version that they read, such as edits and stays.
+/// The version of a device. It rises with each edit, stay and other write that expects the previous version.
 pub const DEVICE_VERSION: &str = "_version";
 /// The newest stay of a device.
 pub const STAY: &str = "_stay";
-/// The room of a stay. Under the name `room`, the index by room would hold the stay.
+/// The room of a stay. With the name `room`, the stay would be in the room index.
 pub const STAY_ROOM: &str = "stay_room";
-/// The first timestamp after a stay.
+/// The end of a stay: the first timestamp that is not in it.
 pub const UNTIL: &str = "until";
-/// The version of an item: the number of times that it was written, where each write expects the version that was read.
+/// The version of an item: the number of times that it was written. Each write expects the version that it read.
 pub const VERSION: &str = "ver";
 /// When the deletion of a device began.
 pub const DELETED: &str = "_deleted";
-/// When a belonging of a device that is being deleted was last found.
+/// When an item of a device that is being deleted was last found.
 pub const FOUND: &str = "_found";
 /// When the deletion of a device ended.
 pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";
-/// Whether a room is outside, if a person said so: 1 or 0.
+/// Whether a room is outside, if a person said this: 1 or 0.
 pub const OUTSIDE: &str = "outside";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
-/// A device's attributes, with names given by people.
+/// The attributes that people give a device, by name.
 pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
@@ -46,7 +46,7 @@ pub const DESCRIBED: &str = "described";
 /// Facts of a device that senders give: the name, the tags and the fields of metrics.
 pub const SOURCE: &str = "source";
 pub const FIELDS: &str = "fields";
-/// The token that introduced a device.
+/// The token of the sender that introduced a device.
 pub const INTRODUCED_BY: &str = "by";
 pub const MODULUS: &str = "modulus";
 pub const MAX_W: &str = "max_w";
@@ -63,121 +63,120 @@ pub const CYCLE: &str = "cycle";
 pub const BEHIND: &str = "behind";
 /// The devices directly behind a meter.
 pub const BEHIND_IT: &str = "behind_it";
-/// Whether a device or a metric counts in the means of rooms, if a person said so: 1 or 0.
+/// Whether a device or a metric counts in the means of rooms, if a person said this: 1 or 0.
 pub const IN_ROOM_MEANS: &str = "in_room_means";
-/// The time until which an import found only hourly means of a metric.
+/// The time until which a metric has only hourly means, because an import found nothing else.
 pub const HOURLY_UNTIL: &str = "hourly_until";
-/// For a device, the number of its fold settings. For a rollup, the number of the settings by which it was folded. For
-/// a channel or a source, its settings without the secret.
+/// For a device, the number of its fold settings. For a rollup, the number of the settings with which it was folded.
+/// For a channel or a source, the settings without the secret.
 pub const SETTINGS: &str = "settings";
-/// The metrics and times that the newest changes of a device's settings concern.
+/// The newest changes of a device's settings: the metrics and times that each concerns.
 pub const CHANGES: &str = "changes";
-/// The earliest expiry of the readings of a rollup: epoch seconds.
+/// The earliest time at which a reading of a rollup expires: epoch seconds.
 pub const RAW_UNTIL: &str = "raw_until";
-/// A flag: a reading of the rollup has changed, and can no longer be folded.
+/// A flag: a reading of the rollup changed too late to fold the rollup again.
 pub const FROZEN: &str = "frozen";
 /// The rooms of a rollup's readings, or the rooms that a token shows.
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
-/// The number of a source's run, or of the run that puts every device into the index of attributes.
+/// For a source, the number of its runs and tests. For the attribute index, the name of the last run over all devices.
 pub const RUN: &str = "run";
-/// When the run that puts every device into the index of attributes was done.
+/// When a run finished that put every device into the attribute index.
 pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";
 pub const SINCE: &str = "since";
-/// The watermark of each group of devices: before this time, every rollup is stored.
+/// The watermark of each group of devices: the time before which every rollup is stored.
 pub const SEALED: &str = "sealed";
-/// The time up to which rollups were folded again.
+/// The time up to which the rollups of a device were folded again.
 pub const DONE_UNTIL: &str = "done_until";
-/// The version of the schema by which a rollup is in the index by conditions.
+/// The version of the schema by which a rollup was put into the conditions index.
 pub const CONDITIONS_VERSION: &str = "_zs";
-/// The mean and the extremes of each metric of the schema.
+/// The mean, the least and the greatest value of each metric of the schema.
 pub const CONDITIONS_VALUES: &str = "_zv";
 pub const SCHEMA: &str = "schema";
 pub const ENCODING: &str = "encoding";
 pub const DOMAIN: &str = "domain";
 pub const BITS: &str = "bits";
-/// A flag: every rollup of 15 minutes is in the index by conditions as the schema says.
+/// A flag: the conditions index has every rollup of 15 minutes by the stored schema.
 pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
-/// The marks of late changes.
+/// The marks. Each announces late changes.
 pub const MARKS: &str = "marks";
-/// When the oldest late change that is not folded was written, and when this was noted.
+/// When the oldest unfolded late change was written, and when this was stored.
 pub const BACKLOG: &str = "backlog";
 /// The first and the last month in which a device was seen in a room.
 pub const FIRST_MONTH: &str = "first";
 pub const LAST_MONTH: &str = "last";
-/// The device up to which a rule was rechecked.
+/// The last device on which a rule was rechecked.
 pub const AFTER: &str = "after";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
-/// The prefix of the ids of a write token's devices.
+/// The prefix of the device ids for which a write token is valid.
 pub const PREFIX: &str = "prefix";
 pub const DEVICE_TAGS: &str = "device_tags";
 pub const ROOM_TAG: &str = "room_tag";
-/// The number of partitions of the registry's devices.
+/// The number of partitions that the registry's devices are in.
 pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";
-/// When a token ends. This is not the attribute by which DynamoDB deletes items, because lists still show an ended
-/// token.
+/// When a token stops working. DynamoDB does not delete items by this attribute, because lists still show ended tokens.
 pub const EXPIRES: &str = "expires";
 /// The homes that a token shows.
 pub const HOMES: &str = "homes";
-/// The hash of the admin token by which a token was made.
+/// The hash of the admin token with which a token was made.
 pub const ISSUED_BY: &str = "issued_by";
 /// The number of devices that a sender has introduced.
 pub const INTRODUCED: &str = "introduced";
-/// The device, room or home that an annotation is about. Under the name `room`, the index by room would hold the
-/// annotation.
+/// The device, room or home that an annotation is about. With the name `room`, the annotation would be in the room
+/// index.
 pub const ABOUT: &str = "about";
 /// The text of an annotation.
 pub const TEXT: &str = "text";
-/// The members of a rule of alerts, in a map. As attributes of the item, a `room` would put the rule into the index by
-/// room.
+/// The members of a rule of alerts, in a map. If `room` were an attribute of the item, the rule would be in the room
+/// index.
 pub const RULE: &str = "rule";
 /// When a rule was saved.
 pub const RULE_CHANGED: &str = "changed";
 pub const QUIET_HOURS: &str = "quiet_hours";
 /// Since when a channel fails.
 pub const FAILING_SINCE: &str = "failing_since";
-/// When a failing channel is tried next, a message is to be sent, or a source is due.
+/// When a failing channel is tried again, when a message may be sent, or when a source is due.
 pub const NEXT: &str = "next";
 /// A flag: the secrets that a source needs are missing.
 pub const LACKS_SECRETS: &str = "lacks_secrets";
-/// The request that the secrets of a source were given for.
+/// The request for which a person gave the secrets of a source.
 pub const DESTINATION: &str = "destination";
 /// The secret of a channel or a source.
 pub const SECRET: &str = "secret";
-/// The state of a rule whose messages say when something begins and ends.
+/// The state of a rule about a metric or silence, whose alert begins and ends.
 pub const STATE: &str = "state";
-/// The state of a rule that sends each message once.
+/// The state of a rule about a budget, a demand or a counter, which sends each figure once.
 pub const ONCE: &str = "once";
-/// When a state must be judged again, even without new readings.
+/// When a state must be judged again, even if no reading arrives.
 pub const DUE: &str = "due";
 pub const MESSAGE: &str = "message";
 /// When a message was judged.
 pub const JUDGED_AT: &str = "judged_at";
-/// The attempts to send a message.
+/// The number of attempts to send a message.
 pub const ATTEMPTS: &str = "attempts";
 /// The end of the lease of a process that sends a message or polls a source.
 pub const LEASE: &str = "lease";
 /// The number of the run that is polling a source.
 pub const CLAIM: &str = "claim";
-/// The requests that a source has made.
+/// The numbers of requests that a source has made.
 pub const SPENT: &str = "spent";
-/// The status of a source that is stored between runs.
+/// The status of a source, which is kept from run to run.
 pub const STATUS: &str = "status";
-/// The number of devices in a message about a storm.
+/// The number of devices that a message about a storm names.
 pub const STORM: &str = "storm";
-/// The key of a message's link.
+/// The key of the link in a message.
 pub const LINK_KEY: &str = "link_key";
-/// A random number that distinguishes a recheck from later ones of the same device or rule.
+/// A random number, which is new each time that a recheck is stored.
 pub const TOUCH: &str = "touch";
-/// When the system last ran, and the pauses in which it did not run.
+/// When the system last ran, and the pauses during which it did not run.
 pub const AT: &str = "at";
 pub const PAUSES: &str = "pauses";

@@ -1,4 +1,4 @@
-//! The attributes of a rollup in the index by conditions, and the item of the index's schema. Encodes no value.
+//! The attributes that put a rollup into the conditions index, and the item of the index's schema. Encodes no value.
 
 use super::attribute::{
     BITS, CONDITIONS_VALUES, CONDITIONS_VERSION, DOMAIN, ENCODING, NAME, READY, ROOMS, SCHEMA,
@@ -17,7 +17,7 @@ use domain::{
     Bucket, ConditionsSchema, DeviceId, Encoding, IndexEntry, MetricMeans, SchemaMetric, Timestamp,
 };
 
-/// The attributes by which a rollup is in the index. Without the version of a schema there are no attributes.
+/// The attributes that put a rollup into the index. There are none before the first schema.
 pub(super) fn indexed_attributes(
     indexed: &Indexed,
     device: &DeviceId,
@@ -102,7 +102,7 @@ impl Group for ConditionsSchema {
 
 group! { SchemaMetric { name: Text = NAME, encoding: Encoding, bits: Whole = BITS } }
 
-/// The name of the encoding, and its domain as a list.
+/// The name of the encoding, and a list of the knots or times that it needs.
 impl Attributes for Encoding {
     fn attributes(&self) -> Vec<NamedAttribute> {
         let domain = match self {

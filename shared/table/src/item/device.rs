@@ -82,7 +82,7 @@ list! { Exchange { old: Number, new: Number } }
 list! { Extent { first: Millis, last: Millis } }
 list! { SourceField { measurement: Text, field: Text } }
 
-/// The fold settings of a device. A change that is missing or unreadable counts as a change that concerns everything.
+/// The fold settings of a device. A change that is missing or unreadable is read as a change of everything.
 impl Attributes for FoldSettings {
     fn attributes(&self) -> Vec<NamedAttribute> {
         let is_folded_as_ever = *self == Self::default();
@@ -103,10 +103,10 @@ impl Group for FoldSettings {
     }
 }
 
-/// The time of a room that a person chose, in place of a reading's time: newer than any reading.
+/// The time that is stored with a room that a person chose. It is later than the time of any reading.
 const CHOSEN: Timestamp = Timestamp::MAX;
 
-/// A device's room, and the timestamp of the reading that named it.
+/// The device's room, and when a reading named it.
 impl Attributes for Place {
     fn attributes(&self) -> Vec<NamedAttribute> {
         let (room, at) = match self {
@@ -132,23 +132,22 @@ impl Group for Place {
     }
 }
 
-/// The attributes that a device loses when its deletion begins. Only the version and the number of the fold settings
-/// stay, because a device with the same id must never use them again.
+/// The attributes that are removed when a device's deletion begins. The version and the number of the fold settings
+/// stay, because a later device with the same id must not use the same numbers again.
 pub fn description(device: &Device) -> impl Iterator<Item = &'static str> {
     let names = device.parts().attributes().into_iter().map(|(name, _)| name);
     names.filter(|name| ![SETTINGS, DEVICE_VERSION].contains(name))
 }
 
-/// How long a deleted device is remembered. This is longer than the day for which the stream keeps records of its
-/// readings.
+/// How long a deleted device is remembered. The stream keeps records of its readings for a day, which is shorter.
 const TOMBSTONE_DAYS: i64 = 7;
 
-/// When the item of a device whose deletion ended expires.
+/// When the item of a deleted device expires.
 pub fn tombstone_expires(ended: Timestamp) -> Timestamp {
     ended.saturating_add(TimeDelta::days(TOMBSTONE_DAYS))
 }
 
-/// An item of the registry's devices, whether or not the device is deleted.
+/// An item of the registry's devices, deleted or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceItem {
     /// The device.
@@ -191,7 +190,7 @@ impl Decode for Device {
         }
 
         let mut parts = DeviceParts::decode(item)?;
-        // A device that is stored as behind itself is read as behind no meter, so that it stays readable.
+        // If a damaged item says that a device is behind itself, the device is read as behind no meter.
         parts.behind = parts.behind.filter(|meter| *meter != parts.id);
         parts.behind_it.remove(&parts.id);
         Self::new(parts).map_err(|why| {
@@ -205,7 +204,7 @@ impl Decode for Device {
     }
 }
 
-/// A device's labels.
+/// The tags of a device.
 pub(crate) struct Labels;
 
 impl Form<Tags> for Labels {
@@ -219,7 +218,7 @@ impl Form<Tags> for Labels {
     }
 }
 
-/// Attributes that people give a device: by name, a list of texts and numbers.
+/// The attributes that people give a device. Each has a name and a list of texts and numbers.
 pub(crate) type Described = ByText<Text, TextsAndNumbers>;
 
 pub(crate) struct TextsAndNumbers;
@@ -244,8 +243,7 @@ impl Form<AttributeValues> for TextsAndNumbers {
     }
 }
 
-/// The known facts of each metric. The map is stored even if it is empty, because DynamoDB sets a member only in an
-/// existing map.
+/// What is known of each metric. An empty map is stored too, because DynamoDB sets a member only in an existing map.
 pub(crate) struct Metrics;
 
 impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
@@ -253,7 +251,7 @@ impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
         part::<ByText<Text, Members>, _>(metrics)
     }
 
-    /// Skips metrics whose names are no longer valid. If the kind of a metric is not known, its name decides.
+    /// Skips metrics whose names are no longer valid. If the kind of a metric is unknown, it is taken from the name.
     fn value(attribute: Option<Attribute>) -> Result<BTreeMap<MetricName, MetricInfo>, Damage> {
         let metric = |(name, info): (String, Attribute)| {
             let name = MetricName::try_from(name).ok()?;

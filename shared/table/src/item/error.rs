@@ -1,8 +1,8 @@
-//! The errors of items that cannot be read as what their keys say. Says nothing of requests.
+//! The errors of reading an item as what its key says. Says nothing of requests.
 
 use domain::DeletedDevice;
 
-/// The error of an item that cannot be read as what its key says.
+/// Why an item cannot be read as what its key says.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// A required attribute is absent, or has another type.

@@ -16,7 +16,7 @@ fn key_parts(item: &Item) -> Result<(&str, &str), ItemError> {
     Ok((part(keys::PK)?, part(keys::SK)?))
 }
 
-/// The error of an item whose key is that of another kind of item.
+/// The error of an item that has the key of another kind of item.
 pub(super) fn other_kind(item: &Item) -> ItemError {
     key_parts(item).map_or_else(|missing| missing, |(pk, sk)| foreign_key(pk, sk))
 }

@@ -14,14 +14,14 @@ use super::{Attribute, Group, Item, ItemError, present};
 
 /// A form in which values of a type are stored.
 pub(crate) trait Form<T> {
-    /// Encodes a value; `None` if the value is stored as the absence of the attribute.
+    /// Encodes a value; `None` for a value that is stored by leaving the attribute out.
     fn attribute(value: &T) -> Option<Attribute>;
 
     /// Decodes an attribute, which may be absent.
     fn value(attribute: Option<Attribute>) -> Result<T, Damage>;
 }
 
-/// Why an attribute has no value.
+/// Why a value cannot be read from an attribute.
 #[derive(Debug)]
 pub(crate) enum Damage {
     /// The attribute is not there, or has another type.
@@ -47,7 +47,7 @@ impl Damage {
     }
 }
 
-/// A text that is read back by [`FromStr`].
+/// A text, which is parsed by [`FromStr`].
 pub(crate) struct Text;
 
 impl<T: ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Text {
@@ -60,7 +60,7 @@ impl<T: ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Text
     }
 }
 
-/// A time as text. All such texts have the same width, so that they sort by time.
+/// A time as text. All such texts have the same width, so their order is that of time.
 pub(crate) struct At;
 
 impl Form<Timestamp> for At {
@@ -142,7 +142,7 @@ impl Form<Decimal> for Number {
     }
 }
 
-/// A person's yes or no: 1 or 0.
+/// Yes or no, as a person said it: 1 or 0.
 pub(crate) struct Said;
 
 impl Form<bool> for Said {
@@ -158,7 +158,7 @@ impl Form<bool> for Said {
     }
 }
 
-/// A flag, which is set if the attribute is present, whatever its value.
+/// A flag. It is set if the attribute is present, whatever its value.
 pub(crate) struct ByPresence;
 
 impl Form<bool> for ByPresence {
@@ -202,7 +202,7 @@ impl<T: Default + PartialEq, F: Form<T>> Form<T> for OrDefault<F> {
     }
 }
 
-/// A room; an empty text says that there is no room.
+/// A room; an empty text for no room.
 pub(crate) struct RoomOrNone;
 
 impl Form<Option<RoomId>> for RoomOrNone {
@@ -276,7 +276,7 @@ impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for ByText<N, F> {
     }
 }
 
-/// A map like that of [`ByText`], read without the members that cannot be read.
+/// A map like that of [`ByText`]. Members that cannot be read are left out.
 pub(crate) struct Readable<N, F>(PhantomData<(N, F)>);
 
 impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for Readable<N, F> {
@@ -305,7 +305,7 @@ impl<T: Group> Form<T> for Members {
     }
 }
 
-/// A list with one element for each part of a value. [`list!`] declares the parts in order.
+/// A list with one element for each field of a struct. [`list!`] declares the fields in their order.
 pub(crate) struct List;
 
 impl Form<TimeRange> for List {
@@ -320,7 +320,7 @@ impl Form<TimeRange> for List {
 }
 
 /// Declares the fields of a struct that is stored as a list, in the order of the list. The form of each field must
-/// always give an attribute, because a list has no absent elements.
+/// always give an attribute, because each element needs a value.
 macro_rules! list {
     ($type:ident { $($field:ident: $form:ty),+ $(,)? }) => {
         impl $crate::item::form::Form<$type> for $crate::item::form::List {
@@ -349,12 +349,12 @@ pub(crate) fn listed<'a, F: Form<T>, T: 'a>(values: impl IntoIterator<Item = &'a
     Attribute::L(values.into_iter().filter_map(F::attribute).collect())
 }
 
-/// A list of these elements.
+/// A list of these elements. Absent ones are left out.
 pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribute {
     Attribute::L(parts.into_iter().flatten().collect())
 }
 
-/// The elements of a list that must have exactly `N`.
+/// The elements of a list with exactly `N` of them.
 pub(super) fn elements<const N: usize>(
     attribute: Option<Attribute>,
 ) -> Result<[Attribute; N], Damage> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::form::{Damage, Form, members};
 use super::{Attribute, Item};
 
-/// The attribute of a value; `None` for null, which is not stored.
+/// The attribute of a JSON value; `None` for null, which is not stored.
 fn attribute(value: Value) -> Option<Attribute> {
     Some(match value {
         Value::Null => return None,
@@ -52,7 +52,7 @@ impl<T: Serialize + DeserializeOwned> Form<T> for Json {
     }
 }
 
-/// A value that serializes as JSON, stored as a text. Unlike a map, the text keeps `null`.
+/// A value that serializes as JSON, stored as a text. The text keeps `null`, unlike a map.
 pub(crate) struct JsonText;
 
 impl<T: Serialize + DeserializeOwned> Form<T> for JsonText {

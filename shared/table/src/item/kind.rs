@@ -1,12 +1,12 @@
-//! Macros that declare items: for each field its form and the name of its attribute. They make the code that encodes
-//! and decodes; no item is declared here.
+//! Macros that declare items: for each field, a form and the name of an attribute. The macros make the code that
+//! encodes and decodes; no item is declared here.
 
 use super::form::Form;
 use super::{Item, ItemError};
 
 /// Declares a kind of item: the struct, its key, and for each field the form and the attribute. The parts of the key
-/// are fields of the struct. `field: Group` without an attribute is a [`Group`](super::Group). A last part `_` is no
-/// field: the caller gives the key under which such an item is put.
+/// are fields of the struct, except a last part `_`: the caller then gives the key when it puts the item. `field:
+/// Group` without an attribute is a [`Group`](super::Group).
 macro_rules! kind {
     ($type:ident = $key:ident ($($part:ident,)* _) { $($fields:tt)+ }) => {
         $crate::item::kind::kind!(@attributes $type { $($fields)+ });

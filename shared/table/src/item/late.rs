@@ -18,7 +18,7 @@ kind! { LateChanges = LateChanges {
 
 list! { Backlog { since: At, at: At } }
 
-/// A mark as a list: the range, the instant up to which the mark holds, and the groups of devices as bits.
+/// A mark as a list: the start and end of the range, the time until which the mark holds, and the groups as bits.
 impl Form<LateMark> for List {
     fn attribute(mark: &LateMark) -> Option<Attribute> {
         let LateMark { range, groups, until } = mark;

@@ -1,4 +1,4 @@
-//! The item of a reading, encoded attribute by attribute and decoded. Makes no map of its own.
+//! The item of a reading, encoded attribute by attribute and decoded. Does not make a map when it encodes.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
 use domain::{About, Decimal, MetricName, Reading, RoomId, Timestamp};
 
-/// How long readings stay after their retention is over, so that a query or a fold of a day finds all its readings
-/// until the last one has expired.
+/// How long readings are kept after the end of their retention. So all readings of a day are still stored when the
+/// retention of its last reading ends.
 const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
 
-/// The attributes of a reading, which expires some days after its `retention` is over.
+/// The attributes of a reading, which expires some days after its `retention` has ended.
 ///
-/// Returned as an iterator, so that only the writer makes a map of the attributes. Its length is exact, so that the map
-/// is allocated once.
+/// They are an iterator, so that only the writer makes a map. The iterator knows its length, so that this map is
+/// allocated once.
 pub fn from_reading(
     reading: &Reading,
     retention: Option<TimeDelta>,
@@ -44,7 +44,7 @@ pub fn from_reading(
     .chain(metrics.map(move |(name, value)| (name.as_str(), number(value))))
 }
 
-/// Facts of a device that a sender gives, as the attribute of a reading.
+/// The attribute with facts of its device that a sender gives with a reading.
 pub fn from_about(about: &About) -> Attribute {
     Attribute::S(serde_json::to_string(about).expect("texts, numbers and flags"))
 }
@@ -58,7 +58,7 @@ pub fn from_arrival<'a>(
     from_reading(reading, retention).chain([(ARRIVAL, Attribute::S(arrival.to_owned()))])
 }
 
-/// The text that is unique to the arrival of a stored reading; `None` if the reading came with a timestamp.
+/// The text that is unique to the arrival of a stored reading; `None` if the sender gave a timestamp.
 #[derive(Debug)]
 pub struct Arrival(pub Option<String>);
 
@@ -76,7 +76,7 @@ pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
     Attribute::number(expires(at, retention).as_millis() / 1_000)
 }
 
-/// When an item about a timestamp expires.
+/// When an item with this timestamp expires.
 pub fn expires(at: Timestamp, retention: TimeDelta) -> Timestamp {
     at.saturating_add(retention + EXPIRY_GRACE)
 }
@@ -95,7 +95,7 @@ impl Decode for Reading {
                 (keys::ROOM, value) => room = Some(to_room_id(value, keys::ROOM)?),
                 (NAMED_ROOM, value) => named_room = Some(to_room_id(value, NAMED_ROOM)?),
                 (NAMED, _) => is_named = true,
-                // Unreadable facts do not make the reading unreadable, because a later version may write more.
+                // A later version may store more facts. If they cannot be read, the reading is read without them.
                 (SAID_ABOUT, Attribute::S(text)) => about = serde_json::from_str(&text).ok(),
                 (_, Attribute::N(value)) => {
                     if let (Ok(name), Ok(value)) =

@@ -1,7 +1,7 @@
 //! The items of rollups and of their state, and the decoding of readings with their expiry. Folds nothing.
 //!
-//! A metric's rollup is a list, not a map, because named members and full timestamps nearly double the cost of reading
-//! a year.
+//! A metric's rollup is a list and not a map: the names of members, and full timestamps, would nearly double the cost
+//! of reading a year.
 
 use chrono::TimeDelta;
 
@@ -104,9 +104,10 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
     })
 }
 
-/// The list of a metric's rollup. A gauge is `[count, sum, min, max, first, ms, last, ms]`, where ms counts from the
-/// start of the bucket. A counter appends one list: `[increase]`, `[increase, flags]` or `[increase, flags, cycle of
-/// first, cycle of last]`. A power appends its area and the ms during which a value held.
+/// The list of a metric's rollup. For a gauge it is `[count, sum, min, max, first, ms, last, ms]`, where ms counts from
+/// the start of the bucket. A counter has one more element, a list: `[increase]`, `[increase, flags]` or `[increase,
+/// flags, cycle of first, cycle of last]`. A power has two more elements: its area, and the ms during which values
+/// held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     let decimal = |number: &Decimal| Attribute::N(number.as_str().into());
     let since = |sample: &Sample| Attribute::number(sample.at.since(start).num_milliseconds());
@@ -167,7 +168,7 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
     })
 }
 
-/// The parts of a metric's rollup after those of a gauge, and the cycles of a counter's first and last value.
+/// Decodes the elements that follow those of a gauge. Also returns the cycles of a counter's first and last value.
 fn to_kind(parts: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
     Some(match parts {
         [] => (OfKind::Gauge, [None, None]),
@@ -193,7 +194,7 @@ fn to_counter(counted: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
     Some((OfKind::Counter { increase: to_exact(increase)?, flags }, cycles))
 }
 
-/// The cycle of a counter's value as text; empty if the reading has no cycle.
+/// The cycle of a counter's value as text; empty without a cycle.
 fn from_cycle(cycle: Option<&Decimal>) -> Attribute {
     Attribute::S(cycle.map_or_else(String::new, Decimal::to_string))
 }
@@ -204,7 +205,7 @@ fn to_cycle(attribute: &Attribute) -> Option<Decimal> {
     Decimal::parse(text).ok()
 }
 
-/// A number; it is stored as text if it has more digits than `DynamoDB` takes.
+/// A number. If it has more digits than `DynamoDB` stores in a number, it is stored as text.
 fn from_exact(number: &Exact) -> Attribute {
     match number.to_decimal() {
         Ok(decimal) => Attribute::N(decimal.as_str().into()),
@@ -263,7 +264,7 @@ impl Form<[Timestamp; SWEEP_GROUPS]> for ByGroup {
     }
 }
 
-/// The name of a group's member in the state.
+/// The name under which the watermark of a group is stored.
 pub fn group_name(group: usize) -> String {
     group.to_string()
 }
@@ -273,7 +274,7 @@ kind! { Refold = Refold(_) {
     under_way: Maybe<List> = DONE_UNTIL,
 } }
 
-/// The progress of folding again: the number of the settings, and the time up to which rollups are folded.
+/// The fold that is under way: the number of its settings, and the time up to which rollups are folded.
 impl Form<(u64, Timestamp)> for List {
     fn attribute((settings, until): &(u64, Timestamp)) -> Option<Attribute> {
         Some(list_of([Whole::attribute(settings), At::attribute(until)]))

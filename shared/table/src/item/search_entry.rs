@@ -1,11 +1,11 @@
-//! The item of an entry in the index of attributes: its key, and the keys of the index. It is never read as an item.
+//! The item of an entry in the attribute index: its key, and the keys of the index. It is never decoded.
 
 use super::{Attribute, Item, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
 
-/// The item of an entry of a device. Its partition in the index is made of the subject and the shard.
+/// The item of a device's entry. Its partition in the index is named by the subject and the device's partition.
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
     let subject = Attribute::S(shard.of_name(entry.subject.as_str()));

@@ -1,4 +1,4 @@
-//! The two items that note that a device was seen in a room.
+//! The two items that say that a device was seen in a room.
 
 use super::attribute::{FIRST_MONTH, LAST_MONTH, VERSION};
 use super::form::{Text, Whole};
@@ -15,7 +15,7 @@ kind! { RoomVisit = SeenIn(room, device) {
     version: Whole = VERSION,
 } }
 
-/// The item among the device's rollups, by which a deletion of the device finds the item of the room.
+/// The item among the device's rollups. When the device is deleted, this item leads to the one in the room's partition.
 pub fn seen_of(device: &DeviceId, room: &RoomId) -> Item {
     key(&Key::SeenOf(device.clone(), room.clone()))
 }

@@ -1,4 +1,4 @@
-//! The item that stores the number of partitions of the registry's devices. Compares this number with nothing.
+//! The item that stores how many partitions the registry's devices are in. Compares this number with nothing.
 
 use super::attribute::SHARDS;
 use super::fields::{other_kind, parse_key};

@@ -1,4 +1,4 @@
-//! The two items of a source: its settings with its status between runs, and its secrets. Knows no maker.
+//! The two items of a source: its settings with its status, and its secrets. Knows no maker.
 
 use polling::SecretTexts;
 
@@ -23,7 +23,7 @@ kind! { StoredSource = Source(id) {
     status: OrDefault<JsonText> = STATUS,
 } }
 
-// Exports have no secrets. The item is put under the id of the source.
+// The struct has no id. The caller puts its item under the id of the source.
 kind! { SourceSecrets = SourceSecrets(_) {
     destination: Text = DESTINATION,
     texts: Secrets = SECRET,

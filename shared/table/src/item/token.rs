@@ -9,8 +9,8 @@ use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Group, Item, ItemError, NamedAttribute};
 use domain::{Scope, Token, ViewScope, WritableDevices, WriteScope};
 
-/// The stored scope of a token that writes for any device. A token of some devices has another scope, so that an item
-/// whose devices are missing permits nothing.
+/// The stored scope of a token that writes for any device. A token for some devices has another scope. So an item that
+/// has lost its list of devices permits nothing.
 const ANY: &str = "write-any";
 
 kind! { Token = Token(hash) {

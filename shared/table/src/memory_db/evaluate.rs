@@ -1,4 +1,4 @@
-//! Evaluates conditions on items, and the effects of writes. Stores nothing before everything is worked out.
+//! Evaluates conditions on items, and the effects of writes. Stores nothing before all effects are known.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ pub(super) enum Effect {
 }
 
 impl StoredItems {
-    /// Works out a write: its effect, or the item that refuses it.
+    /// The effect of a write; if a condition fails, the stored item.
     pub(super) fn effect(&self, write: &Write) -> StoreResult<Result<Effect, Option<Item>>> {
         let known = self.get(&write.key());
         if !write.conditions.iter().all(|condition| holds(condition, known)) {
@@ -50,7 +50,7 @@ impl StoredItems {
     }
 }
 
-/// Whether a condition holds; `None` is an absent item.
+/// Whether a condition holds for an item; `None` if there is no item.
 pub(super) fn holds(condition: &If, item: Option<&Item>) -> bool {
     match condition {
         If::Absent(path) => at(item, path).is_none(),
@@ -74,7 +74,7 @@ fn at<'a>(item: Option<&'a Item>, path: &Path) -> Option<&'a Attribute> {
     }
 }
 
-/// The set at a path. `DynamoDB` also evaluates these conditions on texts and lists, but no pattern uses this.
+/// The set at a path. `DynamoDB` evaluates these conditions also on texts and lists, but no pattern uses that.
 fn set_at<'a>(item: Option<&'a Item>, path: &Path) -> Option<&'a Vec<String>> {
     match at(item, path)? {
         Attribute::Ss(set) => Some(set),
@@ -105,7 +105,7 @@ pub(super) fn order(a: &Attribute, b: &Attribute) -> Option<Ordering> {
     }
 }
 
-/// Whether two values are the same. Sets have no order, and one number may have several texts.
+/// Whether two values are equal. A set has no order, and a number can be written in several ways.
 fn is_equal(a: &Attribute, b: &Attribute) -> bool {
     match (a, b) {
         (Attribute::N(_), Attribute::N(_)) => order(a, b).is_some_and(Ordering::is_eq),
@@ -143,7 +143,7 @@ fn changed(key: &ItemKey, known: Option<&Item>, changes: &[AttributeChange]) -> 
     Ok(item)
 }
 
-/// Changes one value. No other change of the update concerns this value, so the order of changes does not matter.
+/// Changes one value. No other change of the update is about this value, so the order of changes does not matter.
 fn change_value(map: &mut Item, name: &str, change: &AttributeChange) -> StoreResult<()> {
     let known = map.remove(name);
     let value = match change {
@@ -157,7 +157,7 @@ fn change_value(map: &mut Item, name: &str, change: &AttributeChange) -> StoreRe
     Ok(())
 }
 
-/// A number or a set with more added.
+/// The sum of two numbers, or a set with added elements.
 fn sum(known: Option<Attribute>, more: &Attribute) -> StoreResult<Attribute> {
     match (known, more) {
         (None, more) => Ok(more.clone()),
@@ -176,7 +176,7 @@ fn sum(known: Option<Attribute>, more: &Attribute) -> StoreResult<Attribute> {
     }
 }
 
-/// A set without some elements, `None` if no element is left.
+/// A set without some elements; `None` for an empty set.
 fn difference(known: Option<Attribute>, elements: &Attribute) -> StoreResult<Option<Attribute>> {
     match (known, elements) {
         (None, _) => Ok(None),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::item::{Attribute, Item};
 use crate::{ItemKey, StoreError};
 
-/// The largest number of bytes of an item, names and values together.
+/// The largest number of bytes of an item, counting names and values.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const MAX_ITEM_BYTES: usize = 400 << 10;
@@ -37,14 +37,14 @@ impl StoredItems {
     }
 }
 
-/// The error of an item that is too large, if it is.
+/// The error for an item that is too large; `None` for other items.
 pub(super) fn refuse_large(item: &Item) -> Option<StoreError> {
     let size = item_bytes(item);
     let why = || format!("the item has {size} bytes; the most are {MAX_ITEM_BYTES}");
     (size > MAX_ITEM_BYTES).then(|| StoreError::Inapplicable(why().into()))
 }
 
-/// The bytes of an item as `DynamoDB` counts them. For numbers this is approximate, because AWS gives no exact rule.
+/// The bytes of an item as `DynamoDB` counts them. Those of numbers are approximate, because AWS gives no exact rule.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 pub(super) fn item_bytes(item: &Item) -> usize {
@@ -52,7 +52,7 @@ pub(super) fn item_bytes(item: &Item) -> usize {
 }
 
 fn value_bytes(value: &Attribute) -> usize {
-    /// The bytes of a list or map without its members, and of each member without its value.
+    /// The bytes of a list or map without its members, and the bytes of a member without its value.
     const NESTED: usize = 3;
     const MEMBER: usize = 1;
 

@@ -1,5 +1,5 @@
-//! Checks for requests that `DynamoDB` always refuses. A pattern that makes such a request is wrong, so these checks
-//! panic.
+//! Checks for requests that `DynamoDB` always refuses. They panic, because a pattern that makes such a request is
+//! wrong.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_INDEX, Layout};
 
-/// The largest number of bytes of a partition key, of a sort key and of an expression.
+/// The largest numbers of bytes: of a partition key, of a sort key and of an expression.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const MAX_PARTITION_KEY: usize = 2_048;
@@ -28,7 +28,7 @@ const MAX_TRANSACTION: usize = 100;
 /// The longest placeholder of a name or a value in an expression: `#n` and three digits.
 const PLACEHOLDER: usize = 5;
 
-/// Panics if a key is there twice.
+/// Panics if two keys are equal.
 pub(super) fn refuse_duplicates(keys: &[ItemKey]) {
     let mut seen = BTreeSet::new();
     for key in keys {
@@ -36,7 +36,7 @@ pub(super) fn refuse_duplicates(keys: &[ItemKey]) {
     }
 }
 
-/// Panics at a transaction that `DynamoDB` never makes.
+/// Panics if `DynamoDB` refuses such a transaction.
 pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
     let count = writes.len();
     assert!((1..=MAX_TRANSACTION).contains(&count), "a transaction of {count} writes");
@@ -49,7 +49,7 @@ pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
     }
 }
 
-/// Panics at a write that `DynamoDB` never makes.
+/// Panics if `DynamoDB` refuses such a write.
 pub(super) fn check_write(write: &Write, layout: Layout) {
     check_key(&write.key());
     write.conditions.iter().for_each(check_condition);
@@ -64,7 +64,7 @@ pub(super) fn check_write(write: &Write, layout: Layout) {
     }
 }
 
-/// Panics at an item that `DynamoDB` never stores. Its size is not checked.
+/// Panics if `DynamoDB` refuses such an item. The size is not checked here.
 pub(super) fn check_item(item: &Item, layout: Layout) {
     check_key(&ItemKey::of_item(item));
     for (name, value) in item {
@@ -159,7 +159,7 @@ fn check_condition(condition: &If) {
     }
 }
 
-/// Panics at a query that `DynamoDB` never answers.
+/// Panics if `DynamoDB` refuses such a query.
 pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
     if let Some(index) = query.index {
         let is_there = layout.indexes().any(|known| known == index);
@@ -175,7 +175,7 @@ pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
     check_filter(query);
 }
 
-/// Panics unless the page begins after an item of the partition, between the sort keys.
+/// Panics unless the page begins after an item that is in the partition and between the sort keys.
 fn check_start(query: &ItemQuery) {
     let Some(start) = &query.start else { return };
     let names: BTreeSet<&str> = place_keys(query.index).collect();
@@ -222,7 +222,7 @@ fn paths(condition: &If) -> Vec<&Path> {
     }
 }
 
-/// The largest number of bytes of conditions as an expression.
+/// The number of bytes that the expression of some conditions has at most.
 fn condition_length(conditions: &[If]) -> usize {
     let length = |condition: &If| match condition {
         If::Absent(path) => "attribute_not_exists()".len() + path_length(path),
@@ -236,7 +236,7 @@ fn condition_length(conditions: &[If]) -> usize {
     conditions.iter().map(length).sum::<usize>() + between
 }
 
-/// The largest number of bytes of a change in the expression of an update, including the separator.
+/// The number of bytes that a change has at most in the expression of an update, including the separator.
 fn change_length(change: &AttributeChange) -> usize {
     let path = path_length(change.path());
     ", ".len()

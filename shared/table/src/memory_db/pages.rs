@@ -14,8 +14,8 @@ use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 
-/// The size at which a page ends. The item that exceeds this size is still in the page, whether or not the filter lets
-/// it through.
+/// The number of bytes after which a page ends. The item that exceeds it still belongs to the page, even if the filter
+/// leaves it out.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;
@@ -43,7 +43,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
             page.sent.push(item);
         }
 
-        // As in `DynamoDB`, a next page is announced without a check whether another item follows.
+        // As in `DynamoDB`, a full page always says where the next one begins, even if no item follows.
         if page.visited >= limit || bytes > MAX_PAGE_BYTES {
             page.next = Some(place(item, query.index));
             break;
@@ -65,7 +65,7 @@ pub(super) fn sent_attributes(
     sent.map(|(name, value)| (name.clone(), value.clone()))
 }
 
-/// Whether an index holds an attribute of its items.
+/// Whether an attribute of an item is also in an index.
 pub(super) fn is_projected(index: &Index, name: &str) -> bool {
     match index.projection {
         "ALL" => true,
@@ -85,7 +85,7 @@ pub(super) fn has_key(keys: &Keys, sort: &Attribute) -> bool {
     }
 }
 
-/// The items that a query visits, in its order, beginning after its start.
+/// The items that a query visits, in its order, from its start on.
 fn visited<'a>(
     items: &'a StoredItems,
     query: &ItemQuery,
@@ -147,15 +147,15 @@ fn in_index<'a>(items: &'a StoredItems, index: &Index, query: &ItemQuery) -> Vec
     found
 }
 
-/// The order of items in a partition of an index. `DynamoDB` promises no order for items with the same sort key; here
-/// their keys in the table decide.
+/// The order of items in a partition of an index. Items with the same sort key are sorted by their keys in the table;
+/// `DynamoDB` promises no order for them.
 fn index_order(index: &Index, a: &Item, b: &Item) -> Ordering {
     let by_sort_key = a.get(index.sort_key).zip(b.get(index.sort_key));
     let by_sort_key = by_sort_key.and_then(|(a, b)| order(a, b)).unwrap_or(Ordering::Equal);
     by_sort_key.then_with(|| ItemKey::of_item(a).cmp(&ItemKey::of_item(b)))
 }
 
-/// The key after which the next page begins, if a page ends with this item.
+/// The key after which the next page begins, for a page whose last item this is.
 fn place(item: &Item, index: Option<&Index>) -> Item {
     let keys = place_keys(index);
     keys.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()

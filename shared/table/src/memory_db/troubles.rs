@@ -1,4 +1,4 @@
-//! The troubles that a test asks for: failures, panics, slowness, items that are not stored. Makes no trouble by
+//! The troubles that a test asks for: failures, panics, slowness, throttling, items that are not stored. Makes none by
 //! itself.
 
 use std::collections::BTreeSet;
@@ -19,14 +19,14 @@ pub(super) struct Troubles {
     pub(super) not_stored: Vec<usize>,
 }
 
-/// A trouble of one matching request, after a number of matching requests that pass.
+/// A trouble for one of the matching requests, after a number of them that pass.
 pub(super) struct Waiting {
     pub(super) hits: Hits,
     pub(super) after: usize,
     pub(super) trouble: Trouble,
 }
 
-/// The time that a query takes for each item.
+/// The time that matching queries take for each visited item.
 pub(super) struct Slow {
     pub(super) hits: Hits,
     pub(super) time: Duration,
@@ -39,7 +39,7 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// The error, unless it is a panic.
+    /// The error. Panics if the trouble is a panic.
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Fail(error) => error,
@@ -53,8 +53,8 @@ impl Troubles {
         self.throttled.iter().any(|hits| hits(action, partition))
     }
 
-    /// Counts a request for each waiting trouble that matches. A request meets at most one trouble; the next one waits
-    /// for the next request.
+    /// Finds the trouble of a request: the first that matches and has let enough requests pass. For earlier troubles
+    /// that match, the request counts as passed.
     pub(super) fn meet(&mut self, needed: &BTreeSet<Permission>) -> Result<(), Trouble> {
         for position in 0..self.waiting.len() {
             let waiting = &mut self.waiting[position];
@@ -74,7 +74,7 @@ impl Troubles {
         self.slow.iter().filter(|slow| (slow.hits)(needed)).map(|slow| slow.time).sum()
     }
 
-    /// The outcome of a put of this number of items, before any is stored.
+    /// The outcome with which a put of this number of items begins: the items that are not to be stored.
     pub(super) fn take_not_stored(&mut self, count: usize) -> PutOutcome {
         let mut not_stored = std::mem::take(&mut self.not_stored);
         not_stored.retain(|position| *position < count);

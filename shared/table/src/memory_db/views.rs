@@ -1,5 +1,5 @@
-//! Methods for tests, in words of the domain: they ask for troubles, read stored items of a kind, and delete expired
-//! items. Calls no port.
+//! Methods for tests, in words of the domain. They ask for troubles, read stored items of a kind, and delete expired
+//! items. They call no port.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl MemoryDb {
         self.trouble(hits, after, Trouble::Fail(error));
     }
 
-    /// Makes one request panic, after `after` matching requests that do not.
+    /// Makes one request panic, after `after` matching requests that pass.
     pub fn panic(
         &self,
         hits: impl Fn(Permission) -> bool + Send + 'static,
@@ -50,33 +50,33 @@ impl MemoryDb {
         self.state().troubles.slow.push(Slow { hits: Box::new(hits), time });
     }
 
-    /// Throttles all requests with an action on a partition that `hits` matches, until the callers' patience is over.
-    /// Batches of writes pass.
+    /// Throttles all requests for which `hits` returns true, until the caller's patience has ended. Batches of writes
+    /// pass.
     pub fn throttle(&self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
         self.state().troubles.throttled.push(Box::new(hits));
     }
 
-    /// Makes the next [`put_all`](crate::db::Db::put_all) not store the items at these positions.
+    /// In the next [`put_all`](crate::db::Db::put_all), the items at these positions are not stored.
     pub fn leave_not_stored(&self, positions: &[usize]) {
         self.state().troubles.not_stored = positions.to_vec();
     }
 
-    /// Ends all failures, panics and slowness.
+    /// Ends all troubles.
     pub fn end_troubles(&self) {
         self.state().troubles = Troubles::default();
     }
 
-    /// Lets the next requests fail with these errors, one each.
+    /// Makes the next requests fail, each with one of these errors.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
         self.fail_after(0, errors);
     }
 
-    /// Lets requests fail with these errors, one each, after a number of requests that pass.
+    /// Makes requests fail, each with one of these errors, after a number of requests that pass.
     pub fn fail_after(&self, requests: usize, errors: impl IntoIterator<Item = StoreError>) {
         errors.into_iter().for_each(|error| self.fail(|_| true, requests, error));
     }
 
-    /// Lets the next writes of anything but readings fail with these errors, one each.
+    /// Makes the next writes fail, each with one of these errors. Writes of readings pass.
     pub fn fail_registry_writes_with(&self, errors: impl IntoIterator<Item = StoreError>) {
         errors.into_iter().for_each(|error| self.fail(writes_registry, 0, error));
     }
@@ -112,7 +112,7 @@ impl MemoryDb {
         self.stored(|key| matches!(key, Key::Rollup(..)))
     }
 
-    /// All notes of devices that were seen in rooms.
+    /// All devices that were seen in rooms, by the items in the rooms' partitions.
     pub fn all_seen(&self) -> Vec<RoomVisit> {
         self.stored(|key| matches!(key, Key::SeenIn(..)))
     }
@@ -138,13 +138,13 @@ impl MemoryDb {
         self.state().items.get(&key).cloned().map(read)
     }
 
-    /// Deletes a rollup, as `DynamoDB` does after its expiry.
+    /// Deletes a rollup, as `DynamoDB` does some time after it has expired.
     pub fn delete_rollup(&self, key: &RollupKey) {
         let key = ItemKey::of(&Key::Rollup(key.device.clone(), key.bucket));
         self.state().items.remove(&key);
     }
 
-    /// The decoded items whose keys are of a kind.
+    /// The decoded items whose keys meet a condition.
     fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
         let is_asked = |item: &&item::Item| {
             let ItemKey { pk, sk } = ItemKey::of_item(item);
@@ -175,11 +175,11 @@ impl MemoryDb {
 /// The numbers of requests to the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Reads of anything.
+    /// Reads of any items.
     pub reads: usize,
-    /// Writes of anything but readings.
+    /// Writes of any items except readings.
     pub registry_writes: usize,
-    /// Writes of readings, any number at once.
+    /// Writes of readings. A request counts once, however many readings it has.
     pub puts: usize,
 }
 

@@ -28,8 +28,8 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(range, query.limit, is_asked).await
     }
 
-    /// A page of the messages that wait for a channel. The read is consistent, because a stored message is to be sent
-    /// at once.
+    /// A page of the messages that wait for a channel. The read is consistent, because a new message must be sent at
+    /// once.
     pub async fn waiting_messages(
         self,
         channel: &ChannelId,
@@ -48,7 +48,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(put(message.item()).when([absent(PK)])).await
     }
 
-    /// Leases a message, stores the size of its storm, and counts an attempt.
+    /// Leases a message, stores the number of devices in its storm, and counts an attempt.
     pub async fn lease_waiting(
         self,
         known: &WaitingMessage,
@@ -71,7 +71,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(deletion.when([present(PK), is_leased_as(leased)])).await
     }
 
-    /// Gives a message back, to be sent later.
+    /// Postpones a message.
     pub async fn postpone_waiting(
         self,
         leased: &WaitingMessage,

@@ -15,13 +15,13 @@ use crate::{
     StoreResult,
 };
 
-/// The number of rechecks that are noted at once.
+/// The number of rechecks that are stored at once.
 const NOTE_CONCURRENCY: usize = 16;
-/// The number of attempts to note a recheck that others note and remove at the same time.
+/// The number of attempts to store a recheck that others store and remove at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Notes a recheck of each device or rule that was touched.
+    /// Stores a recheck of each device or rule whose data were touched.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting: Vec<_> =
             touched.iter().map(|(what, since)| self.note_recheck(what, *since)).collect();
@@ -30,11 +30,11 @@ impl<D: Db> Patterns<'_, D> {
         PutOutcome::of(noted)
     }
 
-    /// Notes a recheck from an instant on. If an earlier instant is stored, notes only that something was touched
-    /// again. A rule begins again at its first device.
+    /// Stores a recheck from `since` on. If the stored recheck begins earlier, only its random number is replaced. A
+    /// rule begins again at its first device.
     async fn note_recheck(self, what: &Rechecked, since: Timestamp) -> StoreResult<()> {
         let key = Key::AlertRecheck(what.clone());
-        // Random, so that no recheck is mistaken for one that was removed before.
+        // A random number distinguishes this recheck from one that was removed before.
         let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
         let touched = [set(TOUCH, touch), remove(AFTER)];
 
@@ -69,7 +69,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(range, limit, |_| true).await
     }
 
-    /// Notes up to which device a rule was rechecked, if nothing was touched since.
+    /// Stores the last device on which a rule was rechecked, if no data were touched since.
     pub async fn move_recheck(self, recheck: &Recheck, after: &DeviceId) -> StoreResult<bool> {
         let place = update(&Key::AlertRecheck(recheck.what.clone()))
             .when(is_still(recheck))
@@ -77,7 +77,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(place).await
     }
 
-    /// Removes a recheck, if nothing was touched since.
+    /// Removes a recheck, if no data were touched since it was read.
     pub async fn remove_recheck(self, recheck: &Recheck) -> StoreResult<bool> {
         self.is_written(delete(&Key::AlertRecheck(recheck.what.clone())).when(is_still(recheck)))
             .await
@@ -88,13 +88,13 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::AlertRunning).await
     }
 
-    /// Stores the note in place of the expected one.
+    /// Stores when the system last ran, if the stored note is as expected.
     pub async fn put_running_note(self, note: &RunningNote, before: Expected) -> StoreResult<bool> {
         self.is_written(put(note.item()).when([expected(before)])).await
     }
 }
 
-/// The conditions that nothing was touched since a recheck was read.
+/// The conditions that no data were touched since a recheck was read.
 fn is_still(recheck: &Recheck) -> [If; 2] {
     [is(SINCE, Attribute::text(&recheck.since)), is(TOUCH, Attribute::number(recheck.touch))]
 }

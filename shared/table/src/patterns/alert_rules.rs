@@ -63,7 +63,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::AlertSecret(id.clone())).await
     }
 
-    /// Notes that a channel fails, or that it works, unless the channel has changed since the read.
+    /// Records that a channel fails, or that it works, unless the channel has changed since the read.
     pub async fn note_channel(
         self,
         known: &StoredChannel,

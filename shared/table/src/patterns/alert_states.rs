@@ -14,11 +14,11 @@ use crate::{
     Patterns, StoreResult, StoredAlertState,
 };
 
-/// How many deletions run at once. They are no batch: a role that may delete in batches may also put in batches.
+/// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
 const DELETE_CONCURRENCY: usize = 16;
 
 impl<D: Db> Patterns<'_, D> {
-    /// The states under these keys that exist.
+    /// The stored states with these keys.
     pub async fn alert_states(self, keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>> {
         let keys = keys.iter().map(|key| ItemKey::of(&Key::AlertState(key.clone())));
         self.find_all(keys.collect()).await
@@ -35,7 +35,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
     }
 
-    /// The due states among the next states. One request; not consistent, for half the price.
+    /// The due states among the next `limit` states. Makes one request. It is not consistent, for half the price.
     pub async fn due_alert_states(
         self,
         now: Timestamp,
@@ -44,7 +44,7 @@ impl<D: Db> Patterns<'_, D> {
     ) -> StoreResult<DueStates> {
         let (now_or_before, after_that) = AlertState::due_bounds(now);
         let start = after.map(|sk| ItemKey { pk: ALERT_STATES.to_owned(), sk: sk.to_owned() });
-        // The limit counts the states that are read, and a filter leaves some of them out:
+        // The limit counts all states that are read, also those that the filter leaves out:
         // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         let query = ItemQuery {
             start: start.map(ItemKey::into_item),
@@ -69,8 +69,8 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(new).await
     }
 
-    /// Stores a state with its messages. Judgements of one rule at the same time all check the rule's item, so their
-    /// transactions conflict and are repeated.
+    /// Stores a state with its messages. All judgements of a rule check the rule's item. So if there are several at
+    /// once, their transactions conflict and are repeated.
     pub async fn put_judgement(self, judgement: &NewJudgement) -> StoreResult<JudgementOutcome> {
         if judgement.told().is_empty() {
             let is_put = self.put_alert_state(judgement.state()).await?;
@@ -86,7 +86,7 @@ impl<D: Db> Patterns<'_, D> {
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
         let state = put(state.item()).when([expected(state.expected())]);
-        // The messages need no condition of their own, because the state's condition covers the transaction.
+        // The messages need no condition of their own: if that of the state fails, nothing is written.
         let told = judgement.told().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
         let writes = [rule, state].into_iter().chain(told).chain(waiting).collect();

@@ -9,7 +9,7 @@ use crate::keys::{self, Key};
 use crate::{AnnotationQuery, Belonging, ItemKey, Page, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// A page of annotations. The read is consistent, because a person looks at an annotation just after setting it.
+    /// A page of annotations. The read is consistent, because a person looks at an annotation just after writing it.
     pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<Page<Annotation>> {
         let after = query.after.clone().map(Key::Annotation);
         let start = after.map(|after| item::key(&after));
@@ -18,7 +18,7 @@ impl<D: Db> Patterns<'_, D> {
         self.range(range, query.limit, wants, |_| 0).await
     }
 
-    /// Stores an annotation; a stored one with the same id is replaced.
+    /// Stores an annotation. It replaces a stored one with the same id.
     pub async fn put_annotation(self, annotation: &Annotation) -> StoreResult<()> {
         let write = upsert(&Key::Annotation(annotation.id.clone())).with(replace_all(annotation));
         self.write(write).await.map(drop)
@@ -30,8 +30,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(matches!(deleted, WriteOutcome::Done(Some(_))))
     }
 
-    /// At most `limit` annotations of a device. All annotations are read to find them, because devices are seldom
-    /// deleted.
+    /// At most `limit` annotations about a device. All annotations are read to find them; this is rare, because devices
+    /// are seldom deleted.
     pub async fn annotations_of(
         self,
         device: &DeviceId,

@@ -1,4 +1,4 @@
-//! Readings sent without a timestamp, stored at a free one. Replaces no reading.
+//! Stores readings that were sent without a timestamp. Replaces no reading.
 
 use chrono::TimeDelta;
 use domain::Reading;
@@ -8,7 +8,7 @@ use crate::item::{Arrival, from_arrival};
 use crate::{Added, InsertOutcome, Patterns, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is the same reading.
+    /// Stores a reading, unless another reading has its timestamp. The same `arrival` means the same reading.
     pub async fn add_arrival(
         self,
         reading: &Reading,
@@ -18,8 +18,8 @@ impl<D: Db> Patterns<'_, D> {
         let arrived = put(from_arrival(reading, arrival, retention));
         Ok(match self.insert(arrived).await? {
             InsertOutcome::Inserted => Added::Stored,
-            // A request is repeated if its answer was lost. The stored item is then the same reading, possibly with
-            // metrics that were merged since.
+            // A request is repeated if its answer was lost. The reading is then stored already, perhaps with metrics
+            // that were added since.
             InsertOutcome::Exists(Arrival(came)) if came.as_deref() == Some(arrival) => {
                 Added::Stored
             }

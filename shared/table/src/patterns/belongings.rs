@@ -9,13 +9,13 @@ use crate::item::{Attribute, Item};
 use crate::keys::{self, Key, PK, SK};
 use crate::{Belonging, Belongings, ItemKey, Patterns, PutOutcome, StoreError, StoreResult};
 
-/// The number of belongings that are removed at once, one a request. A role that may delete in batches may also put in
-/// batches, and no function that deletes devices may be able to replace a reading.
+/// The number of belongings that are removed at once, each by a request of its own. A role that may delete in batches
+/// may also put in batches, and a function that deletes devices must not be able to replace a reading.
 const REMOVE_CONCURRENCY: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// At most `limit` belongings of a device, as they are this moment. All items in the device's partitions are
-    /// belongings, even unreadable ones.
+    /// At most `limit` belongings of a device, as they are this moment. Every item in the device's partitions is a
+    /// belonging, even if it cannot be read.
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
         let mut found = Vec::new();
         for partition in keys::partitions_of(id) {
@@ -51,7 +51,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Removes belongings. Done twice, it changes nothing. Positions in the outcome are indices into `belongings`.
+    /// Removes belongings. A repeat changes nothing. Positions in the outcome are indices into `belongings`.
     pub async fn remove_belongings(self, belongings: &[Belonging]) -> PutOutcome {
         let removing: Vec<_> =
             belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
@@ -71,7 +71,8 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The belonging that an item is a part of. A stay or a visit has a second item, which goes with the first.
+/// The belonging of an item: two items for a stay, or for a room in which the device was seen; otherwise the item
+/// alone.
 fn belonging(item: &Item) -> Belonging {
     let key = ItemKey::of_item(item);
     let room = match item.get(STAY_ROOM) {

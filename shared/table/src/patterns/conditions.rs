@@ -1,4 +1,4 @@
-//! The schema of the index by conditions, and the rollups in the index. Encodes no value.
+//! The schema of the conditions index, and the rollups in the index. Encodes no value.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::{
     ConditionsQuery, Expected, IndexedQuarter, Indexing, Page, Patterns, StoreResult, StoredSchema,
 };
 
-/// Whether the table has the index by conditions, by its layout.
+/// Whether the table has the conditions index, by its layout.
 pub fn has_conditions_index(db: &impl Db) -> bool {
     db.layout().conditions_index
 }
 
 impl<D: Db> Patterns<'_, D> {
-    /// The schema; `None` if the table has no index by conditions.
+    /// The schema; `None` without a schema or without the conditions index.
     pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
         if !has_conditions_index(self.db) {
             return Ok(None);
@@ -28,7 +28,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::ConditionsSchema).await
     }
 
-    /// Which values of rollups the index by conditions is to have.
+    /// Which values of rollups are put into the conditions index.
     pub async fn indexing(self) -> StoreResult<Indexing> {
         if !has_conditions_index(self.db) {
             return Ok(Indexing::Off);
@@ -37,7 +37,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(stored.map_or(Indexing::Unset, |stored| Indexing::By(Arc::new(stored.schema))))
     }
 
-    /// Stores a schema in place of the expected one.
+    /// Stores a schema if the stored one is as expected.
     pub async fn put_conditions_schema(
         self,
         schema: &ConditionsSchema,
@@ -47,7 +47,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(put(new).when([expected(before)])).await
     }
 
-    /// Notes that the index is complete by the schema of this version.
+    /// Records that the index is complete, if the stored schema has this version.
     pub async fn set_conditions_ready(self, version: u8) -> StoreResult<bool> {
         let ready = update(&Key::ConditionsSchema)
             .when([is(VERSION, Attribute::number(version))])

@@ -1,5 +1,5 @@
-//! The deletion mark of a device, written together with the device's meter; and the removal of rooms and homes. Removes
-//! nothing else.
+//! The deletion mark of a device, written in one transaction with the device's meter; and the removal of rooms and
+//! homes. Removes nothing else.
 
 use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 
@@ -16,8 +16,8 @@ use crate::{BegunDeletion, MeterChange, Patterns, Pauses, StoreError, StoreResul
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Begins to delete a device. From then on, the device is in no list, in no room and behind no meter. A meter with
-    /// devices behind it is not deleted.
+    /// Begins to delete a device. After this, the device is in no list, in no room and behind no meter. A meter is not
+    /// deleted while devices are behind it.
     pub async fn begin_deletion(self, id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
@@ -38,7 +38,7 @@ impl<D: Db> Patterns<'_, D> {
                 return Ok(BegunDeletion::Deletion(begun));
             }
 
-            // Another writer has begun the same deletion, or has changed the device.
+            // Another writer has begun the same deletion or changed the device.
             if !pauses.pause(self.invocation).await {
                 break;
             }
@@ -47,8 +47,8 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// The update that marks a device as deleted, if the device has the version that was read. The version rises when
-    /// another device is put behind it.
+    /// The update that marks a device as deleted, if the device still has the version that was read. A device that is
+    /// put behind this one raises the version.
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])
@@ -56,7 +56,7 @@ impl<D: Db> Patterns<'_, D> {
             .with(description(device).map(remove))
     }
 
-    /// The devices that are behind the meter now. The meter's own list (`behind_it`) may name more.
+    /// The devices that are behind the meter now. The meter's own list, `behind_it`, may have others too.
     async fn still_behind(self, meter: &Device) -> StoreResult<Vec<DeviceId>> {
         if meter.behind_it().is_empty() {
             return Ok(Vec::new());
@@ -70,8 +70,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(behind)
     }
 
-    /// Notes that belongings of the device are found now. Returns the deletion; `None` if the device is not being
-    /// deleted.
+    /// Stores that belongings of the device were found at the time `at`. Returns the deletion; `None` if the device is
+    /// not being deleted.
     pub async fn note_found(self, id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>> {
         let update = self.update_under_way(id).with([set(FOUND, Attribute::text(&at))]);
         Ok(match self.update_and_read::<DeviceItem>(update).await? {
@@ -80,8 +80,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. A tombstone stays, which
-    /// expires and is replaced by the next reading.
+    /// Ends a deletion, if no belonging was found since `known`; returns whether it is ended. The item stays as a
+    /// tombstone until it expires or until the next reading replaces it.
     pub async fn end_deletion(
         self,
         id: &DeviceId,
@@ -101,12 +101,12 @@ impl<D: Db> Patterns<'_, D> {
         upsert(&self.device_key(id)).when([present(DELETED), absent(ENDED)])
     }
 
-    /// Removes a room of the registry. Done twice, it changes nothing.
+    /// Removes a room of the registry. A repeat changes nothing.
     pub async fn remove_room(self, id: &RoomId) -> StoreResult<()> {
         self.write(delete(&Key::Room(id.clone()))).await.map(drop)
     }
 
-    /// Restores a removed room, unless it is registered again.
+    /// Restores a removed room, unless it was registered again.
     pub async fn put_back_room(self, room: &Room) -> StoreResult<()> {
         self.register_room(room).await.map(drop)
     }

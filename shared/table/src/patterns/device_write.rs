@@ -1,4 +1,4 @@
-//! Writes a device alone, or in one transaction with its companions. Works out no companion.
+//! Writes a device, alone or with its companions in a transaction. Does not choose companions.
 
 use std::iter;
 
@@ -23,10 +23,8 @@ impl<D: Db> Patterns<'_, D> {
             .with([set(DEVICE_VERSION, next)])
     }
 
-    /// Writes `new`, the next version of a device, and its companions, all or nothing. If a condition of a companion
-    /// fails, the outcome has no device.
-    ///
-    /// Done twice, the second time is refused.
+    /// Writes `new`, the next version of a device, and its companions, all or nothing. If the condition of a companion
+    /// fails, the outcome has no device. A repeat is refused.
     pub(super) async fn write_device(
         self,
         new: &Device,
@@ -42,8 +40,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Updates a device's item and writes its companions, all or nothing. The outcome has the stored item, unless a
-    /// transaction succeeds or a companion is refused.
+    /// Updates a device's item and writes its companions, all or nothing. With companions, the outcome has an item only
+    /// if the condition on the device fails.
     pub(super) async fn write_with(
         self,
         update: Write,
@@ -74,7 +72,7 @@ impl<D: Db> Patterns<'_, D> {
             Companion::ForgetBehind(meter, device) => {
                 vec![self.next_version(&meter).with([take(BEHIND_IT, only(&device))])]
             }
-            // Without a meter, the condition also holds for a device that is not registered.
+            // Without a `meter`, the condition holds also for a device that is not registered.
             Companion::StillBehind { device, meter } => {
                 let meter = meter.map(|meter| Attribute::text(&meter));
                 vec![check(&self.device_key(&device)).when([still(BEHIND, meter)])]
@@ -83,7 +81,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The condition that a device is in the version that was read.
+/// The condition that a device still has the version that was read.
 pub(super) fn is_still(known: &Device) -> If {
     let version = known.version();
     still(DEVICE_VERSION, (version > 0).then(|| Attribute::number(version)))
@@ -103,7 +101,7 @@ pub(super) fn metric_path(name: &MetricName) -> Path {
     member(METRICS, name.as_str())
 }
 
-/// A set of one device.
+/// A set with one device.
 fn only(device: &DeviceId) -> Attribute {
     Attribute::Ss(vec![device.to_string()])
 }

@@ -1,4 +1,4 @@
-//! A person's edits of the registry: one update, or a transaction if other items change or must meet a condition.
+//! A person's edits of the registry. An edit is one update, or a transaction with writes and checks of other items.
 
 use domain::{
     BehindError, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId, RoomPatch,
@@ -21,8 +21,9 @@ use crate::{
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Edits a registered device if the patch may be applied, else says why not. Device and meters are checked as the
-    /// table has them when the edit is written. All companions of the device are written with it, or nothing is.
+    /// Edits a registered device if the patch may be applied; otherwise says why not. The patch is checked against the
+    /// device and the meters as they are stored when the edit is written. All companions of the device are written with
+    /// it, or nothing is.
     pub async fn edit_device(
         self,
         id: &DeviceId,
@@ -41,7 +42,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// One attempt to edit the device as it is stored now. `None` if another writer changed it in between.
+    /// One attempt to edit the stored device. `None` if another writer changed it between read and write.
     async fn try_edit(
         self,
         id: &DeviceId,
@@ -72,7 +73,7 @@ impl<D: Db> Patterns<'_, D> {
         if self.db.layout().attribute_index {
             beside.extend(search_companions(&old, &new));
         } else if patch.is_searchable() {
-            // Before the edit, because an index without the edit must not be trusted.
+            // This comes before the edit, because an index without the edit must not be trusted.
             self.forget_index().await?;
         }
 
@@ -83,7 +84,7 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// The room into which an edit moves a device, and its registration if it is new.
+    /// The room into which an edit moves a device, and the write that registers the room if it is new.
     async fn room_of_edit(
         self,
         old: &Device,
@@ -115,7 +116,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// The companions of an edit that changes a device's meter, worked out from the meters as the table has them now.
+    /// The companions for a change of a device's meter, by the meters as they are stored now.
     pub(super) async fn meter_companions(
         self,
         mut change: MeterChange,
@@ -129,18 +130,18 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Ok(change.companions()))
     }
 
-    /// Deletes the note that the index of attributes is complete, because the next edit is not written to the index.
+    /// Deletes the record that the attribute index is complete, because the next edit does not write to the index.
     async fn forget_index(self) -> StoreResult<()> {
         self.write(delete(&Key::Indexed)).await.map(drop)
     }
 
-    /// An update that sets only the values in the patch, so that facts learned from readings meanwhile stay.
+    /// An update that sets only the values in the patch. So facts that were learned from readings since the read stay.
     fn device_update(self, patch: &DevicePatch, old: &Device, new: &Device) -> Write {
         let stay = new.stay().filter(|_| new.stay() != old.stay());
         let attributes = (new.attributes() != old.attributes()).then(|| new.attributes());
         let place = (patch.room != Edit::Keep).then(|| replace_all(new.place()));
-        // Each metric is set whole, in one clause, because an expression has at most 4 KB. The version is that of
-        // `old`, so nothing is lost.
+        // A metric is set as a whole by one clause, because an expression has at most 4 KB. Nothing is lost, because
+        // the device must still have the version of `old`.
         let metrics = patch.metrics.keys().filter_map(|name| new.metrics().get_key_value(name));
 
         self.next_version(old)
@@ -159,7 +160,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The change of an attribute that an edit makes, `None` if it keeps the attribute.
+/// The change of an attribute that an edit makes; `None` if the attribute stays.
 fn edit<F: Form<T>, T>(name: &'static str, edit: &Edit<T>) -> Option<AttributeChange> {
     match edit {
         Edit::Keep => None,

@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::{Patterns, StoreError, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// Counts devices, unless there would be more than the limit.
+    /// Counts `more` devices, unless the sum would exceed the limit.
     pub async fn count_introduced(
         self,
         sender: &str,
@@ -23,7 +23,7 @@ impl<D: Db> Patterns<'_, D> {
         let WriteOutcome::Refused(known) = self.write(counted).await? else { return Ok(None) };
 
         let known = known.as_ref().and_then(|item| item.get(INTRODUCED));
-        // A stored value that is no number permits no further device.
+        // If the stored value is no number, no further device is permitted.
         Ok(Some(match known {
             Some(Attribute::N(number)) => number.parse().unwrap_or(limit),
             _ => limit,

@@ -23,9 +23,10 @@ use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Adds facts that were learned of a device. A room is written only while the device still has the room of `known`,
-    /// an earlier first reading only while it is earlier. Facts of a sender are written only while the device has the
-    /// version of `known`. If one of these conditions fails, nothing of the first update is written.
+    /// Adds facts that were learned of a device. A learned room is written only if the device still has the room of
+    /// `known`. A learned time of the first reading is written only if it is earlier than the stored one. Facts of a
+    /// sender are written only if the device still has the version of `known`. If one of these conditions fails,
+    /// nothing is written.
     pub async fn update_device(
         self,
         known: &Device,
@@ -51,15 +52,15 @@ impl<D: Db> Patterns<'_, D> {
         }
         if let Some((at, room)) = &learned.room {
             let place = Place::Learned(room.clone(), *at);
-            // The newest reading was looked up for the room of `known`. If the room has changed, it must be looked up
-            // again.
+            // This room was found for a device with the room of `known`. If the device has another room now, the caller
+            // must look again.
             update_of_all =
                 update_of_all.with(replace_all(&place)).when(is_still_in(known.place()));
         }
 
         let mut outcome = self.update_and_read(update_of_all).await?;
 
-        // The only condition of these updates is that the device is there, because they add only absent metrics.
+        // These updates only add absent metrics, so their only condition is that the device exists.
         for more in others.chunks(METRICS_CHUNK) {
             if matches!(outcome, UpdateOutcome::ConditionFailed(_)) {
                 break;
@@ -80,8 +81,8 @@ impl<D: Db> Patterns<'_, D> {
             .with(changed_fold_settings(known, new))
     }
 
-    /// Begins a learned stay of a device, and ends its current stay. Refused if the device's place differs from
-    /// `known`, or an edit or stay has been written since.
+    /// Begins a learned stay of a device, and ends its current stay. Refused if the device has another place or version
+    /// than `known`.
     pub async fn begin_stay(
         self,
         known: &Device,
@@ -93,8 +94,8 @@ impl<D: Db> Patterns<'_, D> {
         self.write_device(&new, update, companions(known, &new)).await
     }
 
-    /// Stores stays of a device, in their order, all or none. All ended before the device's first stay. For a device
-    /// without stays, the last becomes the newest.
+    /// Stores stays of a device, in their order, all or none. They must have ended before the device's first stay. If
+    /// the device has no stays, the last of them becomes its newest stay.
     pub async fn restore_stays(
         self,
         known: &Device,
@@ -108,7 +109,7 @@ impl<D: Db> Patterns<'_, D> {
         self.write_device(&new, update, stays.iter().map(keep).collect()).await
     }
 
-    /// Notes that a room's first reading was earlier than known.
+    /// Stores the time of a room's first reading, if it is earlier than the stored one.
     pub async fn update_room(
         self,
         id: &RoomId,
@@ -118,8 +119,8 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// Notes that a device introduces a room, unless it has reached its limit of introduced rooms. Done twice, it is
-    /// noted once.
+    /// Adds a room to those that a device introduced, unless the device has reached its limit. A repeat changes
+    /// nothing.
     pub async fn introduce_room(
         self,
         device: &DeviceId,
@@ -137,7 +138,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// Names a registered room that has no name.
+    /// Gives a registered room a name, if it has none.
     pub async fn name_room(self, id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>> {
         let update = update(&Key::Room(id.clone()))
             .when([absent(NAME)])
@@ -146,14 +147,14 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The names of metrics whose settings `new` changes.
+/// The names of the metrics that `new` changes.
 fn changed_metrics<'a>(known: &Device, new: &'a Device) -> BTreeSet<&'a MetricName> {
     let metrics = new.metrics().iter();
     let changed = metrics.filter(|(name, info)| known.metrics().get(*name) != Some(*info));
     changed.map(|(name, _)| name).collect()
 }
 
-/// The change that adds a metric, unless the device has it already.
+/// The change that adds a metric, if the device does not have it.
 fn new_metric(name: &MetricName) -> Option<AttributeChange> {
     let info = part::<Members, _>(&MetricInfo::from(name))?;
     Some(set_if_absent(metric_path(name), info))
@@ -164,7 +165,7 @@ fn is_still_in(place: &Place) -> impl Iterator<Item = If> + use<> {
     place.attributes().into_iter().map(|(name, value)| still(name, value))
 }
 
-/// Adds an earlier first reading to an update, on the condition that the stored first reading is later.
+/// Adds the time of the first reading to an update, on the condition that the stored time is later.
 fn earlier(update: Write, first_seen: Timestamp) -> Write {
     let first_seen = Attribute::text(&first_seen);
     update.when([above(FIRST_SEEN, first_seen.clone())]).with([set(FIRST_SEEN, first_seen)])

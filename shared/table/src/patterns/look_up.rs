@@ -16,7 +16,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&self.device_key(id)).await
     }
 
-    /// The deletion of a device; `None` if the device is registered or unknown.
+    /// The deletion of a device; `None` if the device is registered or if there is no such device.
     pub async fn deletion(self, id: &DeviceId) -> StoreResult<Option<Deletion>> {
         self.check_shards().await?;
         let found: Option<DeviceItem> = self.find(&self.device_key(id)).await?;
@@ -35,7 +35,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find_all(keys).await
     }
 
-    /// The registered devices with these ids, and the ids that the table's capacity did not suffice to look up.
+    /// The registered devices with these ids, and the ids that could not be read because the table throttled.
     pub async fn find_some_devices(
         self,
         ids: &[DeviceId],

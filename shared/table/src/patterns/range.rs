@@ -1,19 +1,19 @@
-//! Pages of items of any kind, of a requested size. Builds no key.
+//! Pages of a requested size, with items of any kind. Builds no key.
 
 use crate::db::{Db, ItemQuery};
 use crate::item::{Attribute, Decode};
 use crate::{Page, Patterns, StoreResult};
 
-/// About how many bytes a page's items may have, because an answer of Lambda holds no more.
+/// About how many bytes the items of a page may have. An answer of Lambda has no room for more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
 
-/// A limit that no range reaches.
+/// A limit that is greater than the number of items in any range.
 pub(super) const UNLIMITED: usize = usize::MAX - 1;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Follows the pages of a query until it has `limit` items that `keep` wants, or as many bytes as an answer can
-    /// hold. Reads one item more, to know whether there is another page. Skips unreadable items, because other writers
-    /// may have left them there.
+    /// Reads page after page of a query until it has `limit` items for which `keep` is true, or as many bytes as an
+    /// answer may have. Reads one more item to know whether there is another page. Skips unreadable items, because
+    /// other writers may have stored them.
     pub(super) async fn range<T: Decode + Send>(
         self,
         mut query: ItemQuery,
@@ -25,7 +25,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut bytes = 0;
         let mut skipped = 0;
         loop {
-            // If most items are skipped, each request reads as many as were skipped so far.
+            // Reads at least as many items as were skipped so far: few requests, even if most items are skipped.
             let wanted = (limit + 1 - items.len()).max(skipped);
             // DynamoDB's limit also counts the items that a filter leaves out.
             query.limit = query.filter.is_empty().then_some(wanted);

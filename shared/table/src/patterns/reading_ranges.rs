@@ -1,5 +1,5 @@
-//! Readings of a device or a room in a range. Without the index by room, a room's readings are merged from its devices.
-//! Writes nothing.
+//! Readings of a device or a room in a range. If the table has no room index, the readings of a room's devices are
+//! merged. Writes nothing.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
 use crate::{Page, Patterns, RangeQuery, ReadingKey, StoreResult};
 
-/// Whether the table has the index by room, by its layout.
+/// Whether the table has the room index, by its layout.
 pub fn has_room_index(db: &impl Db) -> bool {
     db.layout().room_index
 }
@@ -27,7 +27,7 @@ impl<D: Db> Patterns<'_, D> {
         self.range(of_device(device, query), query.limit, |_| true, bytes).await
     }
 
-    /// A page of one room's readings. If the table has no index by room, `devices` are read instead.
+    /// A page of one room's readings. If the table has no room index, those of `devices` are read instead.
     pub async fn room_readings(
         self,
         room: &RoomId,
@@ -40,11 +40,11 @@ impl<D: Db> Patterns<'_, D> {
         self.merged_readings(room, devices, query).await
     }
 
-    /// The readings of a room without the index: the readings of its devices, merged.
+    /// The readings of a room, merged from those of its devices, because there is no index.
     ///
-    /// Each round reads the devices that may still have a reading of the page, several at once. A device is first read
-    /// for a little more than its share of the page, and then for twice as many readings each time. Memory holds the
-    /// readings of the page and those of one round.
+    /// Each round reads several devices at once: those that may still have a reading of the page. At first it asks each
+    /// device for a little more than its share of the page, and then for twice as many readings each time. Memory has
+    /// the readings of the page and of one round.
     async fn merged_readings(
         self,
         room: &RoomId,
@@ -59,7 +59,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged: Vec<Reading> = Vec::new();
 
         loop {
-            // The reading after the page. It only tells that there is another page; no later reading is needed.
+            // The first reading after the page. Once it is known, no later reading is needed.
             let last = merged.get(query.limit);
             let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
             let asked: Vec<_> = waiting
@@ -96,7 +96,7 @@ fn of_device(device: &DeviceId, query: &RangeQuery) -> ItemQuery {
     .between(keys::reading_range(query.range))
 }
 
-/// The readings of a room, in its partition of the index by room.
+/// The readings of a room, in its partition of the room index.
 fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
     ItemQuery {
         order: query.order,
@@ -113,10 +113,10 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
 /// The number of devices of a room that are read at once.
 const MERGE_CONCURRENCY: usize = 8;
 
-/// A cursor in one device's readings, which are merged into a room's page.
+/// The position in one device's readings, which are merged into a room's page.
 struct Lane<'a> {
     device: &'a DeviceId,
-    /// The query for the next page, which begins after the last reading that was found.
+    /// The query for the device's next readings, after the last one that was found.
     query: RangeQuery,
     is_done: bool,
 }
@@ -128,7 +128,7 @@ impl<'a> Lane<'a> {
         Self { device, query, is_done: false }
     }
 
-    /// Whether a reading that was not read yet may come before `last`.
+    /// Whether the device may have an unread reading that comes before `last`.
     fn may_precede(&self, last: Option<&Reading>, order: Order) -> bool {
         let found = self.query.after.as_ref();
         let is_before = |last: &Reading| {
@@ -153,20 +153,20 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
     if order == Order::Ascending { ascending } else { ascending.reverse() }
 }
 
-/// The position after which to read a device for a room's page. The page before ends with `after`. Readings of the same
-/// timestamp are in the order of their devices.
+/// The position after which to read a device for a room's page, if the previous page ended with `after`. Readings with
+/// the same timestamp are sorted by device.
 fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
         Order::Ascending => (*device <= after.device, -1),
         Order::Descending => (*device >= after.device, 1),
     };
     let millis = after.at.as_millis() + if is_passed { 0 } else { step };
-    // A position outside of the range cannot start a page; then the page begins with the range.
+    // If the position is outside of the range, the page begins with the range.
     let at = Timestamp::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
     Some(ReadingKey { at, device: device.clone() })
 }
 
-/// The least number of bytes that a reading takes in an answer.
+/// The number of bytes that a reading takes at least in an answer.
 fn bytes(reading: &Reading) -> usize {
     let metrics = reading.metrics().iter();
     metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum()

@@ -14,14 +14,14 @@ use crate::{Patterns, PutOutcome, ReadingKey, StoreResult};
 const MAX_INSERTED: usize = 25;
 /// The number of requests that insert at once.
 const INSERT_CONCURRENCY: usize = 8;
-/// The number of updates at the same time. A running request takes some 14 KB.
+/// The number of updates that run at once. Each takes some 14 KB of memory.
 const MERGE_CONCURRENCY: usize = 32;
 /// The largest number of metrics that one update sets: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 200;
-/// The number of readings that are deleted at once, one a request. A role that may delete in batches may also put in
-/// batches, and no function that deletes readings may be able to replace one.
+/// The number of readings that are deleted at once, each by a request of its own. A role that may delete in batches may
+/// also put in batches, and a function that deletes readings must not be able to replace one.
 const DELETE_CONCURRENCY: usize = 16;
 
 struct ReadingItems<'a> {
@@ -49,8 +49,8 @@ impl<D: Db> Patterns<'_, D> {
         self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
     }
 
-    /// Sets the metrics of readings. If there are many readings, new ones are inserted first, because 25 inserts take
-    /// the time of one update.
+    /// Sets the metrics of readings. If there are many readings, it first tries to insert all of them, because 25
+    /// inserts take the time of one update.
     pub async fn merge_readings(
         self,
         readings: &[Reading],
@@ -74,10 +74,10 @@ impl<D: Db> Patterns<'_, D> {
         PutOutcome::of(merging.collect::<Vec<_>>().await)
     }
 
-    /// Tries to insert readings; no two of them have the same device and timestamp. Returns for each reading whether it
-    /// is stored now. Other readings were stored before, or their result is not known.
+    /// Tries to insert readings. No two of them may have the same device and timestamp. Returns for each whether it was
+    /// inserted. If not, the table may have had a reading with its key, or the result is not known.
     ///
-    /// If most readings of the first batch were stored before, the other batches are not tried, because a failed insert
+    /// If most readings of the first batch are not inserted, the other batches are not tried, because a failed insert
     /// costs units too.
     async fn insert_readings(self, items: &ReadingItems<'_>) -> Vec<bool> {
         let positions: Vec<usize> = (0..items.count()).collect();
@@ -107,7 +107,7 @@ impl<D: Db> Patterns<'_, D> {
             let metrics = some
                 .iter()
                 .map(|(name, value)| set(name.as_str().to_owned(), Attribute::number(value)));
-            // The stored reading may have the expiry of another retention.
+            // A stored reading may expire by another retention.
             let expiry = retention.map(|retention| item::expiry(reading.at, retention));
             let about =
                 reading.about.as_ref().map(|about| set(SAID_ABOUT, item::from_about(about)));
@@ -145,7 +145,7 @@ fn rooms(reading: &Reading) -> Vec<AttributeChange> {
         (Some(named), _) => {
             vec![set(ROOM, Attribute::text(named)), set(NAMED, item::flag()), remove(NAMED_ROOM)]
         }
-        // A stored room stays, because the sender may have named it.
+        // A stored room is not replaced, because the sender may have named it.
         (None, Some(room)) => vec![set_if_absent(ROOM, Attribute::text(room))],
         (None, None) => Vec::new(),
     }

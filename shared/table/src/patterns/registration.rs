@@ -1,4 +1,4 @@
-//! Registers new devices and rooms. Overwrites nothing but the tombstone of a deleted device.
+//! Registers new devices and rooms. Replaces nothing except the tombstone of a deleted device.
 
 use domain::{DeletedDevice, Deletion, Device, Room, Timestamp};
 
@@ -9,8 +9,8 @@ use crate::item::{Attribute, DeviceItem, Kind as _, from_device};
 use crate::{InsertOutcome, Patterns, Registration, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
-    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the number of the
-    /// device's fold settings then goes on from that of the tombstone.
+    /// Registers a device, unless it is registered or being deleted. If it replaces a tombstone, the number of its fold
+    /// settings counts on from that in the tombstone.
     pub async fn register_device(self, device: &Device) -> StoreResult<Registration> {
         self.claim_shards().await?;
         let new = put(from_device(device, self.db.layout()));
@@ -26,7 +26,7 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Registers a device whose deletion ended at this time.
+    /// Registers a device in place of its tombstone, whose deletion ended at this time.
     async fn replace_tombstone(
         self,
         device: &Device,
@@ -38,7 +38,7 @@ impl<D: Db> Patterns<'_, D> {
         let new = put(from_device(&device, self.db.layout())).when([tombstone]);
         match self.write(new).await? {
             WriteOutcome::Done(_) => Ok(Registration::Exists(Box::new(device))),
-            // Another writer was faster, and its device is stored.
+            // Another writer was faster and has stored its device.
             WriteOutcome::Refused(known) => match known.map(read).transpose()? {
                 Some(DeviceItem::Device(known)) => Ok(Registration::Exists(known)),
                 _ => Ok(Registration::Deleted(deletion)),

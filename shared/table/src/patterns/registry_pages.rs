@@ -12,34 +12,34 @@ use crate::layout::ROOM_INDEX;
 use crate::shards::Shards;
 use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Patterns, StoreResult};
 
-/// One entry more than a function keeps in memory. The last entry only tells that the list is incomplete.
+/// The largest number of entries in a list: one more than memory holds, to show that the list is not complete.
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are read at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// The number of items beyond its share of a page that are read from each partition. So most pages take one round.
+/// How many items more than its share of a page are read from each partition. So most pages need one round.
 const MARGIN: usize = 8;
 
-/// A cursor in one partition, which is merged into a page.
+/// The position in one partition, whose items are merged into a page.
 struct Lane {
     partition: String,
-    /// The least sort key that was not read yet; `None` at the end of the partition.
+    /// The least sort key that was not read yet; `None` if all are read.
     next: Option<String>,
 }
 
 impl Lane {
-    /// Whether an entry that was not read yet may come before `last`.
+    /// Whether the partition may have an unread entry that comes before `last`.
     fn may_precede(&self, last: Option<&str>) -> bool {
         self.next.as_deref().is_some_and(|next| last.is_none_or(|last| next < last))
     }
 }
 
 impl<D: Db> Patterns<'_, D> {
-    /// The devices, as many as memory holds and one more.
+    /// The devices, at most one more than memory holds.
     pub async fn devices(self) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, MAX_LISTED).await?.listing)
     }
 
-    /// The rooms, as many as memory holds and one more.
+    /// The rooms, at most one more than memory holds.
     pub async fn rooms(self) -> StoreResult<Listing<Room>> {
         Ok(self.room_page(None, MAX_LISTED).await?.listing)
     }
@@ -49,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(self.device_page(None, usize::MAX).await?.listing)
     }
 
-    /// A page of devices. Several partitions are read at once, each for its share of the page. A partition is read
+    /// A page of devices. All partitions are read, several at once, each for its share of the page. A partition is read
     /// again only if it may have more devices of the page.
     pub async fn device_page(
         self,
@@ -57,7 +57,7 @@ impl<D: Db> Patterns<'_, D> {
         limit: usize,
     ) -> StoreResult<ListPage<Device>> {
         let shards = self.db.layout().shards;
-        // The first page of a single partition shows the number of partitions without a check.
+        // With a single partition, its first page shows whether the number of partitions is right.
         if shards != Shards::ONE || after.is_some() {
             self.check_shards().await?;
         }
@@ -74,7 +74,7 @@ impl<D: Db> Patterns<'_, D> {
         let mut merged = Listing::default();
 
         loop {
-            // The device after the page. It only tells that there are more; no later device is needed.
+            // The first device after the page. Once it is known, no later device is needed.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
             let asked: Vec<_> = lanes
                 .iter_mut()
@@ -116,7 +116,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(page_of(listing, limit))
     }
 
-    /// A page of a room's devices; `None` if the table has no index by room.
+    /// A page of a room's devices; `None` if the table has no room index.
     pub async fn room_device_page(
         self,
         room: &RoomId,
@@ -143,7 +143,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(Some(page_of(listing, limit)))
     }
 
-    /// Reads at most `share` further items of a partition.
+    /// Reads the next items of a partition, at most `share`.
     async fn next_of<T: Decode + Send>(
         self,
         lane: &mut Lane,
@@ -169,7 +169,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(listing)
     }
 
-    /// Reads at most `limit` items of a query. Returns the least sort key after them, if there may be more.
+    /// Reads at most `limit` items of a query. Returns the sort key to go on from; `None` if all items are read.
     async fn segment(
         self,
         mut query: ItemQuery,
@@ -198,7 +198,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Cuts a list to a page.
+/// Shortens a list to a page.
 fn page_of<T>(mut listing: Listing<T>, limit: usize) -> ListPage<T> {
     let has_more = listing.found.len() > limit;
     listing.found.truncate(limit);

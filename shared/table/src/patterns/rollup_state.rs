@@ -1,4 +1,4 @@
-//! The state of the rollups, and the announced late changes. Seals nothing.
+//! The state of the rollups, and the announcements of late changes. Does not decide what is complete.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +23,12 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::RollupState).await
     }
 
-    /// The marks and the backlog, read consistently, because a mark is written before its readings.
+    /// The marks and the backlog. Read consistently, because a mark is stored before its readings.
     pub async fn late_changes(self) -> StoreResult<LateChanges> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
 
-    /// Stores marks in place of those with the expected version, or else reads the stored marks.
+    /// Stores marks if the stored ones have the expected version; otherwise returns the stored marks.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
@@ -45,7 +45,7 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// How far the rollups of a device are folded again.
+    /// The progress of folding the rollups of a device again.
     pub async fn refold(self, device: &DeviceId) -> StoreResult<Refold> {
         Ok(self.find(&Key::Refold(device.clone())).await?.unwrap_or_default())
     }
@@ -58,7 +58,7 @@ impl<D: Db> Patterns<'_, D> {
         self.insert(put(state.item())).await
     }
 
-    /// Moves the watermarks of groups forward, and notes the depth of the queue.
+    /// Moves the watermarks of groups forward, and stores the length of the queue.
     pub async fn advance_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -68,7 +68,7 @@ impl<D: Db> Patterns<'_, D> {
         if self.is_advanced(groups, sealed, queue).await? {
             return Ok(());
         }
-        // Another sweep has moved some of the watermarks already.
+        // Another sweep has moved some of these watermarks as far or further.
         for group in groups {
             self.is_advanced(&[*group].into(), sealed, None).await?;
         }
@@ -78,7 +78,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Moves all these watermarks forward, or none if one is ahead already. Returns whether they moved.
+    /// Moves all these watermarks forward, unless one of them is as far already. Returns whether they moved.
     async fn is_advanced(
         self,
         groups: &BTreeSet<usize>,
@@ -93,8 +93,8 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(advanced).await
     }
 
-    /// Moves back the watermarks of groups that are ahead, one by one, because the conditions differ. This happens only
-    /// after a wrong clock.
+    /// Moves back the watermarks that are ahead of `sealed`. Each has its own condition, so each is a request of its
+    /// own. This happens only after a wrong clock.
     pub async fn set_back_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -109,13 +109,13 @@ impl<D: Db> Patterns<'_, D> {
         Ok(())
     }
 
-    /// Notes late changes that are not folded yet.
+    /// Stores since when late changes are waiting to be folded.
     pub async fn note_backlog(self, backlog: Backlog) -> StoreResult<()> {
         let noted = set_as::<List, _>(BACKLOG, &backlog);
         self.write(upsert(&Key::LateChanges).with([noted])).await.map(drop)
     }
 
-    /// Notes that the index by conditions lacks rollups, if the table has no such index now.
+    /// If the table has no conditions index now, records that the index is not complete.
     pub async fn distrust_conditions(self) -> StoreResult<()> {
         if self.db.layout().conditions_index {
             return Ok(());
@@ -123,14 +123,14 @@ impl<D: Db> Patterns<'_, D> {
         self.write(update(&Key::ConditionsSchema).with([remove(READY)])).await.map(drop)
     }
 
-    /// Notes from when on the rollups are complete, and the time zone of their days.
+    /// Stores the time from which on the rollups are complete, and the time zone of their days.
     pub async fn set_rebuilt(self, since: Timestamp, zone: &str) -> StoreResult<()> {
         let rebuilt =
             [set(SINCE, Attribute::text(&since)), set(ZONE, Attribute::S(zone.to_owned()))];
         self.write(update(&Key::RollupState).with(rebuilt)).await.map(drop)
     }
 
-    /// Stores how far the rollups of a device are folded again.
+    /// Stores the progress of folding the rollups of a device again.
     pub async fn set_refold(self, device: &DeviceId, refold: &Refold) -> StoreResult<()> {
         let refold = upsert(&Key::Refold(device.clone())).with(replace_all(refold));
         self.write(refold).await.map(drop)

@@ -29,7 +29,7 @@ impl<D: Db> Patterns<'_, D> {
         self.all(ItemQuery { consistent, ..rollups }).await
     }
 
-    /// The rollups of the days in `dates`, both ends inclusive.
+    /// The rollups of the days in `dates`, including both ends.
     pub async fn days(
         self,
         device: &DeviceId,
@@ -55,8 +55,7 @@ impl<D: Db> Patterns<'_, D> {
         self.all(ItemQuery::of(device.to_string()).between(keys::reading_range(range))).await
     }
 
-    /// Stores a rollup in place of the expected one, unless the stored one has newer settings or a newer schema of the
-    /// index.
+    /// Stores a rollup if the stored one is as expected, and was folded with settings and a schema that are not newer.
     pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
         let mut new = put(stored.item()).when([expected(before)]);
         if let Expected::Version(_) = before {

@@ -1,4 +1,4 @@
-//! Searches and writes the index of attributes, and the note that it is complete.
+//! Searches and writes the attribute index, and the record that it is complete.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -18,13 +18,13 @@ use crate::{
     StoreError, StoreResult, entry_companions,
 };
 
-/// The largest number of values that one transaction writes, beside the check of the device.
+/// The largest number of values that one transaction writes. The transaction also checks the device.
 const MAX_ENTRIES: usize = 90;
 /// The number of attempts to index a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Whether the index holds every device.
+    /// Whether the index has every device.
     pub async fn is_indexed(self) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -33,7 +33,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(note.is_some_and(|note| note.contains_key(DONE)))
     }
 
-    /// A page of entries of the index. All partitions of a subject are read at once.
+    /// A page of entries of the index. All partitions of the subject are read at once.
     pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>> {
         let after = query.after.map(SearchHit::place);
         let range = search_range(query.range, after.as_deref());
@@ -53,7 +53,7 @@ impl<D: Db> Patterns<'_, D> {
             pages.into_iter().flat_map(|page| page.items).map(|hit| (hit.place(), hit)).collect();
         hits.sort_by(|(a, _), (b, _)| a.cmp(b));
         has_more |= hits.len() > query.limit;
-        // Nothing is skipped, because a partition with more entries has returned at least `limit`.
+        // No entry is skipped: a partition that has more entries has returned at least `limit` of them.
         hits.truncate(query.limit);
         Ok(Page { items: hits.into_iter().map(|(_, hit)| hit).collect(), has_more })
     }
@@ -73,7 +73,7 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Notes that the index is complete, if no device has a value for it. Returns whether it is complete.
+    /// Records that the index is complete, if no device has a value for it. Returns whether it is complete.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -82,8 +82,8 @@ impl<D: Db> Patterns<'_, D> {
             return Ok(true);
         }
 
-        // The version distinguishes this note from later ones. If an edit deletes the note and another process puts a
-        // new one, the last write below is refused.
+        // The version distinguishes this record from later ones. If an edit deletes the record and another process puts
+        // a new one, the last write below is refused.
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
         let mut note = item::key(&Key::Indexed);
         note.insert(VERSION.to_owned(), Attribute::number(version));
@@ -106,13 +106,13 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(put(note).when([expected(Expected::Version(version))])).await
     }
 
-    /// Notes that a run over all devices has begun.
+    /// Records that a run over all devices has begun.
     pub async fn begin_index(self, run: &str) -> StoreResult<()> {
         let begun = upsert(&Key::Indexed).with([set(RUN, Attribute::S(run.to_owned()))]);
         self.write(begun).await.map(drop)
     }
 
-    /// Corrects the stored values of a device in the index. Returns how many were wrong.
+    /// Corrects the entries of a device in the index. Returns how many were wrong.
     pub async fn index_device(self, device: &Device) -> StoreResult<usize> {
         let mut device = device.clone();
         for _ in 0..MAX_ATTEMPTS {
@@ -134,7 +134,7 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {}", device.id())))
     }
 
-    /// Notes that the index is complete, unless another run has begun since.
+    /// Records that the index is complete, unless another run has begun since.
     pub async fn end_index(self, run: &str, at: Timestamp) -> StoreResult<bool> {
         let ended = update(&Key::Indexed)
             .when([is(RUN, Attribute::S(run.to_owned()))])
@@ -142,7 +142,7 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(ended).await
     }
 
-    /// The stored values of a device.
+    /// The stored entries of a device.
     async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
         let pk = search_pk(device);
         let mut query = ItemQuery::of(pk.as_str());
@@ -161,11 +161,11 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Writes values of a device, unless the device has changed since the read. Returns whether they are written.
+    /// Writes entries of a device, unless the device has changed since the read. Returns whether they are written.
     async fn write_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
         let device = check(&self.device_key(device.id())).when([present(PK), is_still(device)]);
         let entries = entries.iter().flat_map(|entry| self.companion_writes(entry.clone()));
-        // Only the check has a condition: if it fails, the device was edited meanwhile.
+        // Only the check of the device has a condition. If it fails, the device was edited since the read.
         let writes = iter::once(device).chain(entries).collect();
         Ok(self.transact(writes).await?.is_ok())
     }

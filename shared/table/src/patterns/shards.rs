@@ -1,5 +1,5 @@
-//! The number of partitions of the registry's devices. It is stored before the first device, and compared with the
-//! settings before any device is read. Moves no device.
+//! The number of partitions that the registry's devices are in. It is stored before the first device, and compared with
+//! the settings before any device is read. Moves no device.
 
 use std::sync::atomic::Ordering;
 
@@ -21,8 +21,8 @@ impl<D: Db> Patterns<'_, D> {
         first.map(shards_of_first).transpose()
     }
 
-    /// Refuses a table whose devices are in another number of partitions than the settings say. Otherwise lists would
-    /// be empty, and every device would be registered again.
+    /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would not
+    /// show them, and they would be registered again.
     pub async fn check_shards(self) -> StoreResult<()> {
         if self.db.has_checked_shards().load(Ordering::Relaxed) {
             return Ok(());
@@ -34,7 +34,7 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Stores the number before the first device is registered, unless it is 1, which needs no item.
+    /// Stores the number of partitions before the first device is registered. The number 1 is not stored.
     pub(super) async fn claim_shards(self) -> StoreResult<()> {
         let set = self.db.layout().shards;
         if set == Shards::ONE || self.db.has_checked_shards().load(Ordering::Relaxed) {
@@ -50,7 +50,7 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// Compares a stored number with the number in the settings.
+    /// Refuses a stored number that differs from the one in the settings.
     pub(super) fn compare_shards(self, stored: Shards) -> StoreResult<()> {
         let set = self.db.layout().shards;
         if stored != set {
@@ -66,8 +66,8 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The number of partitions, by the first item of the first partition. This is the item with the number, which sorts
-/// before every device. If a device comes first, there is one partition.
+/// The number of partitions, by the first item of the first partition. The item with the number sorts before all
+/// devices. If the first item is a device, there is one partition.
 pub(super) fn shards_of_first(first: Item) -> StoreResult<Shards> {
     let ItemKey { pk, sk } = ItemKey::of_item(&first);
     if Key::parse(&pk, &sk) == Some(Key::Shards) { super::read(first) } else { Ok(Shards::ONE) }

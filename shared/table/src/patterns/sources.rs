@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl<D: Db> Patterns<'_, D> {
-    /// All sources. Changes of the last moment may be missing, which the claim of a run finds out.
+    /// All sources. Changes that were made a moment ago may be missing; the claim of a run is then refused.
     pub async fn sources(self) -> StoreResult<Listing<StoredSource>> {
         let keys = Keys::From(keys::behind(None));
         self.list_of(ItemQuery { keys, consistent: false, ..ItemQuery::of(SOURCES) }).await
@@ -59,8 +59,8 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::SourceSecrets(id.clone())).await
     }
 
-    /// Begins a run, unless the source has changed since the read. A test takes no lease, and leaves the lease of a run
-    /// as it is.
+    /// Begins a run, unless the source has changed since the read. A test has no lease, and does not change the lease
+    /// of a run.
     pub async fn begin_source_run(
         self,
         known: &StoredSource,
@@ -82,7 +82,7 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Ends a run, if it still has the claim.
+    /// Ends a run, if the claim is still its own.
     pub async fn end_source_run(
         self,
         claimed: &StoredSource,

@@ -28,7 +28,7 @@ impl<D: Db> Patterns<'_, D> {
         self.stays(keys::stays_in_pk(room), after, query).await
     }
 
-    /// A page of stays. The read is consistent, because a person looks at a stay just after the edit.
+    /// A page of stays. The read is consistent, because a person looks at a stay just after an edit.
     async fn stays(
         self,
         partition: String,
@@ -43,12 +43,13 @@ impl<D: Db> Patterns<'_, D> {
         self.range(stays, query.limit, is_asked_for, |_| 0).await
     }
 
-    /// The months in which a device was seen in a room, if any.
+    /// The months in which a device was seen in a room; `None` if it was not.
     pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>> {
         self.find(&Key::SeenIn(room.clone(), device.clone())).await
     }
 
-    /// Stores a visit in place of the expected one. A first visit is stored with the note among the device's rollups.
+    /// Stores the months in which a device was seen in a room, if the stored ones are as expected. The first time, an
+    /// item among the device's rollups is stored too.
     pub async fn put_seen(self, seen: &RoomVisit, before: Expected) -> StoreResult<bool> {
         let noted = put(seen.item()).when([expected(before)]);
         if before != Expected::Absent {

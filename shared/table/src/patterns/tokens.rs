@@ -14,7 +14,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::Token(*hash)).await
     }
 
-    /// Stores a new token, which must not exist yet: done twice, the second time is refused.
+    /// Stores a new token. Refused if the token exists, so a repeat is refused.
     pub async fn add_token(self, token: &Token) -> StoreResult<()> {
         let new = put(token.item()).when([absent(PK)]);
         if self.is_written(new).await? {
@@ -24,12 +24,12 @@ impl<D: Db> Patterns<'_, D> {
         }
     }
 
-    /// All tokens, revoked ones too.
+    /// All tokens, including revoked ones.
     pub async fn tokens(self) -> StoreResult<Vec<Token>> {
         Ok(self.list(TOKENS).await?.found)
     }
 
-    /// Revokes a token; returns whether the token exists. Done twice, the first timestamp stays.
+    /// Revokes a token; returns whether the token exists. A repeat does not change the timestamp.
     pub async fn revoke_token(self, hash: &TokenHash, at: Timestamp) -> StoreResult<bool> {
         let at = Attribute::text(&at);
         self.is_written(update(&Key::Token(*hash)).with([set_if_absent(REVOKED, at)])).await
