@@ -25,6 +25,12 @@ const OF_SECRETS: [&str; 8] =
 /// What is said of a secret that is written where whoever edits a source would read it.
 const IS_SECRET: &str = "is a secret; write a placeholder such as {key} and give secrets.key";
 
+/// The members of the kind `json`.
+const MEMBERS: [&str; 13] = [
+    "method", "url", "headers", "basic", "body", "format", "at", "each", "only", "time", "device",
+    "fill", "metrics",
+];
+
 /// Headers that are the client's own.
 const OF_CLIENT: [&str; 8] = [
     "accept-encoding",
@@ -105,14 +111,12 @@ struct Basic {
 impl Asking {
     /// Reads the request of a source of the kind `json`.
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
+        members::ensure_known(&members, "json", MEMBERS)?;
         let asking: Self = members::read(members)?;
         asking.check_reader()?;
         asking.check_url(reach)?;
         asking.check_headers()?;
         asking.check_basic_and_body()?;
-        if asking.only_with.is_some() {
-            return Err(MemberError::of("if", "is not for this kind"));
-        }
         if asking.device.as_ref().is_some_and(|device| device.names().next().is_some()) {
             return Err(MemberError::of("device", "has a placeholder; write a text or a pointer"));
         }
@@ -219,9 +223,15 @@ impl Asking {
     }
 
     fn check_basic_and_body(&self) -> Result<(), MemberError> {
-        let password = self.basic.as_ref().map_or("", |basic| basic.password.as_str());
-        if is_bare(password) {
-            return Err(MemberError::of("basic.password", IS_SECRET));
+        if let Some(Basic { user, password }) = &self.basic {
+            // Without a password the user is the key.
+            let (member, secret) = match password.as_str() {
+                "" => ("basic.user", user.as_str()),
+                password => ("basic.password", password),
+            };
+            if is_bare(secret) {
+                return Err(MemberError::of(member, IS_SECRET));
+            }
         }
         match self.body.as_ref().and_then(bare_secret_of) {
             Some(name) => Err(MemberError::of(&format!("body.{name}"), IS_SECRET)),
@@ -238,12 +248,6 @@ impl Asking {
             self.basic.iter().flat_map(|basic| [basic.user.clone(), basic.password.clone()]),
         );
         templates.iter().flat_map(TextTemplate::names).map(str::to_owned).collect()
-    }
-
-    /// What a secret is given for: the request without its reader, as a text.
-    pub(crate) fn destination(&self) -> String {
-        let Self { method, url, headers, basic, body, .. } = self;
-        serde_json::json!([method, url, headers, basic, body]).to_string()
     }
 
     /// The request with the values of its placeholders. `maker` is who answers, as a text names it.

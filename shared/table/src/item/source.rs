@@ -25,7 +25,7 @@ kind! { StoredSource = Source(id) {
 
 // Exports have no secrets. The item is put under the id of the source.
 kind! { SourceSecrets = SourceSecrets(_) {
-    destination: Text = DESTINATION,
+    destination: OrDefault<Text> = DESTINATION,
     texts: Secrets = SECRET,
 } }
 
