@@ -58,7 +58,8 @@ enum SourcesAction {
     ///
     /// A member is NAME=VALUE, as docs/connect/sources.md names them; NAME= removes one, and a value that is true or
     /// false or begins with { or [ is JSON. NAME=@FILE gives the secret NAME from a file, in which @- is standard input.
-    /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is.
+    /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is; one that is given for a saved
+    /// address is typed with url=, so that it goes nowhere else.
     Set {
         /// The source
         source: String,
@@ -211,6 +212,9 @@ impl WantedSource {
             !before.is_empty() || !self.members.is_empty(),
             "there is no source {source}; its members or --file make one"
         );
+        if self.file.is_none() {
+            members::ensure_address(source, &before, &self.members)?;
+        }
         members::over(before, &self.members)
     }
 }

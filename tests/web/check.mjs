@@ -1063,7 +1063,7 @@ async function edited(home, played, page) {
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("button", { name: "Pause Nature Remo" }).waitFor();
   const put = played.last("PUT", "/sources/remo");
-  assert.deepEqual([put.meter, put.secrets, put.rooms], ["false", undefined, { a1: { room: "room-a1", name: "リビング" }, b2: null }]);
+  assert.deepEqual([put.meter, put.secrets, put.rooms], ["false", ["token"], { a1: { room: "room-a1", name: "リビング" }, b2: null }]);
   const rules = async () => (await home.ask("GET", "/alerts")).data.map(({ device, metric, silent_for }) => [device, metric, silent_for]);
   await stored(home, "/alerts", ({ data }) => data.length === 2);
   assert.deepEqual((await rules()).sort(), [["source:remo", "failing", undefined], ["source:remo", undefined, "4h"]].sort());
@@ -1132,10 +1132,13 @@ async function otherKinds(home, played) {
 /** Who may read only sees cards, and on a small phone everything fits. */
 async function forReaders(home, played) {
   played.data[0].state = { state: "failing", last_success: "2026-11-28T10:00:00Z", failing_since: "2026-11-29T10:00:00Z", error: "Open-Meteo has no more requests for this address today.", next: new Date(Date.now() + 3_600_000).toISOString(), requests_today: 24 };
+  const restored = { state: "waiting", error: "its secret for api.example.org is missing (pump_key)", requests_today: 0 };
+  Object.assign(played.data[1], { on: false, state: restored });
   played.mayEdit = false;
   for (const width of [320, 390]) {
     const page = await openSources(home, played, { viewport: { width, height: 800 } });
     await page.getByText("Open-Meteo has no more requests").waitFor();
+    await page.getByText("its secret for api.example.org is missing").waitFor();
     for (const name of [/^Edit /, /^Pause /, /^Delete /, "Nature Remo"]) assert.equal(await page.getByRole("button", { name }).count(), 0, String(name));
     await page.getByRole("button", { name: "Add or edit sources" }).waitFor();
     await examined(page, `cards at ${width} px`);

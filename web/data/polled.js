@@ -9,10 +9,8 @@ import { alerts, deleteRule, pauseRule, putRule } from "./rules.js";
 /** @typedef {string | {at: string}} Pointer where a value is in an answer */
 /** @typedef {{state: string, last_success?: string | null, failing_since?: string | null, error?: string | null, next?: string | null, requests_today?: number}} SourceState */
 /** @typedef {{id: string, kind: string, host: string, devices: string[], on: boolean, every: string, credit: string | null, state: SourceState, rooms?: Record<string, SourceRoom | null>, secrets?: string[], headers?: Record<string, string>, metrics?: Record<string, Pointer>} & Record<string, any>} Source who may edit it sees its rooms, the names of its secrets, and the members of its kind */
-/** @typedef {{devices: {id: string, name?: string, room?: string}[], readings: {device?: string, metrics: Record<string, any>}[], rejected: unknown[], numbers: Record<string, number | string>, warnings: string[]}} Tested */
+/** @typedef {{devices: {id: string, name?: string, room?: string}[], readings: {device?: string, metrics: Record<string, any>}[], rejected: string[], numbers: Record<string, number | string>, warnings: string[]}} Tested */
 
-/** What an answer says of a source that is no setting. */
-const OF_ANSWERS = ["id", "state", "host", "devices", "credit", "secrets"];
 /** The longest time for which a rule is paused. */
 const MAX_PAUSE = "365d";
 /** The placeholders that are times. */
@@ -68,13 +66,9 @@ export function unwatch(id) {
   return ofRules(id, deleteRule);
 }
 
-/**
- * Pauses a source or goes on with it, and with it the rules about it: one that is not asked is silent.
- * @param {Source} source
- * @param {Kind | undefined} kind
- */
-export async function toggleSource(source, kind) {
-  await putSource(source.id, { ...settingsOf(source, kind), on: !source.on });
+/** Pauses a source or goes on with it, and with it the rules about it: one that is not asked is silent. @param {Source} source */
+export async function toggleSource(source) {
+  await putSource(source.id, { ...source, on: !source.on });
   await ofRules(source.id, (rule) => pauseRule(rule, source.on ? MAX_PAUSE : null));
 }
 
@@ -86,16 +80,6 @@ export async function toggleSource(source, kind) {
 async function ofRules(id, act) {
   const { data } = await alerts();
   for (const rule of data.filter((rule) => rulesOf(id).includes(rule.id))) await act(rule.id);
-}
-
-/**
- * The settings of a source, as they can be sent again. How often it is asked is one only where a person chose it.
- * @param {Source} source
- * @param {Kind | undefined} kind
- */
-export function settingsOf(source, kind) {
-  const own = Object.entries(source).filter(([name, value]) => !OF_ANSWERS.includes(name) && value !== null);
-  return Object.fromEntries(own.filter(([name, value]) => name !== "every" || value !== kind?.every));
 }
 
 /** An id that no source has yet. @param {string} kind @param {Source[]} sources */

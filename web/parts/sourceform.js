@@ -3,7 +3,7 @@
 
 import { deviceName } from "../data/home.js";
 import { alerts, channels } from "../data/rules.js";
-import { headersOf, metricAt, placeholdersOf, putSource, rulesOf, settingsOf, testSource, unwatch, watch } from "../data/polled.js";
+import { headersOf, metricAt, placeholdersOf, putSource, rulesOf, testSource, unwatch, watch } from "../data/polled.js";
 import { named, rich, t } from "../words/words.js";
 import { quantity, stateWord, words } from "../words/format.js";
 import { card, field, fill, h } from "./dom.js";
@@ -37,7 +37,7 @@ export function sourceForm({ known, kind, source, id, done, cancel }) {
 
   /** The body of the test, and of what is saved. */
   const body = () => ({
-    ...(source ? settingsOf(source, kind) : {}),
+    ...source,
     kind: kind.kind,
     ...fields.read(),
     ...(isJson && { metrics: numbers.read() }),
@@ -73,7 +73,7 @@ export function sourceForm({ known, kind, source, id, done, cancel }) {
     const saves = h("form", { onsubmit: submit(() => attempt(save)) },
       tested.devices.length > 0 && h("h3", null, t("testFound", { n: tested.devices.length })),
       rooms.node,
-      tested.rejected.length > 0 && h("p", { class: "warn" }, t("refusedValues", { n: tested.rejected.length, why: textOf(tested.rejected[0]) })),
+      tested.rejected.length > 0 && h("p", { class: "warn" }, t("refusedValues", { n: tested.rejected.length, why: tested.rejected[0] })),
       ...tested.warnings.map((warning) => h("p", { class: "warn" }, warning)),
       isJson && numbers.node,
       told.node,
@@ -101,11 +101,6 @@ function submit(act) {
     event.preventDefault();
     act();
   };
-}
-
-/** @param {unknown} value */
-function textOf(value) {
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /**
@@ -223,7 +218,7 @@ function jsonFields(source) {
     return { url: url.value.trim(), headers: Object.keys(lines).length ? lines : undefined, ...(Object.keys(given).length && { secrets: given }) };
   };
   return {
-    node: h("div", null, h("div", { class: "fields" }, field(t("sourceUrl"), url), field(t("headerLines"), headers)), h("p", { class: "note" }, t("secretPlaces", { key: "{key}" })), places),
+    node: h("div", null, h("div", { class: "fields" }, field(t("sourceUrl"), url), field(t("headerLines"), headers)), h("p", { class: "note" }, t("secretPlaces", { key: "{key}" }), source && ` ${t("secretAgain")}`), places),
     /** @type {HTMLElement[]} */
     more: [],
     read,
@@ -247,7 +242,7 @@ function numberList(source) {
   const node = h("div");
   const show = (/** @type {Tested} */ { numbers = {} }) => {
     for (const at of Object.keys(numbers)) if (!rows.some((row) => row.at === at)) add(at, metricAt(at), false);
-    const entries = rows.map(({ at, box, name }) => h("li", null, h("label", { class: "check" }, box, `${at}: ${numbers[at] ?? t("none")}`), name));
+    const entries = rows.map(({ at, box, name }) => h("li", null, h("label", { class: "check" }, box, at in numbers ? `${at}: ${numbers[at]}` : at), name));
     fill(node, h("h3", null, t("chooseNumbers")), h("ul", { class: "rules" }, ...entries));
   };
   const read = () => {

@@ -129,11 +129,11 @@ function sourceCard(source, kind, known, show) {
   return h("section", { class: "card", id: `source-${id}` },
     h("h2", null, name, " ", h("span", { class: isWrong ? "band high" : "band" }, word)),
     source.on && state.failing_since && h("p", { class: "warn" }, t("failsSince", { time: moment(state.failing_since) })),
-    source.on && state.error && h("p", { class: "warn" }, state.error),
+    state.error && h("p", { class: "warn" }, state.error),
     h("p", { class: "note" }, times.filter(Boolean).join(" ")),
     devices.length > 0 && h("ul", null, ...devices.map((device) => h("li", null, linkTo(device), " ", valuesOf(device)))),
     source.credit && h("p", { class: "note" }, source.credit),
-    source.secrets && controls(source, kind, name, show),
+    source.secrets && controls(source, name, show),
   );
 }
 
@@ -147,16 +147,15 @@ function valuesOf({ latest, metrics }) {
 /**
  * What those can do who may edit a source.
  * @param {Source} source
- * @param {Kind | undefined} kind
  * @param {string} name
  * @param {() => Promise<unknown>} show
  */
-function controls(source, kind, name, show) {
+function controls(source, name, show) {
   const { id } = source;
   const said = h("p", { role: "alert" });
   const doing = (/** @type {string} */ what, /** @type {string} */ text, /** @type {string} */ label, /** @type {() => Promise<unknown>} */ act) =>
     h("button", { type: "button", id: `${what}-${id}`, "aria-label": label, onclick: () => inPlace(said, () => guarded(act).then(show)) }, text);
-  const toggle = () => toggleSource(source, kind);
+  const toggle = () => toggleSource(source);
   const remove = async () => {
     if (confirm(t("deleteSourceSure", { name }))) await deleteSource(id);
   };

@@ -513,6 +513,7 @@ export const words = {
   savedAsked: "Gespeichert. Der erste Messwert kommt innerhalb einer Minute …",
   secretNamed: "Geheimnis {name}",
   secretPlaces: "Wo ein Geheimnis steht, seinen Namen in Klammern schreiben, etwa {key}; sein Feld erscheint hier.",
+  secretAgain: "Ein gespeichertes Geheimnis ist wieder nötig, wenn sich die Anfrage oder eine Zahl ändert.",
   setUpSources: "Quellen hinzufügen oder bearbeiten",
   sourceFails: "{name} scheitert",
   sourceId: "Quelle (Id)",

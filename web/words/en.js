@@ -512,6 +512,7 @@ export const words = {
   savedAsked: "Saved. The first reading comes within a minute …",
   secretNamed: "Secret {name}",
   secretPlaces: "Where a secret stands, write its name in braces, such as {key}; its field appears here.",
+  secretAgain: "A saved secret is wanted again when the request or a number changes.",
   setUpSources: "Add or edit sources",
   sourceFails: "{name} fails",
   sourceId: "Source (id)",

@@ -514,6 +514,7 @@ export const words = {
   savedAsked: "Enregistré. La première mesure arrive dans la minute…",
   secretNamed: "Secret {name}",
   secretPlaces: "À la place d’un secret, écrire son nom entre accolades, comme {key} ; son champ apparaît ici.",
+  secretAgain: "Un secret enregistré est redemandé si la requête ou un nombre change.",
   setUpSources: "Ajouter ou modifier des sources",
   sourceFails: "{name} échoue",
   sourceId: "Source (id)",

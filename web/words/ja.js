@@ -513,6 +513,7 @@ export const words = {
   savedAsked: "保存しました。最初の測定値は 1 分以内に届きます…",
   secretNamed: "秘密 {name}",
   secretPlaces: "秘密の値の場所には {key} のように波括弧で名前を書きます。入力欄がここに現れます。",
+  secretAgain: "リクエストや選んだ数値を変えるときは、保存済みの秘密をもう一度入力してください。",
   setUpSources: "問い合わせ先を追加・編集",
   sourceFails: "{name} の失敗",
   sourceId: "問い合わせ先 (ID)",

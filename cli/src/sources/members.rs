@@ -1,6 +1,6 @@
 //! The members of a source as a person types them. Checks no member: the server does.
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value, json};
 
 use crate::typed_members::{self, TypedMember};
@@ -8,8 +8,25 @@ use crate::typed_members::{self, TypedMember};
 /// The member with a source's secrets.
 const SECRETS: &str = "secrets";
 
-/// Applies the typed members to the saved source. A secret is read from a file: a typed text stays in the history of
-/// the shell, and whoever lists processes sees it.
+/// Refuses a secret without the address that it goes to: whoever edits sources may have saved another one.
+pub(super) fn ensure_address(
+    source: &str,
+    saved: &Map<String, Value>,
+    typed: &[String],
+) -> anyhow::Result<()> {
+    let typed = typed_members::read(typed)?;
+    let has_secret = typed.iter().any(|member| member.value.starts_with('@'));
+    let has_address = typed.iter().any(|member| member.name == "url");
+    match saved.get("url") {
+        Some(url) if has_secret && !has_address => {
+            bail!("{source}: the secret would go to {url}; if that is right, write url= too")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history
+/// of the shell and is seen by whoever lists processes.
 pub(super) fn over(
     mut source: Map<String, Value>,
     typed: &[String],

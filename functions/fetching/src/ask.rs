@@ -85,7 +85,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
 
     /// Sends a request. The client blocks, so it runs in a thread of its own.
     async fn fetch(&self, request: Request) -> Result<Fetched, (String, FailurePause)> {
-        let http = Arc::clone(&self.outside.http);
+        let (http, maker) = (Arc::clone(&self.outside.http), request.maker());
         let fetched = tokio::task::spawn_blocking(move || http.fetch(&request)).await;
         match fetched {
             Ok(Ok(fetched)) => Ok(fetched),
@@ -95,7 +95,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                     _ if error.cause == sending::Cause::TooLarge => FailurePause::Mend,
                     _ => FailurePause::Transient,
                 };
-                Err((error.to_string(), pause))
+                Err((format!("{maker}: {}", error.cause), pause))
             }
             Err(_) => Err(("the code of the client panicked".to_owned(), FailurePause::Transient)),
         }
@@ -115,7 +115,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 return Answered { limited: Some((until, why)), ..Answered::default() };
             }
             AnswerOutcome::Failing { why, pause } => return Answered::failing(why, pause),
-            AnswerOutcome::Read(answer) => errand.secrets.hide_in(answer),
+            AnswerOutcome::Read(answer) => answer,
         };
 
         // A list of devices has no readings.
@@ -135,7 +135,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     /// Delivers the portions that differ from the last delivered ones.
     async fn deliver_new(&self, errand: &Errand<'_>, read: ReadAnswer) -> Answered {
         let mut answered = Answered::default();
-        answered.delivered.rejected.extend(read.refused.into_iter().map(Value::String));
+        answered.delivered.rejected = read.refused;
 
         for portion in read.portions {
             let digest = portion.digest();
@@ -152,6 +152,9 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 }
             }
         }
+
+        let rejected = std::mem::take(&mut answered.delivered.rejected).into_iter();
+        answered.delivered.rejected = rejected.map(|why| errand.secrets.hide_in(why)).collect();
         answered
     }
 }

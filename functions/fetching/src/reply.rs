@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::DeviceId;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The reply of ingest to a delivery.
@@ -12,7 +12,9 @@ use serde_json::Value;
 pub(crate) struct Delivered {
     pub(crate) accepted: usize,
     pub(crate) accepted_before: usize,
-    pub(crate) rejected: Vec<Value>,
+    /// What cannot be taken, in words.
+    #[serde(deserialize_with = "in_words")]
+    pub(crate) rejected: Vec<String>,
     pub(crate) ignored: BTreeSet<String>,
     pub(crate) devices: BTreeSet<DeviceId>,
     pub(crate) readings: Vec<Value>,
@@ -35,15 +37,7 @@ pub struct TestReply {
 }
 
 impl Delivered {
-    /// The first refusal, in words.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        let first = self.rejected.first()?;
-        let why = first.as_str().or_else(|| first["message"].as_str())?;
-        let field = first["field"].as_str();
-        Some(field.map_or_else(|| why.to_owned(), |field| format!("{field} {why}")))
-    }
-
-    /// Whether ingest took no reading.
+    /// Whether it had no reading that ingest takes.
     pub(crate) const fn is_empty(&self) -> bool {
         self.accepted + self.accepted_before == 0
     }
@@ -57,6 +51,20 @@ impl Delivered {
         self.devices.extend(other.devices);
         self.readings.extend(other.readings);
     }
+}
+
+/// Reads refusals of ingest.
+fn in_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        field: Option<String>,
+        message: String,
+    }
+    let in_words = |Refusal { field, message }| match field {
+        Some(field) => format!("{field} {message}"),
+        None => message,
+    };
+    Ok(Vec::deserialize(deserializer)?.into_iter().map(in_words).collect())
 }
 
 impl TestReply {

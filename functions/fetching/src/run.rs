@@ -102,7 +102,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let secrets = session.source_secrets(&stored.id).await?;
         let secrets = secrets.map(|stored| stored.of(source)).unwrap_or_default();
         if let Err(why) = source.check_secrets(&secrets) {
-            let failing = Some((format!("{why}; save the source with it"), FailurePause::Mend));
+            let failing = Some((why.to_string(), FailurePause::Mend));
             return Ok(RunReport { failing, ..RunReport::default() });
         }
 
@@ -166,7 +166,13 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
-        // The API accepts no source whose id is too long for this.
+        // Of a source that was saved meanwhile, this run says nothing.
+        let saved = session.sources().await.map(|listing| listing.found).unwrap_or_default();
+        let is_mine = |now: &&StoredSource| now.id == claimed.id && now.claim == claimed.claim;
+        if saved.iter().find(is_mine).is_none() {
+            return;
+        }
+        // The API saves no source whose id is too long for it.
         let Ok(device) = claimed.id.device() else { return };
         let row =
             serde_json::json!({"device_id": device, "timestamp": at, "failing": u8::from(failing)});
@@ -207,7 +213,7 @@ fn note_round(
 /// Notes the result of a question.
 fn note_answer(answered: Answered, report: &mut RunReport) {
     report.is_read |= answered.is_good() && report.limited.is_none();
-    report.refused = report.refused.take().or_else(|| answered.delivered.refusal());
+    report.refused = report.refused.take().or_else(|| answered.delivered.rejected.first().cloned());
     report.clock_ahead = answered.clock_ahead.or(report.clock_ahead);
     report.reserved_until = answered.reserved_until.max(report.reserved_until);
     report.limited = report.limited.take().or(answered.limited);

@@ -25,7 +25,13 @@ const OF_SECRETS: [&str; 8] =
 /// The message about a secret in clear text, where everybody who edits the source would read it.
 const IS_SECRET: &str = "is a secret; write a placeholder such as {key} and give secrets.key";
 
-/// Headers that the HTTP client sets itself.
+/// The members of the kind `json`.
+const MEMBERS: [&str; 13] = [
+    "method", "url", "headers", "basic", "body", "format", "at", "each", "only", "time", "device",
+    "fill", "metrics",
+];
+
+/// Headers that are the client's own.
 const OF_CLIENT: [&str; 8] = [
     "accept-encoding",
     "connection",
@@ -105,14 +111,12 @@ struct Basic {
 impl Asking {
     /// Reads the request of a source of kind `json`.
     pub(crate) fn read(members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
+        members::ensure_known(&members, "json", MEMBERS)?;
         let asking: Self = members::read(members)?;
         asking.check_reader()?;
         asking.check_url(reach)?;
         asking.check_headers()?;
         asking.check_basic_and_body()?;
-        if asking.only_with.is_some() {
-            return Err(MemberError::of("if", "is not for this kind"));
-        }
         if asking.device.as_ref().is_some_and(|device| device.names().next().is_some()) {
             return Err(MemberError::of("device", "has a placeholder; write a text or a pointer"));
         }
@@ -220,9 +224,15 @@ impl Asking {
     }
 
     fn check_basic_and_body(&self) -> Result<(), MemberError> {
-        let password = self.basic.as_ref().map_or("", |basic| basic.password.as_str());
-        if is_bare(password) {
-            return Err(MemberError::of("basic.password", IS_SECRET));
+        if let Some(Basic { user, password }) = &self.basic {
+            // Without a password the user is the key.
+            let (member, secret) = match password.as_str() {
+                "" => ("basic.user", user.as_str()),
+                password => ("basic.password", password),
+            };
+            if is_bare(secret) {
+                return Err(MemberError::of(member, IS_SECRET));
+            }
         }
         match self.body.as_ref().and_then(bare_secret_of) {
             Some(name) => Err(MemberError::of(&format!("body.{name}"), IS_SECRET)),
@@ -241,13 +251,7 @@ impl Asking {
         templates.iter().flat_map(TextTemplate::names).map(str::to_owned).collect()
     }
 
-    /// The request without its reader, as a text. A secret is given for this destination only.
-    pub(crate) fn destination(&self) -> String {
-        let Self { method, url, headers, basic, body, .. } = self;
-        serde_json::json!([method, url, headers, basic, body]).to_string()
-    }
-
-    /// The request with its placeholders filled in. `maker` is the name of the service in messages.
+    /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
     pub(crate) fn request(
         &self,
         maker: &'static str,

@@ -4,7 +4,24 @@ use domain::MemberError;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Reads members. The error names the wrong member.
+/// The members that every source may have.
+const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
+
+/// Refuses a member that is not one of a kind.
+pub(crate) fn ensure_known<'a>(
+    members: &Map<String, Value>,
+    kind: &str,
+    of_kind: impl IntoIterator<Item = &'a str>,
+) -> Result<(), MemberError> {
+    let known: Vec<_> = COMMON.into_iter().chain(of_kind).collect();
+    let unknown = members.keys().find(|name| !known.contains(&name.as_str()));
+    unknown.map_or(Ok(()), |unknown| {
+        let why = format!("is not known for the kind {kind}; known are {}", known.join(", "));
+        Err(MemberError::of(unknown, why))
+    })
+}
+
+/// Reads members; the error names the one that is wrong.
 pub(crate) fn read<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, MemberError> {
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
         let (path, why) = (error.path().to_string(), error.inner().to_string());

@@ -105,7 +105,7 @@ impl AnswerOutcome {
                         "{title} answers {status}, and its clock differs from the one here by {} s: set the clock",
                         differs.num_seconds()
                     ),
-                    None => format!("{title} answers {status}: it does not take the secret"),
+                    None => format!("{title} answers {status}: it wants a secret, or another one"),
                 };
                 (why, FailurePause::Refused)
             }

@@ -42,7 +42,9 @@ pub enum ReadError {
     #[error("{0:?} of the answer has {1} elements and the times have {2}")]
     Lengths(String, usize, usize),
     /// No metric has a value in any row.
-    #[error("no metric has a number in the answer; the first is looked for at {0:?}")]
+    #[error(
+        "no metric has a number in the answer; the first is looked for at {0:?}; a test without metrics lists the numbers"
+    )]
     NoNumber(String),
     /// The answer has too many rows.
     #[error("the answer has {0} rows; at most {MAX_ROWS} are taken")]

@@ -22,9 +22,7 @@ use crate::secrets::SecretTexts;
 use crate::status::SourceStatus;
 use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 
-/// The members that every source may have.
-const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
-/// The members that only answers about a source have. They are ignored, so that a person can send an answer back.
+/// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
 const OF_ANSWERS: [&str; 7] =
     ["id", "state", "host", "devices", "credit", "every_is_computed", "secrets"];
 /// The most devices of a source.
@@ -176,7 +174,8 @@ impl PolledSource {
         let needed = self.needed_secrets();
         let wrong = |name: &str, why: &str| MemberError::of(&format!("secrets.{name}"), why);
         if let Some(missing) = needed.iter().find(|name| secrets.get(name).is_none()) {
-            return Err(wrong(missing, "is missing"));
+            let why = "is missing: give it with the source, and again if the request or what is read of its answer changes";
+            return Err(wrong(missing, why));
         }
         match secrets.names().find(|name| !needed.contains(*name)) {
             Some(unknown) => Err(wrong(unknown, "is in no placeholder of the request")),
@@ -191,10 +190,11 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// A digest of the request for which secrets were given. If the request is edited, the secrets have to be given
-    /// again: otherwise a person who edits the source could send them to another address.
+    /// A digest of what its secrets are given for: the request, and what is read of its answer. For anything else they
+    /// have to be given again: else whoever edits a source could send them to an address of their own, or read them where
+    /// the maker repeats them.
     pub fn destination(&self) -> String {
-        let own = self.own_asking().map(Asking::destination);
+        let own = self.own_asking().map(|asking| json!(asking).to_string());
         digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)
     }
 
@@ -364,16 +364,9 @@ fn members_of(kind: &SourceKind, mut members: Map<String, Value>) -> Result<Valu
         }
     }
 
-    match members.keys().next() {
-        Some(unknown) => {
-            let own = kind.members.iter().filter(|member| !member.is_secret());
-            let known: Vec<_> = COMMON.into_iter().chain(own.map(|member| member.name)).collect();
-            let why =
-                format!("is not known for the kind {}; known are {}", kind.name, known.join(", "));
-            Err(MemberError::of(unknown, why))
-        }
-        None => Ok(values),
-    }
+    let own = kind.members.iter().filter(|member| !member.is_secret());
+    members::ensure_known(&members, kind.name, own.map(|member| member.name))?;
+    Ok(values)
 }
 
 fn every(text: &str, kind: &SourceKind) -> Result<TimeDelta, MemberError> {

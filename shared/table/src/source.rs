@@ -70,23 +70,23 @@ impl StoredSource {
     }
 }
 
-/// The secrets of a source, and the request for which a person gave them.
+/// The secrets of a source, and what they were given for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
-    /// The request, as [`PolledSource::destination`] names it.
+    /// The request and its reader, as [`PolledSource::destination`] names them; empty if they were stored before it was.
     pub destination: String,
     /// The secrets.
     pub texts: SecretTexts,
 }
 
 impl SourceSecrets {
-    /// Secrets that a person gives for the request of a source.
+    /// Secrets that a person gives for a source as it is.
     pub fn given_for(source: &PolledSource, texts: SecretTexts) -> Self {
         Self { destination: source.destination(), texts }
     }
 
-    /// The secrets, if they were given for the request of `source`; otherwise none. Settings and secrets are read one
-    /// after the other. If a person saves both in between, the old request must not carry the new secrets.
+    /// The secrets, if they were given for `source` as it is; else none. Settings and secrets are read one after the
+    /// other, and a person may have saved both in between: then the old request must not carry the new secrets.
     pub fn of(self, source: &PolledSource) -> SecretTexts {
         if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
     }

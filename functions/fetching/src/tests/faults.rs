@@ -162,7 +162,7 @@ async fn what_ingest_does_not_store_is_sent_again_under_the_same_run() {
 #[tokio::test(start_paused = true)]
 async fn each_error_has_its_words_and_its_pause() {
     for (status, body, words, minutes) in [
-        (401, json!({}), "The address answers 401: it does not take the secret", 60),
+        (401, json!({}), "The address answers 401: it wants a secret, or another one", 60),
         (404, json!({}), "The address answers 404", 15),
         (302, json!({}), "The address answers 302; redirects are not followed", 15),
         (200, json!("geheim"), "nothing is at \"/at\" of the answer", 15),
@@ -249,6 +249,26 @@ async fn a_wrong_clock_is_named_where_the_secret_is_refused() {
     );
 }
 
+/// What became of the old source says nothing of the new one, whose rule would tell of a failure for an hour.
+#[tokio::test(start_paused = true)]
+async fn a_run_of_a_source_that_is_saved_meanwhile_tells_nothing() {
+    let world = with_pump(true).await;
+    let (saver, runtime) = (world.another(), tokio::runtime::Handle::current());
+    world.play(PUMP, move |asked| {
+        runtime.block_on(saver.save("pump", pump(true), &[("key", SECRET)]));
+        answer(asked.at, 401, &json!({}))
+    });
+    world.minutes(1).await;
+    assert!(world.lines().contains("pump: was changed while it was asked"), "{}", world.lines());
+    assert!(world.told("pump").is_empty());
+
+    world.play(PUMP, |asked| {
+        answer(asked.at, 200, &json!({"at": "2026-03-10T11:59:00Z", "flow": 21.5}))
+    });
+    world.minutes(1).await;
+    assert_eq!(world.told("pump"), ["0"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_source_without_its_secret_and_one_that_is_off_are_not_asked() {
     let world = with_pump(true).await;
@@ -259,6 +279,6 @@ async fn a_source_without_its_secret_and_one_that_is_off_are_not_asked() {
     world.minutes(2).await;
     assert_eq!(world.asked().len(), 2, "the pump alone");
     let error = world.stored("other").await.status.error.unwrap_or_default();
-    assert_eq!(error, "secrets.key: is missing; save the source with it");
+    assert!(error.starts_with("secrets.key: is missing: give it with the source"), "{error}");
     assert_eq!(world.state("off").await, SourceState::Waiting);
 }

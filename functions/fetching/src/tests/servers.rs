@@ -47,9 +47,9 @@ async fn four_sources_that_fail_in_their_ways_delay_no_other_and_each_says_why()
         (
             "hangs",
             server(good.clone(), Duration::from_secs(12)),
-            "url of The address: has not answered within 10 seconds",
+            "The address: has not answered within 10 seconds",
         ),
-        ("long", server(long, at_once), "url of The address: answers more than 512 KiB"),
+        ("long", server(long, at_once), "The address: answers more than 512 KiB"),
         ("busy", server(busy, at_once), "The address takes no more requests now; asked again at"),
         ("away", server(away, at_once), "The address answers 302; redirects are not followed"),
     ];

@@ -53,15 +53,74 @@ async fn a_stored_secret_goes_to_the_request_that_it_was_given_for_and_to_no_oth
         let asked = world.asked().len();
         let reply = world.try_source("pump", changed, None).await;
         let reply = serde_json::to_value(&reply).expect("JSON");
-        assert_eq!(reply["error"], "secrets.key: is missing", "{member}");
+        let error = reply["error"].as_str().expect("an error");
+        assert!(error.starts_with("secrets.key: is missing"), "{member}: {error}");
         assert_eq!(world.asked().len(), asked, "{member}");
     }
 
-    // How an answer is read may change.
-    let mut changed = pump();
-    changed["metrics"] = json!({"humidity": "/data/temp"});
-    let reply = world.try_source("pump", changed, None).await;
+    // Where devices are, and how often they are asked, may change.
+    let mut moved = pump();
+    (moved["room"], moved["every"]) = (json!("cellar"), json!("1h"));
+    let reply = world.try_source("pump", moved, None).await;
     assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], Value::Null);
+}
+
+/// A maker may repeat a secret in a form that nobody foresees: who does not know it says nothing of what is read.
+#[tokio::test(start_paused = true)]
+async fn a_stored_secret_is_read_as_it_was_when_it_was_given_and_in_no_other_way() {
+    let world = World::new();
+    let body = json!({"data": {"temp": 21.4, "pin": 4711}, "you": "Basic Z2VoZWlt", "at": "pin 4711 is wrong"});
+    world.play("api.example.org", move |asked| answer(asked.at, 200, &body));
+    let error = "secrets.key: is missing: give it with the source, and again if the request or what is read of its answer changes";
+    world.save("pump", pump(), &[("key", "4711")]).await;
+
+    for (member, value) in [
+        ("device", json!("/you")),
+        ("time", json!("/at")),
+        ("only", json!("/you")),
+        ("each", json!("/data")),
+        ("metrics", json!({"temperature": "/data/pin"})),
+        ("metrics", json!({})),
+        ("format", json!("readings")),
+    ] {
+        let mut changed = pump();
+        changed[member] = value;
+        if member == "format" {
+            changed["metrics"] = json!({});
+        }
+        let reply = world.try_source("pump", changed.clone(), None).await;
+        let reply = serde_json::to_value(&reply).expect("JSON");
+        assert_eq!(reply["error"], error, "{changed}");
+        assert!(world.asked().is_empty(), "{changed}");
+    }
+
+    let reply = world.try_source("pump", pump(), None).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!(
+        (&reply["numbers"], &reply["readings"][0]["temperature"]),
+        (&json!({}), &json!(21.4))
+    );
+}
+
+/// A measured value is no secret, though it is equal to one.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_is_equal_to_a_secret_is_stored() {
+    let world = playing();
+    world.save("pump", pump(), &[("key", "21.4")]).await;
+    world.minute().await;
+    assert_eq!(world.values().into_values().collect::<Vec<_>>(), ["21.4"]);
+}
+
+/// Some makers repeat the address that they were asked at. Whoever reads sees the errors of a source.
+#[tokio::test(start_paused = true)]
+async fn an_error_about_an_answer_repeats_no_secret() {
+    let world = playing();
+    let mut timed = pump();
+    timed["time"] = json!("/secret");
+    world.save("pump", timed, &[("key", SECRET)]).await;
+    world.minute().await;
+    let error = world.stored("pump").await.status.error.expect("an error");
+    assert!(error.starts_with("row 0: \"/secret\" \"***\" is not a timestamp"), "{error}");
 }
 
 /// Two saves at the moment of a read may show the settings of one and the secrets of the other.
@@ -78,11 +137,12 @@ async fn the_secrets_of_another_save_are_not_sent() {
     assert!(saved.expect("saved"));
 
     let reply = world.try_source("pump", evil, None).await;
-    assert_eq!(serde_json::to_value(&reply).expect("JSON")["error"], "secrets.key: is missing");
+    let error = serde_json::to_value(&reply).expect("JSON")["error"].to_string();
+    assert!(error.contains("secrets.key: is missing"), "{error}");
     world.minute().await;
     assert!(world.asked().is_empty());
     let why = world.stored("pump").await.status.error.expect("an error");
-    assert!(why.contains("secrets.key: is missing; save the source with it"), "{why}");
+    assert!(why.starts_with("secrets.key: is missing"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +171,7 @@ async fn a_test_that_fails_says_why_in_words() {
     world.play("api.example.org", |asked| answer(asked.at, 403, &json!({"message": SECRET})));
     let reply = world.try_source("pump", pump(), Some(secrets)).await;
     let reply = serde_json::to_value(&reply).expect("JSON");
-    assert_eq!(reply["error"], "The address answers 403: it does not take the secret");
+    assert_eq!(reply["error"], "The address answers 403: it wants a secret, or another one");
     let mut wrong = pump();
     wrong["metrics"] = json!({"t": "t"});
     let reply = world.try_source("pump", wrong, Some(secrets)).await;

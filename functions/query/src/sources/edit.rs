@@ -46,7 +46,7 @@ pub(crate) async fn show(
     Ok(Response::json(200, &row))
 }
 
-/// `PUT /sources/{id}`: secrets that are not sent stay as they are, if they are for the same request.
+/// `PUT /sources/{id}`: secrets that are not sent stay as they are, if request and reader do.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -99,7 +99,7 @@ fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) 
     }
 }
 
-/// The secrets to store with a source; `None` if the stored ones stay. They stay for an unchanged request alone.
+/// The secrets to store with a source; `None` if the stored ones stay. They stay if request and reader do.
 fn secrets_to_store(
     source: &PolledSource,
     given: Option<SecretTexts>,
@@ -125,7 +125,8 @@ fn secrets_to_store(
         format!("is missing; give {names}")
     } else {
         format!(
-            "must be given again ({names}): the request is another one than that for which they are stored"
+            "must be given again ({names}): the request, or what is read of its answer, is another one than that for which \
+             they are stored"
         )
     };
     Err(wrong(MemberError::of("secrets", why)))

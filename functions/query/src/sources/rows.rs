@@ -177,8 +177,10 @@ impl<'a> StateRow<'a> {
 
 /// Why a source is not asked that was restored from an export.
 fn missing_secrets(source: &PolledSource) -> String {
-    let names = needed_secrets(source);
-    format!("its secret is missing ({names}); it is off, and is not asked until it is given and on")
+    let (host, names) = (source.host(), needed_secrets(source));
+    format!(
+        "its secret for {host} is missing ({names}); it is off, and is not asked until it is given and on"
+    )
 }
 
 impl<'a> SourceRows<'a> {

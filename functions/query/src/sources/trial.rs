@@ -27,14 +27,11 @@ const UNITS: [&str; 2] = ["W", "kWh"];
 /// What the function that asks says of a test.
 #[derive(Deserialize)]
 struct Reply {
-    requests: Vec<TestRequest>,
     devices: BTreeSet<DeviceId>,
     /// The names of devices, where a list of the maker has them.
     names: BTreeMap<DeviceId, String>,
-    readings: Vec<Value>,
-    rejected: Vec<Value>,
-    ignored: BTreeSet<String>,
-    numbers: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    found: TestFindings,
     error: Option<String>,
 }
 
@@ -42,20 +39,28 @@ struct Reply {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceTest"))]
 pub(crate) struct TestAnswer {
-    /// The requests that were made
-    requests: Vec<TestRequest>,
     /// The devices, each with its room or the one that is proposed
     devices: Vec<TestDevice>,
+    #[serde(flatten)]
+    found: TestFindings,
+    /// What is odd about it
+    warnings: Vec<String>,
+}
+
+/// What a test found beside devices.
+#[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct TestFindings {
+    /// The requests that were made
+    requests: Vec<TestRequest>,
     /// The first readings, as they would be stored
     readings: Vec<Value>,
     /// What cannot be taken, and why
-    rejected: Vec<Value>,
+    rejected: Vec<String>,
     /// The names of what is passed over
     ignored: BTreeSet<String>,
-    /// For sources of the kind `json`: the numbers of the answer, by their JSON pointers
+    /// The numbers of the answer by their JSON pointers, of the kind json; none if the stored secrets were sent
     numbers: BTreeMap<String, Value>,
-    /// What is odd about it
-    warnings: Vec<String>,
 }
 
 /// A request that was made.
@@ -113,7 +118,7 @@ pub(crate) async fn test(
     }
 
     let mut warnings = Vec::new();
-    if reply.readings.iter().any(measures_energy) {
+    if reply.found.readings.iter().any(measures_energy) {
         let own: Vec<_> = reply.devices.iter().cloned().collect();
         warnings = warnings::of_second_meters(&own, &handlers.registry, call).await?;
     }
@@ -139,7 +144,7 @@ impl Reply {
         source: &PolledSource,
         warnings: Vec<String>,
     ) -> TestAnswer {
-        let names = self.readings.iter().filter_map(|reading| {
+        let names = self.found.readings.iter().filter_map(|reading| {
             let id = reading["device"].as_str()?.parse().ok()?;
             Some((id, reading["name"].as_str()?.to_owned()))
         });
@@ -155,15 +160,7 @@ impl Reply {
             let room = room_of(id, source, &device, name.as_deref());
             TestDevice { id: device, name, room }
         });
-        TestAnswer {
-            requests: self.requests,
-            devices: devices.collect(),
-            readings: self.readings,
-            rejected: self.rejected,
-            ignored: self.ignored,
-            numbers: self.numbers,
-            warnings,
-        }
+        TestAnswer { devices: devices.collect(), found: self.found, warnings }
     }
 }
 

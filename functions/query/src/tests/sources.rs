@@ -125,8 +125,7 @@ async fn a_restored_source_says_that_its_secret_is_missing_and_is_not_on_without
     let put =
         async |body: Value| bench.send("PUT", "/sources/remo", json!({}), &body.to_string()).await;
     let error = async || bench.get("/sources/remo").await.json()["state"]["error"].clone();
-    let missing =
-        "its secret is missing (token); it is off, and is not asked until it is given and on";
+    let missing = "its secret for api.nature.global is missing (token); it is off, and is not asked until it is given and on";
 
     for room in ["home", "flat"] {
         let restored = put(json!({"kind": "remo", "on": false, "room": room})).await;

@@ -25,7 +25,7 @@ kind! { StoredSource = Source(id) {
 
 // The struct has no id. The caller puts its item under the id of the source.
 kind! { SourceSecrets = SourceSecrets(_) {
-    destination: Text = DESTINATION,
+    destination: OrDefault<Text> = DESTINATION,
     texts: Secrets = SECRET,
 } }
 
