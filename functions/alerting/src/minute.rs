@@ -16,8 +16,8 @@ use crate::Alerting;
 use crate::ports::Store;
 use crate::task::{KeptPlace, ReadTasks, Task};
 
-/// The least time of each part of the minute, however much the earlier parts have to do. If there is less time in
-/// total, all parts have equal shares.
+/// The least time for each kind of judging tasks, however much the kinds before it have to do. If there is less time in
+/// total, all kinds have equal shares.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
 
 /// The result of a minute's judgements.
@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Judges devices and rules again by their rechecks.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // In a fixed order, some rechecks would always wait behind others that the table throttles.
+        // In a fixed order, rechecks that the table throttles would always hold up the same others.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {

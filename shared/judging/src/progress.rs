@@ -52,7 +52,7 @@ struct TriedTasks {
     newest: Option<Timestamp>,
     /// For each trigger, the tasks that need no judgement for now.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
-    /// For each group of devices, the time up to which all sealed quarters are judged.
+    /// For each group of devices, the time up to which all complete quarters of an hour are judged.
     sealed: Option<[Timestamp; SWEEP_GROUPS]>,
 }
 
@@ -61,7 +61,7 @@ struct TriedTasks {
 struct RestingTask {
     /// The version of the rule. If the rule is edited, the task no longer rests.
     version: u64,
-    /// The time until which a device cannot be silent, or up to which sealed quarters are judged.
+    /// The time until which a device cannot be silent, or up to which complete quarters of an hour are judged.
     at: Timestamp,
 }
 
@@ -109,12 +109,12 @@ impl TaskProgress {
         all
     }
 
-    /// Whether all sealed quarters are judged up to these times, one for each group of devices.
+    /// Whether all complete quarters of an hour are judged up to these times, one for each group of devices.
     pub(crate) fn is_judged_up_to(&self, edges: &[Timestamp; SWEEP_GROUPS]) -> bool {
         self.lock().sealed.as_ref() == Some(edges)
     }
 
-    /// Notes that all sealed quarters are judged up to these times, one for each group of devices.
+    /// Notes that all complete quarters of an hour are judged up to these times, one for each group of devices.
     pub(crate) fn note_sealed(&self, edges: [Timestamp; SWEEP_GROUPS]) {
         self.lock().sealed = Some(edges);
     }

@@ -84,13 +84,13 @@ impl<'a> Tasks<'a> {
         place: Option<&AlertKey>,
     ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
         let mut following = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
-        // The task at the place itself comes last.
+        // The task with the key `place` comes last.
         self.by_key.extend(place.and_then(|place| following.remove_entry(place)));
         following.into_iter().chain(self.by_key)
     }
 
-    /// A random place to begin, for a process that remembers none. If short-lived processes always began with the first
-    /// task, the last tasks would never be judged.
+    /// A random task after which to begin, for a process that remembers none. If short-lived processes always began
+    /// with the first task, the last tasks would never be judged.
     fn place_by_lot(&self) -> Option<AlertKey> {
         fastrand::choice(self.by_key.keys()).cloned()
     }
