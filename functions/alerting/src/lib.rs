@@ -1,4 +1,4 @@
-//! Sends the messages of alerts, each minute and at each hint, and judges rules as time passes. Takes in no reading.
+//! Sends the messages of alerts, each minute and at hints that messages wait; judges rules. Takes in no reading.
 //!
 //! Sending needs only the table and the receivers, so it comes first: a judgement that fails holds no message up.
 
@@ -39,9 +39,9 @@ use storm::BegunStorms;
 use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
 
-/// How long a delivered message is remembered that the table could not delete.
+/// How long it is remembered that a message was delivered, if the table could not delete it.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
-/// The most such messages. Beyond, all are forgotten and sent once more.
+/// The most delivered messages that are remembered. With more, all are forgotten and sent once more.
 const MAX_UNDELETED: usize = 10_000;
 
 /// The function.
@@ -59,7 +59,7 @@ pub struct Alerting<S, C> {
     heartbeat: Remembered<()>,
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
-    /// The removal of a recheck, or the note of its place.
+    /// The request that removes a recheck or notes its last judged device.
     recheck_note: ThrottledRequest,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,

@@ -1,6 +1,6 @@
-//! Judges each minute what time alone changes: due states, rechecks, silence, sealed quarters. Sends nothing.
+//! Judges each minute due states, requests to judge again, silence, and complete quarters of an hour. Sends nothing.
 //!
-//! The time is limited. Tasks that are not done stay due, or stay to be rechecked, in the next minute.
+//! The time is limited. Tasks that are not done are left to the next minute.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,8 +16,8 @@ use crate::Alerting;
 use crate::ports::Store;
 use crate::task::{KeptPlace, ReadTasks, Task};
 
-/// The least time of each part of the minute, however much the earlier parts have to do. If there is less time in
-/// total, all parts have equal shares.
+/// The least time for each kind of judging tasks, however much the kinds before it have to do. If there is less time in
+/// total, all kinds have equal shares.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
 
 /// The result of a minute's judgements.
@@ -44,7 +44,7 @@ impl Minute {
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
-        // The log field says `looks` for rechecks.
+        // The log calls rechecks `looks`.
         log.set("alerting.looks", self.rechecks);
         log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
         log.set("alerting.failed_judgements", failures.len());
@@ -93,8 +93,8 @@ fn why(failure: &SeriesError) -> String {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Judges what time has changed. Silence is judged only if it is noted that the system runs. Without the note, the
-    /// system may have stood still a moment ago, and silence counts only from the end of a pause.
+    /// Judges what time has changed. Silence is judged only after it was noted that the system runs. Without this note,
+    /// the system may have stood still a moment ago, and the device would count as silent for this time.
     pub(crate) async fn judge_minute(
         &self,
         session: Session<'_, S>,
@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Judges devices and rules again by their rechecks.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // In a fixed order, some rechecks would always wait behind others that the table throttles.
+        // In a fixed order, rechecks that the table throttles would always hold up the same others.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {
@@ -151,7 +151,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
-        // The other half of the time is for judging.
+        // Half of the time is for reading, the other half for judging.
         let session = session.table;
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 2);
         let read = place.read_on(session.within(&reading), &()).await;
@@ -163,8 +163,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         tasks
     }
 
-    /// Rechecks a device or a rule. If nothing is left, removes the recheck; else the recheck of a rule keeps its
-    /// place. If the table throttles one of these writes, later rechecks go without them.
+    /// Judges a device or a rule again by its recheck. If nothing is left, removes the recheck. Otherwise the recheck
+    /// of a rule notes its last judged device. If the table throttles such a write, later rechecks are not written.
     async fn recheck_one(
         &self,
         recheck: &Recheck,

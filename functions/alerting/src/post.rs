@@ -1,4 +1,4 @@
-//! Builds the request of messages for each kind of channel. Sends nothing.
+//! Builds the request that delivers messages to a channel. Sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) page_url: &'a str,
     /// The time zone of the times in messages.
     pub(crate) zone: Zone,
-    /// The rules with a storm, each with the device count that its messages say.
+    /// The rules that fire for many devices at once, each with the number of devices that its messages say.
     pub(crate) storms: &'a BTreeMap<RuleId, usize>,
 }
 
@@ -57,8 +57,8 @@ impl Envelope<'_> {
     }
 }
 
-/// The address of the page. Its fragment, which no browser sends to a server, has one acknowledgement key an episode.
-/// If the keys do not fit, the link opens the list of alerts.
+/// The address of the page. Its fragment, which no browser sends to a server, has the keys that acknowledge the
+/// episodes. If the keys do not fit, the link opens the list of alerts.
 fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     if page_url.is_empty() {
         return String::new();

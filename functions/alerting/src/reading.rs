@@ -45,9 +45,9 @@ impl<T, K: Ord> ReadAbout<T, K> {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// The messages that wait for a channel, from the place where the round before was cut. While somebody sends a
-    /// message, later messages of its state wait. If the sender dies, or cannot note the result, the older message is
-    /// sent once more.
+    /// The messages that wait for a channel. Reading begins where the round before ran out of time. While a process
+    /// sends a message, later messages of its state wait. If the process dies, or cannot note the result, the message
+    /// is sent once more.
     pub(crate) async fn waiting(
         &self,
         session: Session<'_, S>,
@@ -61,7 +61,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let ReadTasks { tasks: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
-        // Delivered messages go first: their leases would hold back the messages that follow them.
+        // Delivered messages are taken out first: their leases would hold back later messages of their states.
         let delivered = waiting.extract_if(.., is_delivered).collect();
         let is_part = is_cut || has_begun_later;
         // Damaged messages do not count: they cannot be sent.
@@ -77,7 +77,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Waiting { free: waiting, delivered, count }
     }
 
-    /// The storms among due messages. Reads nothing if no message may belong to a storm.
+    /// Finds storms: due messages about many devices of a rule. Reads nothing if no message may be of one.
     pub(crate) async fn storms(
         &self,
         channel: &StoredChannel,
@@ -125,8 +125,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         ReadAbout { found, unread: BTreeSet::new() }
     }
 
-    /// The rules of messages that were deleted or are off. A rule is read unless this process remembers it as on: it
-    /// may be new, or on again.
+    /// The rules of messages, if they were deleted or are off. A rule that this process remembers as on is not read.
+    /// Others are read, because they may be new, or on again.
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],

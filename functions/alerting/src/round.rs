@@ -1,4 +1,4 @@
-//! What one round shares between all channels. Serves none itself.
+//! What the channels share in one round of sending. Sends nothing.
 
 use judging::Rules;
 use table::Session;
@@ -6,13 +6,13 @@ use tokio::sync::OnceCell;
 
 use crate::storm::RecentMessages;
 
-/// What one round shares between all channels.
+/// What the channels share in one round of sending.
 pub(crate) struct Round<'a, S> {
     pub(crate) rules: &'a Rules,
     /// The part of the time in which requests are chosen and begun.
     pub(crate) beginning: Session<'a, S>,
     /// The whole time of the round, for noting the results of requests.
     pub(crate) noting: Session<'a, S>,
-    /// The messages of the last ten minutes, by which storms are found. Read once, when the first channel needs them.
+    /// The messages of the last ten minutes, by which storms are found. The first channel that needs them reads them.
     pub(crate) recent: OnceCell<RecentMessages>,
 }

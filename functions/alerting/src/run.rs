@@ -22,19 +22,19 @@ use crate::{Alerting, Event};
 const MAX_NOTING_RUN: Duration = Duration::from_secs(5);
 /// The time that is kept for noting that the last request of a round arrived.
 const NOTING: Duration = Duration::from_secs(3);
-/// The time that is kept for sending the messages that the minute makes.
+/// The time that is kept for sending the messages that judgements make.
 const RESERVE: Duration = Duration::from_secs(20);
 
 /// The pause between two requests to the heartbeat address.
 const HEARTBEAT: TimeDelta = TimeDelta::minutes(5);
-/// The schedule is exact to a second or so: the fifth minute counts, also if it comes a little early.
+/// A heartbeat may be so early, because the schedule is exact to a second or so only.
 const EARLY: TimeDelta = TimeDelta::seconds(20);
 
-/// The greatest age of the rules by which messages are sent. A rule that was deleted or paused meanwhile still sends.
+/// The greatest age of the rules by which messages are sent. A rule that was deleted or paused after that still sends.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Handles an event. An error means that something is left, which the next minute does.
+    /// Handles an event. An error means that something is left for the next minute.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<(), Failure> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
@@ -68,7 +68,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if let Some(rules) = last {
             log.warn_all("alerting.unreadable", rules.unreadable.iter().map(|item| chain(item)));
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
-            // Judged only by rules that were just read: a judgement by an older rule is refused.
+            // Only rules that were just read are judged: the table refuses a judgement by an older version.
             let sent = if is_minute && read.is_ok() {
                 self.minute(session, &rules, noted.is_ok(), log).await
             } else {
@@ -89,8 +89,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Reads the rules with a third of the time, so that messages can still be sent by the last rules. The schedule
-    /// reads them anew, a hint uses rules that are at most 60 seconds old.
+    /// Reads the rules in a third of the time, so that messages can still be sent by older rules if this fails. Each
+    /// minute reads the rules anew. A hint that messages wait uses rules that are at most 60 seconds old.
     async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
@@ -98,8 +98,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         read.map(drop)
     }
 
-    /// Sends waiting messages, judges, and sends new messages and what is left. Judging has its own time, however slow
-    /// the table and the receivers are, and whatever fails.
+    /// Sends waiting messages, judges, and sends new messages and those that are left. Judging has a time of its own,
+    /// however slow the table and the receivers are, and whatever fails.
     async fn minute(
         &self,
         session: Session<'_, S>,
@@ -110,7 +110,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
         let mut messages = 0;
-        // After a laptop slept during sending, the next minute notes the pause and then judges.
+        // If a laptop slept during sending, the next minute notes the pause before it judges.
         let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
         if !rules.rules.is_empty() && !has_slept {
             let judging = session

@@ -12,7 +12,7 @@ use crate::ports::Store;
 
 /// The time between two notes.
 const EVERY: TimeDelta = TimeDelta::minutes(5);
-/// How long pauses are kept: longer than the past that silence is judged by.
+/// How long pauses are kept: longer than the week from which silence limits are learned.
 const KEPT: TimeDelta = TimeDelta::days(8);
 /// The most pauses that are kept. The oldest are dropped.
 const MAX_PAUSES: usize = 200;
@@ -57,7 +57,7 @@ fn next(known: Option<&RunningNote>, now: Timestamp) -> RunningNote {
     };
     let oldest = now.saturating_add(-KEPT);
     let kept = known.pauses.iter().filter(|pause| pause.to() > oldest);
-    // A pause may end in the future, if the clock was ahead when it was noted. Its past part was a pause.
+    // A pause that was noted while the clock was ahead may end in the future. Its part in the past is kept.
     let past = kept.filter_map(|pause| TimeRange::new(pause.from(), pause.to().min(now)).ok());
     let mut pauses: Vec<_> = past.collect();
     pauses.extend(known.pause_until(now));

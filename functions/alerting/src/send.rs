@@ -1,7 +1,7 @@
 //! Sends waiting messages, each channel by itself, so that a failing channel holds up no other. Judges nothing.
 //!
-//! A message is leased, sent, and deleted or given back. After a crash the next process sends it again when the lease
-//! ends, marked as a repeat. So it is sent at least once.
+//! A process leases a message, so that no other sends it; sends it; and deletes it or gives it back. After a crash,
+//! another process sends it again when the lease has ended, marked as a repeat. So it is sent at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,8 +31,8 @@ use crate::waiting::{
     take_repeated,
 };
 
-/// The time of a lease: longer than an invocation, which repeats a throttled deletion to its end. After a shorter lease
-/// another process would send messages that are delivered and not yet deleted.
+/// The time of a lease: longer than an invocation. After a shorter lease, another process could send messages again
+/// whose delivery is done, but whose deletion is throttled and still repeated.
 const LEASE: TimeDelta = TimeDelta::seconds(60);
 /// The time that preparing a request needs. With less time left, none is begun.
 const ENOUGH: Duration = Duration::from_secs(5);
@@ -69,7 +69,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let now = self.clock.now();
             let mut waiting = self.waiting(round.beginning, channel, now, &mut sent).await;
 
-            // A deletion that is throttled to the end leaves no time for what comes after it.
+            // Messages are deleted while others are sent, because a throttled deletion may use up all the time.
             let delivered = std::mem::take(&mut waiting.delivered);
             let deleting = self.delete_delivered(round.noting, &delivered);
             let serving = Box::pin(self.serve(channel, waiting, &mut sent, round));
@@ -110,7 +110,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let session = round.beginning.within(&preparing);
         // The secret is read before the lease: a leased message that is not sent waits for the end of its lease.
         let secret = self.secret(session, channel).await?;
-        // The other half of the time is for names.
+        // Half of the time is for leases, the other half for reading names.
         let leasing = preparing.shortened_to(preparing.remaining() / 2);
         let leased = self.lease(session.within(&leasing), &chosen.send).await?;
         sent.is_cut |= leased.is_cut;
@@ -138,7 +138,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Chooses among the messages that wait for a channel. A message is left to the next round if its state or rule
-    /// cannot be read. Messages of other states go on.
+    /// cannot be read. Messages of other states are still chosen.
     async fn choose_for_channel(
         &self,
         channel: &StoredChannel,
@@ -147,8 +147,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        // Ended rules are looked up also for messages that are not due: a message that was given up never becomes due
-        // by itself.
+        // Deleted rules and rules that are off are looked up for all messages. A message that was given up never
+        // becomes due by itself.
         let ended = self.ended_rules(&waiting, sent, round).await;
         let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
@@ -220,9 +220,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
-    /// Otherwise the receiver would hear the older message last.
+    /// Otherwise the receiver could get the obsolete message last.
     async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
-        // The other half of the time is for sending.
+        // Half of the time is for deleting, the other half for sending.
         let beginning = round.beginning.invocation;
         let dropping = beginning.shortened_to(beginning.remaining() / 2);
         let session = round.beginning.within(&dropping);
@@ -246,7 +246,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even
-    /// if others fail, because another attempt would have to wait for the end of the lease.
+    /// if others cannot be leased, because another attempt would have to wait for the end of their lease.
     async fn lease(
         &self,
         session: Session<'_, S>,
@@ -282,8 +282,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages of a state up to the first that cannot be leased: a later message would arrive before an earlier
-    /// one.
+    /// Leases messages of a state up to the first that cannot be leased. Later ones are left, so that none arrives
+    /// before it.
     async fn lease_in_order(
         &self,
         session: Session<'_, S>,
@@ -355,8 +355,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         deleted.and(ended)
     }
 
-    /// Deletes messages that were delivered. One that is gone already does no harm. If the table keeps one, the next round
-    /// deletes them.
+    /// Deletes messages that were delivered. If one is gone already, that does no harm. If a deletion fails, the next
+    /// round deletes them all.
     async fn delete_delivered(
         &self,
         session: Session<'_, S>,
@@ -385,8 +385,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Gives messages back. The channel is noted as failing at the second attempt. It is noted at once if a person has
-    /// to mend something, or if the receiver asks for a pause, which holds later messages too.
+    /// Gives back messages that were not delivered. The channel is noted as failing at the second attempt; at once if a
+    /// person has to mend something, if all are tests, or if the receiver asks for a pause, which holds later messages
+    /// too.
     async fn failed(
         &self,
         session: Session<'_, S>,
@@ -407,13 +408,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let postponed = leased.iter().map(|message| {
             // If the receiver refused this attempt, an earlier one may still have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
-            // Messages that may have arrived stay together.
+            // Messages that may have arrived are sent again together.
             let next = if may_have_arrived { first_retry } else { next_of(message) };
             session.postpone_waiting(message, next, may_have_arrived)
         });
         let postponed = some_at_once(postponed.collect()).await;
 
-        // A test message is sent during a pause that the receiver asked for, and does not end the pause.
+        // A test message is sent even in a pause that the receiver asked for, and does not end the pause.
         let pause = channel.failing.map(|failing| failing.next);
         let pause = pause.filter(|next| *next <= in_an_hour);
         let next = pause.map_or(first_retry, |next| first_retry.max(next));
@@ -422,7 +423,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_only_tested = leased.iter().all(is_test);
         let is_noted_at_once =
             failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
-        // The channel is noted even if a message could not be given back: its lease ends by itself.
+        // The channel is noted as failing even if a message could not be given back: its lease ends by itself.
         if is_noted_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };
@@ -433,13 +434,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 }
 
-/// Whether all was read that decides about a message.
+/// Whether everything was read that decides about a message.
 fn is_known(message: &WaitingMessage, states: &ReadStates, ended: &EndedRules) -> bool {
     let alert = &message.told.alert;
     is_test(message) || states.is_read(alert) && ended.is_read(&alert.rule)
 }
 
-/// The time since when the oldest of some messages is due.
+/// When the oldest of some messages became due.
 fn due_since(due: &[WaitingMessage]) -> Option<Timestamp> {
     due.iter().map(|message| message.told.at.max(message.next)).min()
 }

@@ -4,8 +4,8 @@ use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
 use table::{StoreError, StoreResult, UnreadableItem};
 
-/// The log field for the age of the oldest undelivered message: the time for which a channel fails, or a due message is
-/// left. Zero is logged too, so that an alarm rings also if the function no longer runs.
+/// The log field for the age of the oldest undelivered message: how long a channel has failed, or a due message has
+/// been left. Zero is logged too, because the alarm rings if the field is missing, as when the function no longer runs.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
 /// The most damaged messages of a channel that a log event names.
 const MAX_NAMED: usize = 10;
@@ -15,15 +15,15 @@ const MAX_NAMED: usize = 10;
 pub(crate) struct Sent {
     /// The number of messages that were sent.
     pub(crate) messages: usize,
-    /// Messages that nobody needs any more.
+    /// The number of messages that were dropped, because nobody needs them any more.
     pub(crate) dropped: usize,
     /// Damaged messages, which cannot be sent.
     pub(crate) unreadable: Vec<UnreadableItem>,
     /// Why a request to the channel failed.
     pub(crate) failure: Option<String>,
-    /// The time since when the channel fails.
+    /// When the channel began to fail.
     pub(crate) failing_since: Option<Timestamp>,
-    /// The time since when the oldest message that was read is due.
+    /// When the oldest message that was read became due.
     pub(crate) due_since: Option<Timestamp>,
     /// Whether some waiting messages were not read.
     pub(crate) is_unread: bool,
@@ -42,7 +42,7 @@ pub(crate) struct AllSent {
     dropped: usize,
     cut: usize,
     undelivered_since: Option<Timestamp>,
-    /// Whether an unread message may be due for longer.
+    /// Whether a message that was not read may be older than `undelivered_since`.
     is_unread: bool,
     failures: Vec<String>,
     error: Option<StoreError>,

@@ -1,8 +1,8 @@
-//! Storms: if a rule has messages about many devices within ten minutes, they are sent with the count of these devices,
-//! and later messages wait. Reads the messages of these minutes; sends nothing.
+//! Storms: if a rule has messages about many devices within ten minutes, they are sent with the number of these
+//! devices, and later messages of the rule wait. Reads the messages of these minutes; sends nothing.
 //!
-//! A judged message that no longer waits was sent. So only the device count of an attempt is stored, and another
-//! process repeats the same count. If the table lets only a part of a storm be sent, the process remembers the count.
+//! A message of these minutes that no longer waits counts as sent. So only the number of devices of an attempt is
+//! stored, and another process repeats the same number. If a storm is sent in part, the process remembers its number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use table::{
 use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
 
-/// The most devices of a rule with messages of their own within [`WINDOW`].
+/// The most devices of a rule that get messages of their own within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
 /// The time in which devices are counted.
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// The number of messages that one query reads.
 const PAGE: usize = 200;
-/// The most recent messages that are read. Twice as many as waiting messages, because waiting messages are among them
-/// and do not count as sent.
+/// How many recent messages are read at most: twice as many as waiting messages, which are among them and do not count
+/// as sent.
 const MAX_RECENT: usize = 2 * MAX_READ;
 
 /// The rules with a storm.
@@ -37,7 +37,7 @@ pub(crate) struct Storms {
     due: BTreeMap<RuleId, usize>,
 }
 
-/// The messages that were judged in the last ten minutes, sent or not.
+/// The messages that judgements made in the last ten minutes, sent or not.
 #[derive(Debug, Default)]
 pub(crate) struct RecentMessages {
     pub(crate) messages: Vec<ToldMessage>,
@@ -95,7 +95,7 @@ impl Storms {
                 sent.map(|message| &message.alert.subject).collect();
 
             let all = sent.union(&waiting).count();
-            // If the recent messages were read in part, only devices with due messages count.
+            // If not all recent messages were read, only devices with due messages count.
             let known = if recent.is_whole { all } else { waiting.len() };
             if let Some(devices) = begun(rule) {
                 storms.counted.insert(rule.clone(), known.max(devices));
@@ -108,9 +108,8 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are sent again, each with the device count of the first attempt. A storm does not
-    /// hold these messages. During a dead sender's lease they were not due, so the sent count already has their
-    /// devices.
+    /// The storms of messages that are sent again, each with the device count of the first attempt. This count already
+    /// has the devices of these messages, so a storm does not hold them back.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();
@@ -138,15 +137,15 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
     count
 }
 
-/// The messages of the last ten minutes. If reading fails midway, the rest is missing, and messages that a storm would
-/// hold are sent.
+/// The messages of the last ten minutes. If reading fails midway, the rest is missing, and messages may be sent that a
+/// storm would hold back.
 pub(crate) async fn read_recent(
     session: Session<'_, impl ReadToldMessages>,
     sent: &mut Sent,
 ) -> RecentMessages {
     let (mut recent, mut after) = (RecentMessages::default(), None);
-    // A judgement by a clock that is a little ahead counts as recent. One by a clock that was hours ahead does not: it
-    // would hold a rule's messages for hours.
+    // Messages with a time up to ten minutes ahead count as recent, because clocks differ. A message that is hours
+    // ahead does not count: it would hold a rule's messages back for hours.
     let Ok(range) =
         TimeRange::new(session.now.saturating_add(-WINDOW), session.now.saturating_add(WINDOW))
     else {

@@ -1,8 +1,8 @@
-//! Reads the tasks of a minute and of a round: due states, rechecks, waiting messages. Judges and sends none.
+//! Reads tasks for judging and sending: due states, rechecks, waiting messages. Judges and sends nothing.
 //!
-//! If reading is cut, the place is kept and the next reading goes on there. With many items and few read units, each
-//! reading would otherwise see the first items only. Tasks that belong together are returned together: a part of them
-//! is kept with the place until the rest is read.
+//! If the time or the read units do not suffice, the next call goes on where this one ended. Otherwise each call would
+//! see only the first of many items. Tasks that belong together are returned together: those that were read are kept
+//! until the rest is read.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -24,21 +24,21 @@ const STATES: usize = 1_000;
 const RECHECKS: usize = 100;
 /// The number of messages that are read at once.
 const MESSAGES: usize = 100;
-/// How long a place is kept: each minute goes on from the minute before. After longer another process may have done the
-/// rest.
+/// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
+/// the rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
-/// The most owners whose places are kept. Beyond, all are forgotten.
+/// The most owners of tasks for which it is kept where reading ended. With more, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
 /// The most tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
-/// A task of a minute or of a round.
+/// A task for judging or sending.
 pub(crate) trait Task: Sized + Clone + Debug + Send {
     /// The name of this kind of tasks in the log.
     const NAME: &'static str;
     /// The most tasks that are read at once.
     const MAX: usize;
-    /// The owner of tasks. Each owner has a place of its own.
+    /// The owner of tasks, which are read for each owner by itself.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
     /// The key of the item after which the next page begins.
     type Place: Clone + Debug + Send + Sync;
@@ -55,7 +55,7 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
     }
 }
 
-/// A page of tasks, and the place of the next page.
+/// A page of tasks, and where the next page begins.
 pub(crate) struct TaskPage<T: Task> {
     tasks: Vec<T>,
     unreadable: Vec<UnreadableItem>,
@@ -76,9 +76,9 @@ pub(crate) struct ReadTasks<T> {
     pub(crate) tasks: Vec<T>,
     /// Damaged tasks, which cannot be done.
     pub(crate) unreadable: Vec<UnreadableItem>,
-    /// Whether there are tasks before the place where reading began.
+    /// Whether reading went on after earlier tasks, and did not begin with the first one.
     pub(crate) has_begun_later: bool,
-    /// Whether further tasks follow the kept place.
+    /// Whether further tasks are left to the next call.
     pub(crate) is_cut: bool,
     /// Why further tasks could not be read.
     pub(crate) failure: Option<StoreError>,
@@ -141,11 +141,11 @@ impl Task for WaitingMessage {
     }
 }
 
-/// For each owner, the place where reading goes on next.
+/// For each owner of tasks, where the next call goes on reading.
 #[derive(Debug)]
 pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
 
-/// A place, and the tasks before it that belong together with tasks after it.
+/// Where the next call goes on, and tasks that were read before and belong together with later ones.
 #[derive(Debug, Clone)]
 struct KeptPart<T: Task> {
     place: T::Place,
@@ -159,7 +159,7 @@ impl<T: Task> Default for KeptPlace<T> {
 }
 
 impl<T: Task> KeptPlace<T> {
-    /// Reads the tasks after the kept place. After the last task, the next call begins anew.
+    /// Reads tasks from where the last call ended. If that was the last task, begins with the first one.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

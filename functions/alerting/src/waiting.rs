@@ -10,9 +10,8 @@ use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
 };
 
-/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold
-/// messages back that come before others. To postpone each would cost a write, and a query pays for postponed messages
-/// too.
+/// The most messages of a channel that are read at once. They are more than are sent, because some are held back by
+/// quiet hours or storms. To postpone each of these would cost a write, and would not save its read.
 pub(crate) const MAX_READ: usize = 5_000;
 
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
@@ -30,7 +29,7 @@ pub(crate) struct Waiting {
     pub(crate) free: Vec<WaitingMessage>,
     /// The messages that this process has delivered, and that are still to be deleted.
     pub(crate) delivered: Vec<WaitingMessage>,
-    /// The number of all others; `None` where not all were read.
+    /// The number of messages that are not delivered; `None` if not all were read.
     pub(crate) count: Option<usize>,
 }
 
@@ -44,7 +43,7 @@ pub(crate) struct Chosen {
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
-/// The time of a message's first attempt, as far as the channel tells.
+/// The time of a message's first attempt, estimated from the time when the channel began to fail.
 pub(crate) fn first_attempt(
     message: &WaitingMessage,
     channel: &StoredChannel,
@@ -53,7 +52,7 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// Takes out messages of ended rules, and messages for a deleted channel with the same id.
+/// Takes out messages whose rule was deleted or is off, and messages for an earlier channel with the same id.
 pub(crate) fn take_ended(
     messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -67,8 +66,8 @@ pub(crate) fn take_ended(
     messages.extract_if(.., has_ended).collect()
 }
 
-/// Takes out the messages of the oldest ended lease, whose sender died or got no answer. The receiver recognizes a
-/// repeat by the id of the request, which depends only on its messages.
+/// Takes out the messages to send again: those of the oldest lease that has ended because its sender died or got no
+/// answer. The receiver recognizes a repeat by the id of the request, which depends only on its messages.
 ///
 /// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
 /// also stays, unless both were sent together.
@@ -125,14 +124,14 @@ pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
     MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)
 }
 
-/// Removes messages of states that have messages in `left`, for the next round.
+/// Leaves to the next round the messages of states that have messages in `left`.
 pub(crate) fn leave_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
     let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.told.alert).collect();
     messages.retain(|message| is_test(message) || !left.contains(&message.told.alert));
 }
 
-/// Puts messages into their order of sending: by time, and within a state by number. Judgements of a state follow each
-/// other by number, but two processes may have made them by different clocks or minutes.
+/// Puts messages into their order of sending: by time, and within a state by number. The times of a state's messages
+/// may be out of order, because two processes may have made them by different clocks or minutes.
 pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     messages.sort_by_key(|message| message.told.message.number);
 
@@ -150,10 +149,8 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     });
 }
 
-/// Messages to send now. A blocked channel, quiet hours or a pause of the rule hold them back; after a day of failures
-/// they wait for a newer message.
-///
-/// A failing channel is tried when its time has come.
+/// The messages to send now. Others wait while quiet hours or a pause of the rule last, or until a failing channel is
+/// to be tried again. After a day of failures they wait for a newer message.
 pub(crate) fn due(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -162,7 +159,7 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));
     let latest = now.saturating_add(MAX_PAUSE);
-    // A failure that a clock noted ahead of time holds nothing back.
+    // A failure whose time is ahead of the clock holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {
         failing.since <= now && failing.next > now && failing.next <= latest
     });
@@ -186,7 +183,7 @@ pub(crate) fn due(
     due
 }
 
-/// The states that decide about messages that waited.
+/// The states that decide about messages that waited, or that belong to a storm.
 pub(crate) fn states_needed(
     due: &[WaitingMessage],
     counted: &BTreeMap<RuleId, usize>,
@@ -249,13 +246,13 @@ fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState
     states.found.iter().map(|stored| (&stored.key, &stored.state)).collect()
 }
 
-/// The key by which a process remembers a message. The key in the table is not enough: a deleted state that begins anew
-/// counts its messages from 1 again.
+/// The key by which a process remembers a message. It has the message's time, because a state that was deleted and made
+/// again may repeat a number.
 pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
     (message.channel.clone(), message.told.key())
 }
 
-/// Whether a message is about nothing but the channel.
+/// Whether a message is only a test of the channel.
 pub(crate) fn is_test(message: &WaitingMessage) -> bool {
     message.told.message.news == alerts::News::Test
 }
@@ -265,8 +262,8 @@ fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bo
     counted.contains_key(&message.told.alert.rule)
 }
 
-/// Chooses among messages to send again. All are sent unchanged, except messages that newer ones of the subject have
-/// overtaken. `later` are due messages that are left to the next round.
+/// Chooses among messages to send again. All are sent unchanged, except those that newer messages of the same subject
+/// have overtaken. `later` are due messages that are left to the next round.
 pub(crate) fn without_overtaken(
     repeated: Vec<WaitingMessage>,
     later: &[WaitingMessage],

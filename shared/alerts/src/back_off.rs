@@ -9,11 +9,11 @@ const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
 pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
 /// A message is given up so long after its first attempt.
 pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
-/// The most attempts. A day has room for fewer; the number ends the attempts where the clock was put back.
+/// The most attempts. Within a day there are fewer; the number counts only if the clock was put back.
 const MAX_ATTEMPTS: u32 = 40;
 
 /// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None` after a day: the
-/// message is kept, and goes with a newer one.
+/// message waits until a newer one is sent.
 ///
 /// A server may ask for a longer pause of up to an hour. A pause without a limit could use up the whole day.
 pub fn next_attempt(

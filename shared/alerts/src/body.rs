@@ -36,10 +36,10 @@ pub struct Notice<'a> {
 pub struct Post<'a> {
     /// The messages, at least one.
     pub notices: &'a [Notice<'a>],
-    /// The rules whose messages are counted and not listed, because many devices fire at once. Each has the number of
-    /// devices of its last messages.
+    /// Rules for which many devices fire at once, so that messages are counted and not listed. Each has its number of
+    /// devices in the last ten minutes.
     pub storms: &'a BTreeMap<RuleId, usize>,
-    /// The address of the page that shows more, and where an alert is acknowledged.
+    /// The address of the page that shows more, and on which an alert is acknowledged.
     pub link: &'a str,
     /// Whether an earlier attempt got no answer, so that the messages may have arrived already.
     pub is_repeated: bool,
@@ -146,7 +146,7 @@ impl Post<'_> {
         let is_same = |notice: &&Notice<'_>| {
             notice.rule_id == first.rule_id && notice.message.news == first.message.news
         };
-        // A device may have several steps. Its messages follow each other by time, with others between them.
+        // A device may have several messages, with those of other devices between them. It is counted once.
         let mut seen = BTreeSet::new();
         let once =
             self.notices.iter().filter(is_same).filter(|notice| seen.insert(notice.subject_id));

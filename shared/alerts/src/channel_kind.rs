@@ -1,4 +1,4 @@
-//! A kind of channel: the service that receives messages, as one value. Knows none by name.
+//! A kind of channel: one value that describes a service for messages. Knows no service by name.
 
 use std::fmt;
 

@@ -25,9 +25,9 @@ pub enum MemberForm {
     Address,
     /// A text, with its check, and the words for a person whose text does not pass.
     Text(fn(&str) -> bool, &'static str),
-    /// A text or a number, with the same two.
+    /// A text or a number, with a check and words as for `Text`.
     TextOrNumber(fn(&str) -> bool, &'static str),
-    /// A text that is hidden while a person types it, because it alone gives access; with the same two.
+    /// A text that alone gives access, so it is hidden while a person types it. It has a check and words as for `Text`.
     Password(fn(&str) -> bool, &'static str),
 }
 
@@ -148,7 +148,7 @@ impl SecretValues {
         Request::post(maker, field, url, body).with_secrets(self.texts())
     }
 
-    /// All values that are texts and no addresses.
+    /// All values except addresses.
     fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter_map(|name| self.find(name))
     }

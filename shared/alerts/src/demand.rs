@@ -3,8 +3,8 @@
 use chrono::TimeDelta;
 use domain::{Exact, TimeRange, Timestamp};
 
-/// The projection assumes for the rest of the period the power of so many last minutes. Before a period has run so long
-/// there is no projection.
+/// The projection assumes that the power of so many last minutes goes on to the end of the period. There is no
+/// projection until the period has run so long.
 pub const RECENT: TimeDelta = TimeDelta::minutes(3);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
@@ -18,7 +18,7 @@ pub struct RunningPeriod {
     pub energy: Exact,
     /// The energy of the last three minutes, in kWh.
     pub recent: Exact,
-    /// The step of the counter that measured the last three minutes, in kWh; zero where a power was measured.
+    /// The resolution in kWh of the counter that measured the last three minutes; zero where a power was measured.
     pub step: Exact,
 }
 
@@ -27,8 +27,8 @@ pub struct RunningPeriod {
 pub struct Projection {
     /// The mean power if the power of the last minutes goes on.
     pub expected: Exact,
-    /// The least mean power that the counter permits: its last step may be energy from before the last minutes. A rule
-    /// fires by this value.
+    /// The least mean power that agrees with the counter: its last step may be energy from before the last minutes. A
+    /// rule fires by this value.
     pub least: Exact,
 }
 
@@ -43,7 +43,7 @@ impl RunningPeriod {
         let rest = to.since(now).num_milliseconds();
         let window = RECENT.num_milliseconds();
         let whole = Exact::from(to.since(from).num_milliseconds() * window);
-        // kWh of the whole period, times the window; per period that is kW.
+        // The energy of the whole period in kWh, times the window; `whole` has this factor too.
         let kilowatts = |recent: &Exact| {
             let energy = &(&self.energy * window) + &(recent * rest);
             (&energy * HOUR).rounded_quotient(&whole)

@@ -1,4 +1,4 @@
-//! What a rule tells once: the budget or the demand of a period, a step of a counter. Computes no figure.
+//! What makes one message only: the budget or the demand of a period, a step of a counter. Computes no figure.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{self, numbers};
 
-/// How long a told period is remembered: longer than the longest period.
+/// How long it is remembered that a period had its message: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
-/// The oldest step of a counter that is told. An import would tell hundreds of older ones.
+/// A step of a counter that is older makes no message. Otherwise an import would make hundreds.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 
 /// A figure that a rule compares with its limit.
@@ -22,32 +22,32 @@ pub struct Figure {
     pub at: Timestamp,
     /// The energy in kWh, the least demand in kW, or the size of the step.
     pub value: Exact,
-    /// Whether the figure is beyond the rule's limit. A step is beyond if the rule is about steps of its direction.
+    /// Whether the figure is beyond the rule's limit. A step is beyond it if the rule watches steps of this kind.
     pub is_beyond: bool,
 }
 
-/// What was told about one rule and one subject.
+/// The figures that had a message, of one rule on one subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FigureState {
-    /// The told periods or steps, each with the number of its message.
+    /// The periods or steps that had a message, each with the message's number.
     #[serde(with = "numbers")]
     pub told: BTreeMap<Timestamp, u64>,
-    /// The number of the last message; 0 if nothing was told.
+    /// The number of the last message; 0 if there was none.
     pub number: u64,
     /// The kind of period that was judged. `None` for steps, and in states that older versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
-    /// When the rule was saved that was judged last.
+    /// When the rule was saved, in the version that was judged last.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
 }
 
 impl FigureState {
-    /// The new state after `figures`, and the figures to tell with the numbers of their messages. State and messages
-    /// are stored together, as with [`fold_episodes`](crate::fold_episodes).
+    /// The new state after `figures`, and the figures that get a message, each with the message's number. State and
+    /// messages are stored together, as with [`fold_episodes`](crate::fold_episodes).
     ///
-    /// After an edit, periods within the new limit can be told later; periods beyond the limit are not told twice. If
-    /// the edit changes the kind of period, all are forgotten.
+    /// An edit of the rule gives no period a second message while its figure is beyond the limit. A period within the
+    /// new limit may get one later. If the edit changes the kind of period, all are forgotten.
     pub fn judge<'a>(
         &self,
         rule: &Rule,
@@ -59,7 +59,7 @@ impl FigureState {
         state.changed = Some(rule.changed);
         state.per = rule.watch.period().map(|period| period.to_string());
         if self.per.is_some() && self.per != state.per {
-            // A day and its month begin at one instant.
+            // A month and its first day begin at the same instant.
             state.told.clear();
         }
 

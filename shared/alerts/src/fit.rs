@@ -1,13 +1,13 @@
-//! Fits lines of text into a maker's limit of length, and says how much is missing. Knows no maker.
+//! Shortens lines of text to the limit of a service, and says how much is left out. Knows no service.
 
-/// How a maker measures a text, and how a character is escaped in it.
+/// How a service measures a text, and how a character is escaped in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
     /// The most units of a text.
     pub(crate) limit: usize,
-    /// The units of a text.
+    /// Counts the units of a text.
     pub(crate) measure: fn(&str) -> usize,
-    /// Writes a character so that it has no special meaning in the maker's markup.
+    /// Writes a character so that it has no special meaning in the service's markup.
     pub(crate) write: fn(char, &mut String),
 }
 

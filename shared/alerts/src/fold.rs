@@ -93,7 +93,7 @@ pub struct Fold {
     pub is_silent: bool,
 }
 
-/// A change that can be told: an episode fires or ends.
+/// A change that may make a message: an episode fires or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EpisodeChange {
     pub(crate) episode: Fired,
@@ -114,14 +114,14 @@ pub struct SilenceLimit<'a> {
     pub limit: TimeDelta,
     /// The pauses of the system, in order of time. Silence is counted from the end of a pause.
     pub pauses: &'a [TimeRange],
-    /// The last silence that was judged. No later pause takes it back.
+    /// The last silence that a judgement found. A pause of the system that is noted later does not undo it.
     pub known: Option<KnownSilence>,
 }
 
 /// A silence that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSilence {
-    /// The time of the last reading before it.
+    /// The time of the last reading before the silence.
     #[serde(with = "text")]
     seen: Timestamp,
     /// When the silence began.
@@ -135,10 +135,10 @@ impl<'a> SilenceLimit<'a> {
         Self { limit, pauses, known: None }
     }
 
-    /// When the device becomes silent if its newest reading is of `seen`.
+    /// When the device becomes silent if its newest reading has the time `seen`.
     pub fn begins(self, seen: Timestamp) -> Timestamp {
-        // A pause seems to begin when it was last noted that the system runs, so a silence that was judged since then would
-        // be taken back.
+        // A pause is taken to begin at the last note that the system runs. A silence that was judged after that note
+        // stays.
         if let Some(known) = self.known.filter(|known| known.seen == seen) {
             return known.from;
         }
@@ -162,7 +162,7 @@ impl Fold {
         Self { phase: Phase::Normal { from }, value: None, seen: None, is_silent: false }
     }
 
-    /// The silence that lasts.
+    /// The silence of the device, if it is silent now.
     pub(crate) fn silence(&self, limit: SilenceLimit<'_>) -> Option<KnownSilence> {
         let seen = self.seen.filter(|_| self.is_silent)?;
         Some(KnownSilence { seen, from: limit.begins(seen) })

@@ -133,7 +133,7 @@ impl RuleBody {
         }
     }
 
-    /// Takes the members of the kind of rule that the body names. A body names one kind only.
+    /// Takes the members that say what the rule watches. A body names one kind of rule only.
     fn watch(&mut self) -> Result<Watch, MemberError> {
         let (silent_for, budget) = (self.silent_for.take(), self.budget_kwh.take());
         let (demand, counter) = (self.demand_kw.take(), self.counter.take());

@@ -20,7 +20,7 @@ pub struct JudgedReadings {
     pub silent_after: TimeDelta,
     /// The pauses of the system, in order of time.
     pub pauses: Vec<TimeRange>,
-    /// Whether the subject has left the rule's group. A told alert still ends as usual, and nothing new is told.
+    /// Whether the subject has left the rule's group. A firing alert still ends as usual, and no other message is made.
     pub has_left: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Whether another judgement of the same readings says the same, now and where the next fold begins.
+    /// Whether another judgement of the readings agrees in messages, phase, and the phase where the next fold begins.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let phases = |judgement: &Self| {
             let EpisodeState { fold, anchor, .. } = &judgement.state;
@@ -45,7 +45,7 @@ impl Judgement {
 }
 
 /// Judges readings. A rule that is off or paused has a state but sends nothing. When it is on again, it sends what is
-/// true then.
+/// true at that time.
 pub fn fold_episodes(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -82,7 +82,7 @@ pub fn fold_episodes(
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
     if rule.tells(now) {
         let told_until = teller.told.until.map(|at| at.min(latest));
-        // What fires at an instant can end at the same one.
+        // An episode may fire and end at the same instant.
         let can_end = teller.told.is_firing;
         let is_new = |change: &&EpisodeChange| {
             let at = Some(change.at());
@@ -95,7 +95,7 @@ pub fn fold_episodes(
     }
 
     let Teller { told, number, messages, .. } = teller;
-    // Of the episode that is told as before.
+    // Links are kept while the last message is about the same episode.
     let is_same = |state: &&EpisodeState| told.is_firing && state.told.since == told.since;
     let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
     let mut state = EpisodeState {
@@ -130,9 +130,9 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 
 /// Whether a batch of one device, in order of time, certainly changes nothing, so that no reading has to be read.
 ///
-/// That holds if no state can change and every value is within the clearing limit; a value between the two limits could
-/// prolong a breach that an earlier reading began. Readings older than a day count as history. Younger late ones, as of
-/// a gateway that was offline for hours, may show a breach that still lasts.
+/// That is so if no state can change and every value is within the clearing limit. A value between the clearing limit
+/// and the limit could prolong an earlier breach. A batch that is older than a day changes nothing either. Younger late
+/// readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -186,8 +186,8 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Tells episodes that have ended since the last judgement. An episode that fires now is told by
-    /// [`correct`](Self::correct).
+    /// Makes messages about episodes that have ended since the last judgement. [`correct`](Self::correct) makes the
+    /// message about an episode that fires now.
     fn tell_ended<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
         for change in changes {
@@ -200,7 +200,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Tells the difference between the last message and the present phase.
+    /// Makes a message if the present phase differs from what the last message said.
     fn correct(
         &mut self,
         changes: &[EpisodeChange],
@@ -220,8 +220,8 @@ impl Teller<'_> {
         }
     }
 
-    /// How the told episode ended. `None` if none was told. `edited` is the state by the rule before the edit: if it
-    /// still fires, the edit has ended the alert.
+    /// How the episode of the last message ended, and when, if that is known. `edited` is the state by the rule before
+    /// an edit: if it still fires, the edit has ended the alert.
     fn ending(
         &self,
         changes: &[EpisodeChange],
@@ -291,8 +291,8 @@ impl Teller<'_> {
     }
 }
 
-/// When a firing alert is told again. If the last message has a time ahead of the clock, the repetition counts from
-/// now.
+/// When the message of a firing alert is repeated. If the last message has a time ahead of the clock, the repetition
+/// counts from now.
 fn next_repeat(
     rule: &Rule,
     told: &ToldAlert,
@@ -303,7 +303,7 @@ fn next_repeat(
     Some(told.told_at?.min(now).saturating_add(every))
 }
 
-/// When the state is judged again. `None` once it has been normal for an hour, and the end was told.
+/// When the state is judged again. `None` once it has been normal, without a message, for an hour.
 ///
 /// A process that judges batches may use rules that are a minute old, and may skip a batch that a newer rule would
 /// judge. So a state is judged once more when every process knows the rule.

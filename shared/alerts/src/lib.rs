@@ -1,7 +1,7 @@
 //! Rules, the fold that judges readings by them, and the requests that deliver messages. Has no store and no clock, and
 //! sends nothing.
 //!
-//! A state is the fold of all stored readings. A message says how the fold differs from what was told before. The
+//! A state is the fold of all stored readings. A message says how the fold differs from what earlier messages said. The
 //! caller reads the state, asks [`Start::of`] where the fold begins, reads the readings from there on and calls
 //! [`fold_episodes`]. It stores the state and the messages in one transaction, on the condition that nobody has
 //! replaced the state meanwhile.
@@ -66,7 +66,7 @@ use chrono::TimeDelta;
 const UNITS: &str = "smhd";
 /// Readings up to so far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// How long a normal state is kept. An episode that ended longer ago is not told.
+/// How long a normal state is kept. An episode that ended longer ago makes no message.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
 /// The longest time between two judgements of a state that is not at rest.
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);

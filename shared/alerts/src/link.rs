@@ -1,4 +1,4 @@
-//! The key in the link of a message. Who has the message acknowledges its episode with it. Knows no address.
+//! The key in a message's link. Whoever has the message can acknowledge its episode by the key. Knows no address.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::subject::AlertSubject;
 
-/// How many messages of an episode have working links. A repetition that exceeds the number ends the oldest link.
+/// The most links of an episode that work, one in each message. With a further repetition, the oldest link ends.
 pub(crate) const MAX_LINKS: usize = 3;
 /// The random bytes of a key, and the bytes of its hash that are stored.
 const BYTES: usize = 16;
@@ -25,7 +25,7 @@ impl LinkKey {
         Self(URL_SAFE_NO_PAD.encode(random))
     }
 
-    /// A key that a client has sent, or that the table has, without a check.
+    /// A key from a client or from the table. Its form is not checked.
     pub const fn of(text: String) -> Self {
         Self(text)
     }

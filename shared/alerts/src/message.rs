@@ -34,8 +34,8 @@ pub struct Message {
     pub is_silent: bool,
 }
 
-/// The number after `number`. The first number of a state is the time: a state that is forgotten and made again numbers
-/// its messages above the old ones. Old messages that still wait are not replaced.
+/// The number after `number`. The first number of a state is the time. So if a state is forgotten and made again, its
+/// messages have greater numbers than old ones that still wait, and replace none of them.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),
@@ -49,15 +49,15 @@ domain::words! {
     pub enum News {
         /// An episode fires.
         Fired = "fired",
-        /// A told episode is over.
+        /// The episode of an earlier message is over.
         Recovered = "recovered",
         /// An episode fired and ended before anybody judged it.
         Passed = "passed",
         /// The alert still fires, and nobody has acknowledged it.
         Repeated = "repeated",
-        /// A told episode turned out not to exist: readings came late, were corrected or were deleted.
+        /// The episode of an earlier message never was: readings came late, were corrected or were deleted.
         TakenBack = "taken_back",
-        /// A told episode does not exist by the edited rule.
+        /// By the edited rule, the episode of an earlier message never was.
         Edited = "edited",
         /// A test of a channel, which a person asked for.
         Test = "test",
@@ -72,7 +72,7 @@ impl News {
 }
 
 impl Message {
-    /// Whether a message that waited is still true: nothing told later has changed the state. It is not true if the
+    /// Whether a message that waited is still true: no later message says otherwise. An alert is no longer true if its
     /// episode ended while its rule was paused.
     pub fn is_still_true(&self, state: &EpisodeState) -> bool {
         self.news.is_firing() == state.told.is_firing

@@ -7,7 +7,7 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Watch};
 
-/// A text names at most so many devices; the rest is a number.
+/// A text names at most so many devices, and counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// The names that a text uses beside the rule's.
@@ -58,7 +58,7 @@ impl Message {
 
     /// What happens to the subject, in the words of the rule.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
-        // The newest reading is the last one before a silence only while that lasts: one that is over, a reading has ended.
+        // If the silence is over, the newest reading ended it, and is not the last one before it.
         let is_over = matches!(self.news, News::Recovered | News::Passed);
         match (self.tells_silence(rule), self.seen) {
             (true, Some(seen)) if !is_over => {

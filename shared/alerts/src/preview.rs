@@ -1,4 +1,4 @@
-//! The episodes that a rule would have had, by the fold that judges. Sends nothing.
+//! The episodes that a rule would have had in the past. Sends nothing.
 
 use domain::Timestamp;
 
@@ -61,7 +61,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Whether a range of readings can change the phase, if it may contain a breach or a clear value.
+    /// Whether readings can change the phase, if they may have a breach or a clear value.
     pub const fn may_change(&self, may_breach: bool, may_clear: bool) -> bool {
         match self.fold.phase {
             Phase::Normal { .. } => may_breach,

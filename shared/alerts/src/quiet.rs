@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 const DAY: u16 = 24 * 60;
 
-/// A part of the local day, such as `22:00-07:00`. The reading of the local clock decides, also on days on which the
-/// clock is changed.
+/// A part of the local day, such as `22:00-07:00`. What the local clock shows decides, also on days on which the clock
+/// is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuietHours {
     /// The first quiet minute of the local day.

@@ -1,4 +1,4 @@
-//! A rule: what it watches, its limits, and how it tells. Judges single values only.
+//! A rule: what it watches, its limits, and when it makes messages. Judges single values only.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The longest `for` and `clear_for`. Together with an hour before them, a fold looks back a day at most.
+/// The longest `for` and `clear_for`. A fold begins an hour before them, and so looks back less than a day.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
 
 /// A rule of alerts.
@@ -26,13 +26,13 @@ pub struct Rule {
     pub no_data: NoData,
     /// The pause between repetitions, which go on until somebody acknowledges the alert.
     pub repeat: Option<TimeDelta>,
-    /// Whether the end of an alert is told.
+    /// Whether the end of an alert makes a message.
     pub tells_recovery: bool,
     /// Whether messages are sent in quiet hours too.
     pub ignores_quiet_hours: bool,
     /// Whether the rule is judged at all.
     pub is_on: bool,
-    /// The end of the rule's pause. Before it the rule tells nothing.
+    /// The end of the rule's pause. Before this time, the rule makes no message.
     pub paused_until: Option<Timestamp>,
     /// When the rule was last saved or switched on.
     pub changed: Timestamp,
@@ -93,7 +93,7 @@ pub enum Watch {
     Counter {
         /// The metric.
         metric: MetricName,
-        /// The kinds of steps that are told.
+        /// The kinds of steps that make a message.
         events: BTreeSet<CounterEvent>,
     },
 }
@@ -141,7 +141,7 @@ pub enum CounterEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoData {
-    /// The phase stays. A `for` that has not passed yet begins anew with the next value.
+    /// Nothing fires or ends. A `for` or `clear_for` that has not passed yet begins anew with the next value.
     Keep,
     /// Silence counts as a breach.
     Fire,
@@ -224,7 +224,7 @@ impl Limits {
 }
 
 impl Rule {
-    /// Where an observation lies; `None` if it lacks the metric that the rule watches.
+    /// Where an observation lies; `None` if it has no value of the metric that the rule watches.
     pub(crate) fn side(&self, value: Option<&Decimal>) -> Option<Side> {
         match &self.watch {
             Watch::Metric { limits, .. } => value.map(|value| limits.side(value)),
@@ -233,7 +233,7 @@ impl Rule {
         }
     }
 
-    /// Whether an observation is within the clearing limits, or lacks the metric that the rule watches.
+    /// Whether an observation is within the clearing limits, or has no value of the metric that the rule watches.
     pub(crate) fn is_clear(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), None | Some(Side::Clear))
     }

@@ -1,4 +1,4 @@
-//! The secret part of a channel: addresses, tokens and keys. Who may edit writes it; no answer shows it.
+//! The secret part of a channel: addresses, tokens and keys. People who may edit can write it, but no answer shows it.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl Secret {
         Value::Object(members.collect::<Map<_, _>>()).to_string()
     }
 
-    /// Reads the stored form. The address is checked at sending.
+    /// Reads the stored form. The address is checked again when a message is sent.
     pub fn from_stored(text: &str) -> Result<Self, MemberError> {
         let members = serde_json::from_str::<Map<String, Value>>(text);
         let mut members = members.map_err(|_| MemberError::of("secret", "is no object of JSON"))?;

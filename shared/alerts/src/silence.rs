@@ -5,11 +5,11 @@ use domain::QuarterHour;
 
 /// The shortest time that counts as silence.
 pub const LEAST_SILENCE: TimeDelta = TimeDelta::minutes(10);
-/// The longest time that a device may be silent and not count as silent: twice a week.
+/// The longest time after which a device counts as silent: twice the seven days from which the time is learned.
 pub const LONGEST_SILENCE: TimeDelta = TimeDelta::days(14);
 /// A device is silent after so many of its usual intervals.
 const INTERVALS: i32 = 4;
-/// The assumed interval of a device whose last day shows none.
+/// The assumed interval of a device that sent nothing in its last day.
 const UNKNOWN_INTERVAL: TimeDelta = TimeDelta::minutes(15);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
@@ -27,15 +27,15 @@ pub struct Day<'a> {
 /// The time after which a device counts as silent: the greatest of ten minutes, four usual intervals, and twice the
 /// longest run of quarters without readings in the days without silence.
 ///
-/// `hours` are the numbers of readings of the whole hours of the last day, `days` the last seven days in order.
+/// `hours` has the number of readings in each whole hour of the last day, `days` the last seven days in order.
 pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);
     LEAST_SILENCE.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
 }
 
-/// The interval in an hour whose number of readings is the upper quartile. Hours in which the device began to send or
-/// fell silent have fewer readings.
+/// The interval in an hour with more readings than three quarters of the hours have. Hours in which the device began to
+/// send or fell silent have fewer readings.
 fn usual_interval(hours: &[u32]) -> Option<TimeDelta> {
     let mut counts: Vec<u32> = hours.iter().copied().filter(|count| *count > 0).collect();
     counts.sort_unstable();

@@ -18,10 +18,10 @@ pub struct Start {
 impl Start {
     /// Where the fold of a judgement begins.
     ///
-    /// `touched` is the earliest instant at which readings were stored, overwritten or deleted: the first timestamp of
-    /// a batch, or the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. A fold
-    /// begins at the anchor of the state. If something before the anchor was touched, or if the anchor cannot be
-    /// trusted, the fold begins earlier, at most a day back: an hour and the rule's own times before.
+    /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
+    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
+    /// anchor of the state. If a reading before the anchor was touched, the fold begins an hour and the rule's `for` or
+    /// `clear_for` before it, at most a day back. If the anchor cannot be trusted, the fold begins a day back.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -32,7 +32,7 @@ impl Start {
         let Some(state) = state else {
             return Self::fresh(touched.map_or(day, |at| reached(rule, at, now)));
         };
-        // An anchor is not trusted if the clock was ahead when it was made, or if the rule was another version.
+        // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
             return Self::fresh(day);
@@ -45,16 +45,16 @@ impl Start {
         if touched <= state.anchor.at {
             Self::amid(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
-            // At rest, nothing happened in between. The fold begins an hour before the touched instant.
+            // The state is at rest: nothing happened between the anchor and `from`.
             Self::fresh(from)
         } else {
             anchored
         }
     }
 
-    /// Where the fold of a device with more readings than one judgement reads begins: an hour and the rule's own times
-    /// before the touched instant. The beginning of a running episode may lie earlier; the fold then continues the
-    /// stored episode.
+    /// Where the fold begins if a device has more readings than one judgement reads: an hour and the rule's `for` or
+    /// `clear_for` before the touched reading. If a running episode began earlier, the fold continues the stored
+    /// episode.
     pub fn near(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -73,7 +73,7 @@ impl Start {
         Self { from, fold: Fold::normal(from), is_fresh: true }
     }
 
-    /// A start before the anchor, in the phase that the stored episode gives. Nothing before `from` was touched.
+    /// A start before the anchor, in the phase of the stored episode at `from`. Nothing before `from` was touched.
     fn amid(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {
@@ -105,7 +105,7 @@ impl Start {
     }
 }
 
-/// The instant an hour and the rule's own times before `at`, at most a day before now.
+/// The instant before `at` by an hour and the longer of `for` and `clear_for`, at most a day before now.
 fn reached(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
     at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-MAX_BACK))
 }

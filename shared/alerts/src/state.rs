@@ -10,16 +10,16 @@ use crate::{MAX_UNJUDGED, SETTLING};
 
 /// The state of a rule on one device or room.
 ///
-/// Each judgement stores a state on the condition that nobody has replaced the state that it read. A condition on times
-/// would not do: a late reading changes the state, and is no newer.
+/// Each judgement stores a state on the condition that nobody has replaced the state that it read. A comparison of
+/// times would not do: a late reading changes the state without making it newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeState {
-    /// When the rule was saved that this state was judged by.
+    /// When the rule was saved, in the version that judged this state.
     #[serde(with = "text")]
     pub changed: Timestamp,
     /// The fold over all readings.
     pub fold: Fold,
-    /// The last silence of the device. While a fold may begin before it, no later pause takes it back.
+    /// The last silence of the device. A fold that begins before it keeps it, even if a pause was noted later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<KnownSilence>,
     /// The time of the newest judged reading.
@@ -27,17 +27,17 @@ pub struct EpisodeState {
     pub judged_until: Option<Timestamp>,
     /// Where the next fold begins.
     pub anchor: Anchor,
-    /// What was last told.
+    /// What the last message said.
     pub told: ToldAlert,
-    /// The number of the last message; 0 if nothing was told.
+    /// The number of the last message; 0 if there was none.
     pub number: u64,
     /// The first breach of the acknowledged episode.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
-    /// The hashes of the keys in links of the last told episode, newest last.
+    /// The hashes of the keys in links to the episode of the last message, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
-    /// When the state is judged again even without readings. `None`: the state has been normal for an hour and may be
+    /// When the state is judged again even without readings. `None` if the state has been normal for an hour and may be
     /// forgotten.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
@@ -53,21 +53,21 @@ pub struct Anchor {
     pub fold: Fold,
 }
 
-/// What judgements last told. Their messages may still wait.
+/// What the last message of a state said. The message may still wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldAlert {
     /// Whether the state fires according to the last message.
     pub is_firing: bool,
-    /// The first breach of the last told episode.
+    /// The first breach of the episode in the last message.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When that episode fired.
+    /// When the episode in the last message fired.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub fired: Option<Timestamp>,
-    /// The newest told change of the fold.
+    /// The time of the newest change of the fold that had a message.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// When a judgement last told something. Repetitions count from this time.
+    /// When a judgement last made a message. Repetitions count from this time.
     #[serde(rename = "sent", with = "text", default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Timestamp>,
 }
@@ -78,15 +78,15 @@ impl EpisodeState {
         self.fold.phase.fired().is_some()
     }
 
-    /// Whether the state can be deleted without anything being told twice: its episode goes on, or its end was told at
-    /// least an hour ago.
+    /// Whether the state can be deleted without any message being repeated: its phase is not normal, or no message was
+    /// made in the last hour.
     pub fn repeats_nothing_if_deleted(&self, now: Timestamp) -> bool {
         !matches!(self.fold.phase, Phase::Normal { .. })
             || self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
     }
 
-    /// Whether the state has to be judged although no reading came. A time further ahead than a right clock sets counts
-    /// as due.
+    /// Whether the state has to be judged although no reading came. A time that no right clock would have set counts as
+    /// due.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let latest = now.saturating_add(MAX_UNJUDGED);
         self.due.is_some_and(|due| due <= now || due > latest)
@@ -112,7 +112,7 @@ impl EpisodeState {
         self.links.drain(..excess);
     }
 
-    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether it does.
+    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether it was acknowledged.
     pub fn acknowledge_by(&mut self, key: &LinkKey) -> bool {
         self.links.contains(&key.hash()) && self.acknowledge()
     }

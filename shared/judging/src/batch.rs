@@ -1,4 +1,4 @@
-//! Judges rules by the readings in a batch of the stream. Decodes no record, and notes no recheck itself.
+//! Judges rules by the readings in a batch of the stream. Decodes no record, and stores no request to judge again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::report::JudgingReport;
 use crate::rules::Rules;
 use crate::task::{JudgingTask, Tasks};
 
-/// Readings of one device that were written, by time. Deleted readings are not here: whoever deletes a reading notes a
-/// recheck.
+/// The readings of one device that were stored, by time. Deleted readings are not among them: whoever deletes a reading
+/// asks for the device to be judged again.
 pub type Written = BTreeMap<Timestamp, Reading>;
 
 /// The result of judging a batch.
@@ -30,10 +30,9 @@ pub type Written = BTreeMap<Timestamp, Reading>;
 pub struct BatchReport {
     /// The judgements.
     pub report: JudgingReport,
-    /// Devices to recheck, because they could not be judged now, each with the time of its earliest reading in the
-    /// batch.
+    /// Devices to judge again later, each with the time of its earliest reading in the batch.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
-    /// Why rules, devices or states could not be read, or why devices are left to rechecks.
+    /// Why rules, devices or states could not be read, or why devices are to be judged again.
     pub cause: Option<SeriesError>,
 }
 
@@ -41,9 +40,9 @@ pub struct BatchReport {
 #[derive(Default)]
 struct KnownDevices {
     listed: Arc<Devices>,
-    /// Devices of the batch that are not in `listed`, read one by one.
+    /// The devices of the batch that `listed` does not have, read by their ids.
     new: BTreeMap<DeviceId, Device>,
-    /// Devices that the table refused to read for now, with its error.
+    /// Devices whose read the table refused for now, with its error.
     unread: Option<(Vec<DeviceId>, StoreError)>,
 }
 
@@ -57,11 +56,12 @@ struct Match<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules on the devices of a batch. Rules that wait for whole quarters of an hour are left out. So are
-    /// rules on many devices, except limits of a metric if a quarter in the batch may be sealed.
+    /// Judges the rules on the devices of a batch. Budgets and counters wait for whole quarters of an hour and are left
+    /// out. A rule on many devices is judged only if it limits a metric, and if a reading may have come after its
+    /// quarter was over.
     ///
-    /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. If
-    /// rules, devices or states cannot be read, all devices of the batch are to be rechecked.
+    /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
+    /// read, the report asks to judge all other devices again.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
@@ -112,7 +112,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(batch)
     }
 
-    /// All pairs of a device in the batch and a rule on the device, if the rule is judged by batches.
+    /// Each device in the batch with each rule on it that is judged by batches.
     fn matches<'a>(
         &self,
         rules: &'a Rules,
@@ -137,11 +137,11 @@ impl<S: Store> JudgingSession<'_, S> {
         matches
     }
 
-    /// The registered devices of a batch. A device that is not in the remembered list may be new, so it is read from
-    /// the table. With too many devices to remember there is no list: rules on groups are then judged when a quarter is
-    /// sealed, and a batch judges only readings that came after that. So only the devices of such readings are read.
+    /// The registered devices of a batch. A device that the remembered list does not have may be new, so it is read
+    /// from the table. With too many devices to remember, the list is empty, and rules on groups are judged only if a
+    /// reading may have come after its quarter of an hour was over. So only the devices of such readings are read.
     async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
-        // Without rules on groups, the id of a device is enough.
+        // Only rules on groups need more of a device than its id.
         if rules.on_groups().next().is_none() {
             return Ok(KnownDevices::default());
         }
@@ -173,7 +173,7 @@ impl<S: Store> JudgingSession<'_, S> {
 }
 
 impl BatchReport {
-    /// Leaves devices to rechecks.
+    /// Notes that devices are to be judged again.
     fn leave<'a>(&mut self, ids: impl Iterator<Item = &'a DeviceId>, fresh: &Fresh<'_>) {
         let left = ids.filter_map(|id| Some((id.clone(), since(fresh.get(id)?)?)));
         self.rechecks.extend(left);
@@ -213,8 +213,8 @@ fn since(written: &Written) -> Option<Timestamp> {
     written.keys().next().copied()
 }
 
-/// Whether the earliest reading's quarter of an hour may have been sealed before the reading was written. A rule on
-/// many devices is judged when a quarter is sealed, and would miss the reading.
+/// Whether the earliest reading may have come after its quarter of an hour was over and had its rollup. A rule on many
+/// devices is judged by rollups, and would miss the reading.
 fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
     since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }

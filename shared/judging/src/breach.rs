@@ -1,4 +1,4 @@
-//! Decides whether a sealed quarter of an hour needs a recheck, because its extremes break a rule. Judges no rule.
+//! Decides by the extremes of a quarter of an hour whether a device is to be judged again. Judges no rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,22 @@ use crate::rules::is_about;
 
 /// How long rules are used before they are read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
-/// How long the last rules are used while the table throttles newer ones: sweeps are a quarter of an hour apart.
+/// The greatest age of rules while the table throttles reading them again. Rollups are made every 15 minutes.
 const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
-/// The longest wait for throttled rules: no rollup is folded meanwhile.
+/// The longest wait while the table throttles the rules. No rollup is folded during the wait.
 const MAX_ASKING: Duration = Duration::from_secs(10);
 
-/// The remembered rules of a process that seals quarters, by which it decides on rechecks.
+/// The rules that a process remembers while it makes rollups. They decide which devices are judged again.
 #[derive(Debug, Default)]
 pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 
-/// The active rules that a sealed quarter may break.
+/// The active rules, which the extremes of a quarter of an hour may break.
 #[derive(Debug, Clone)]
 pub struct Breaches(Arc<Vec<StoredRule>>);
 
 impl SealedBreaches {
-    /// The active rules, at most a minute old. While the table throttles them, at most an hour old.
+    /// The active rules, as they were read at most a minute ago; while the table throttles the read, at most an hour
+    /// ago.
     pub async fn rules(&self, session: Session<'_, impl ReadAlertRules>) -> StoreResult<Breaches> {
         if let Some(rules) = self.0.get(session.now, |_| MAX_AGE) {
             return Ok(Breaches(rules));
@@ -53,8 +54,7 @@ impl Breaches {
         self.0.is_empty()
     }
 
-    /// Whether a quarter of a device may break a rule. The device's groups are not checked: each rule on a group
-    /// counts.
+    /// Whether a quarter of a device may break a rule. The device is assumed to belong to the group of every rule.
     pub fn may_have(&self, id: &DeviceId, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| match scope {
             Scope::Device(named) => named == id,
@@ -63,7 +63,8 @@ impl Breaches {
         })
     }
 
-    /// Whether a quarter breaks a rule on the device. Finds readings of lost batches, and serves rules on many devices.
+    /// Whether a quarter breaks a rule on the device. This finds breaches in lost batches, and of rules on many
+    /// devices.
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
     }

@@ -1,5 +1,5 @@
-//! The figures of a budget: the energy of the current day or month, and of the last one for a day after its end. Sends
-//! no message.
+//! The figures of a budget: the energy of the current day or month. On the first day of a period, also the energy of
+//! the period before. Sends no message.
 
 use alerts::Figure;
 use chrono::TimeDelta;
@@ -10,15 +10,15 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// How long a period is judged after its end. Its last quarters are sealed half an hour later, or hours later if the
-/// system stood still.
+/// How long a period is judged after its end. The rollups of its last quarters are complete half an hour later, or
+/// hours later if the system stood still.
 const LATEST: TimeDelta = TimeDelta::days(1);
 
 /// A rule's limit of energy for a day or a month.
 pub(crate) struct EnergyBudget<'a> {
     pub(crate) kwh: &'a Decimal,
     pub(crate) per: CalendarUnit,
-    /// When the rule was saved. A period that ended before is not judged.
+    /// When the rule was saved. A period that ended before that time is not judged.
     pub(crate) saved: Timestamp,
 }
 

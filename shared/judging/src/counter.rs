@@ -1,4 +1,4 @@
-//! The figures of a counter: its steps of the last day about which a rule sends messages. Sends none itself.
+//! The figures of a counter: resets and odd steps of the last day, if a rule watches them. Sends no message.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(Vec::new());
         };
         let found = self.steps(metric, told, device, day, horizon).await?;
-        // A step ahead of the clock is judged when its time has come.
+        // A step with a time ahead of the clock is judged when that time has come.
         let latest = now.saturating_add(MAX_AHEAD);
         let steps = found.events.into_iter().filter(|step| step.timestamp <= latest);
         Ok(steps.map(figure).collect())

@@ -1,4 +1,4 @@
-//! The figure of a demand: a projection of the current period's mean power. Sends no message.
+//! The figure of a rule on demand: the mean power of the current period, projected to its end. Sends no message.
 
 use alerts::{DemandLimit, Figure, RECENT, RunningPeriod};
 use domain::{CalendarUnit, Device, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp};
@@ -37,8 +37,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(vec![Figure { at: range.from(), value: projection.least, is_beyond }])
     }
 
-    /// The current period, from its readings. Its last minutes are measured by power where possible: a counter moves in
-    /// steps.
+    /// What was measured in the current period, from its readings. The last minutes are measured by power where
+    /// possible, because a counter moves in steps.
     async fn running(
         &self,
         device: &Device,
@@ -113,7 +113,7 @@ pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<E
     }
 }
 
-/// The period up to now, cut at `since`, where the recent minutes begin.
+/// The period up to now, in two parts: the recent minutes begin at `since`.
 fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid> {
     let so_far = TimeRange::new(range.from(), now).ok().filter(|_| since > range.from())?;
     Some(Grid::between(so_far, [since].into()))

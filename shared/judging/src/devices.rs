@@ -6,12 +6,12 @@ use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
-/// A rule on more devices is judged by the rechecks that `rollup` leaves of sealed quarters, not by batches.
+/// The most devices of a rule that batches judge. For more, `rollup` asks for a judgement if a quarter breaks the rule.
 pub const MAX_FEW: usize = 1_000;
-/// How long a list is used for each begun thousand of its devices, so that reading lists costs some 110 read units a
-/// minute at any size. A device that joins a group is found when the list is read again.
+/// A list is used for so long for each thousand of its devices, rounded up. So reading lists costs some 110 read units
+/// a minute at any size. A device that joins a group is found when the list is read again.
 const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
-/// How long the result "too many devices for memory" is used: to find it out again costs over a thousand read units.
+/// How long it is believed that there are too many devices for memory. To check it costs over a thousand read units.
 const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
 /// Devices by id.
@@ -74,12 +74,12 @@ pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
     }
 }
 
-/// The meter of a device: made from its counters, or without counters from its powers.
+/// The meter of a device: its counters, or its powers if it has no counter.
 pub(crate) fn meter(device: &Device) -> Option<Meter<'_>> {
     Meter::of(device.metrics())?.alone(device.metrics())
 }
 
-/// The gauges of a device. A meter of these is made from powers, not from counters.
+/// The gauges of a device. A meter that is made from them measures by power, not by counters.
 pub(crate) fn gauges(device: &Device) -> BTreeMap<MetricName, MetricInfo> {
     let gauges = device.metrics().iter().filter(|(_, info)| info.kind == MetricKind::Gauge);
     gauges.map(|(name, info)| (name.clone(), info.clone())).collect()

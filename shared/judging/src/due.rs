@@ -1,4 +1,4 @@
-//! Judges states that are due, and deletes states whose rule was deleted.
+//! Judges states whose next judgement is due. Deletes states whose rule is gone or no longer about their subject.
 
 use alerts::{AlertSubject, Scope};
 use table::{DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
@@ -14,7 +14,7 @@ use crate::rules::{Rules, is_about};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
-    /// Judges states that are due. A failed state stays due. The next call tries the other states first.
+    /// Judges states that are due. If a judgement fails, the state stays due, and the next call tries the others first.
     pub async fn judge_due(&self, rules: &Rules, due: &[StoredAlertState]) -> JudgingReport {
         let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state)));
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
@@ -30,9 +30,9 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a state that is due. The state is obsolete if its rule is deleted. If the subject left the rule, judging
-    /// goes on until the alert has ended, and no other message is made. An hour later the state is obsolete too, so a
-    /// subject that comes back by then repeats no message.
+    /// Judges a state that is due. The state is obsolete if its rule is deleted. If the rule is no longer about the
+    /// subject, the state is judged until its alert has ended, and makes no other message. It is kept for an hour after
+    /// the end: if the subject comes back in this hour, no message is repeated.
     pub(crate) async fn judge_state(
         &self,
         due: &StoredAlertState,
@@ -67,7 +67,7 @@ impl<S: Store> JudgingSession<'_, S> {
             (Scope::RoomMean(named), AlertSubject::Room(id)) => named == id,
             (scope @ Scope::Each(_), AlertSubject::Device(id)) => {
                 let listed = self.device(id).await?;
-                // Whoever stored the state may have had a newer list.
+                // The process that stored the state may have had a newer list of devices.
                 is_about(scope, id, listed.as_ref())
                     || is_about(scope, id, self.stored_device(id).await?.as_ref())
             }

@@ -1,4 +1,4 @@
-//! The energy of a device by rows of time, as `/energy` answers it. Judges nothing.
+//! The energy of a device in ranges of time, computed as for `/energy`. Judges nothing.
 
 use domain::{Device, Meter, MetricName, MetricRule};
 use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level, device_values};
@@ -9,7 +9,7 @@ use crate::judging::JudgingSession;
 use crate::ports::Store;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The energy of a device by its own meter: counters, or else powers. `None` without a meter.
+    /// The energy of a device, measured by its counters, or without counters by its powers. `None` without a meter.
     pub(crate) async fn energy<'q>(
         &self,
         device: &'q Device,

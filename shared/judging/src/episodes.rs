@@ -1,4 +1,4 @@
-//! Judges a rule about a metric or about silence on one subject: reads readings and folds them. Stores nothing.
+//! Judges a rule about a metric or silence on one device or room: reads readings and folds them. Stores nothing.
 
 use std::time::Duration;
 
@@ -13,9 +13,8 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device or a room by its readings. Most readings give the same result for any silence limit,
-    /// so the judgement does not wait if the table throttles the limit. If the limit's item is damaged, the longest
-    /// limit is used.
+    /// Judges a rule on a device or a room by its readings. If the table throttles the silence limit, the judgement
+    /// waits for it only if the result depends on it. If the limit's item is damaged, the longest limit is used.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -24,7 +23,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
 
-        // A first attempt to read the limit, without patience. Without an answer, the longest limit is assumed.
+        // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
         let at_once = self.table.invocation.with_patience(Duration::ZERO);
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
         let longest = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
@@ -48,7 +47,7 @@ impl<S: Store> JudgingSession<'_, S> {
             if !is_same_by_any_limit {
                 match self.subject_silent_after(on_subject).await {
                     Ok(limit) => judgement = judged_by(limit),
-                    // Judged with the longest limit. Without a judgement, the readings would be lost.
+                    // No later read will succeed, so the judgement with the longest limit is kept.
                     Err(error) if error.is_permanent() => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -60,7 +59,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The state, if it is one of episodes. If a person edited the rule, it may be of the other kind.
+/// The state of a rule about a metric or silence. `None` for a state with figures, as after an edit of the rule.
 pub(crate) fn episodes_of(state: &AlertState) -> Option<&EpisodeState> {
     match state {
         AlertState::Episodes(state) => Some(state),

@@ -12,8 +12,8 @@ use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device; `None` if there is nothing to store. If the rule had episodes before a person edited
-    /// it, an alert that was firing ends.
+    /// Judges a rule on a device; `None` if there is nothing to store. If an alert was firing when the rule was edited
+    /// from a metric or silence to figures, the alert ends.
     pub(crate) async fn judge_figures(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -69,7 +69,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The state to go on from. If the rule had episodes before a person edited it, also the end of a firing alert.
+/// The state to go on from. If an edit gave the rule figures while an alert was firing, also the message that ends it.
 fn begin(before: Option<&AlertState>, now: Timestamp) -> (FigureState, Option<Message>) {
     match before {
         Some(AlertState::Figures(state)) => (state.clone(), None),

@@ -24,14 +24,14 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long a silence limit that was learned from a device's history is used.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
-/// How long the rules that an unfinished recheck has judged are remembered.
+/// How long it is remembered which rules an unfinished recheck has judged.
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
 /// The greatest age of a device list while the table throttles a newer one.
 const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
 /// The most devices in one memory. If there would be more, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
-/// No judgement begins with less time left, because its reads would be for nothing.
+/// No judgement begins if less time is left, because it would not end in time.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// What a process remembers for judging. Each process has one and shares it by reference.
@@ -42,17 +42,16 @@ pub struct Judging {
     devices: Remembered<Devices>,
     device_list_request: ThrottledRequest,
     device_request: ThrottledRequest,
-    /// The states by which a batch is skipped or judged.
+    /// The request for the states by which a batch is skipped or judged.
     pub(crate) states_request: ThrottledRequest,
-    /// The state of the rollups, which the limit of silence of each device needs.
+    /// The request for the state of the rollups, from which silence limits are learned.
     pub(crate) rollup_state_request: ThrottledRequest,
     /// How long each device may send nothing before it counts as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: BoundedMemory<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
-    /// The rules that an unfinished recheck has already judged. A recheck is named by its device and its random
-    /// `touch`.
+    /// The rules that an unfinished recheck of a device has judged, by the device and the recheck's random `touch`.
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
@@ -108,8 +107,8 @@ impl<S> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The rules and channels, at most a minute old. While the table throttles the rules, older rules are not used: a batch
-    /// judged without a new rule would leave no recheck.
+    /// The rules and channels, as they were read at most a minute ago. Older ones are not used even if the table
+    /// throttles the read: a batch that is judged without a new rule is not judged by it later.
     pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
         let judging = self.judging;
         if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {
@@ -121,19 +120,19 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels, read now.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
-        // Older remembered rules may miss a pause.
+        // Older remembered rules may not have the last pause of the system.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
     }
 
-    /// The remembered rules and channels, if they are young enough. Reads nothing.
+    /// The remembered rules and channels, if they were read at most `max_age` ago. Reads nothing.
     pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<Rules>> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }
 
-    /// The devices. Their list may be as many minutes old as it has thousands of devices. While the table throttles a
-    /// newer list, the last one is used up to an age of a quarter of an hour, and the table is asked once a minute.
+    /// The devices. Their list is read again after one minute for each thousand of its devices. While the table
+    /// throttles this read, it is tried once a minute, and the last list is used up to an age of a quarter of an hour.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
         match self.devices_read_after(Timestamp::MIN).await {
             Err(error) if error.is_retryable() => self.last_devices().ok_or(error),
@@ -145,8 +144,7 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judging.devices.get(self.table.now, |_| MAX_LAST_LIST)
     }
 
-    /// The devices as [`Self::devices`] returns them, read after an instant. If there are too many for memory, this is
-    /// not checked again.
+    /// The devices, read after `at`. If there are too many devices for memory, the list is empty and is not read again.
     pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
         let (judging, now) = (self.judging, self.table.now);
         let max_age = |devices: &Devices| {
@@ -165,14 +163,14 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(judging.devices.keep(devices.unwrap_or_default(), now))
     }
 
-    /// A device, also if it is newer than the list or if the list cannot be read.
+    /// A device, even if it is newer than the list of devices or if the list cannot be read.
     pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         drop(self.devices().await);
         self.device_alone(id).await
     }
 
-    /// A device from the remembered list, or else from the table; the list is not read again. While the table throttles
-    /// the read, the last list is used, up to an age of a quarter of an hour.
+    /// A device from the remembered list, or else from the table. The list is not read again. While the table throttles
+    /// the read, a list up to a quarter of an hour old is used.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let listed = self.judging.devices.get(self.table.now, Devices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {

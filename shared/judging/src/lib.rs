@@ -3,8 +3,9 @@
 //!
 //! [`Judging`] is the memory of one process, and a [`JudgingSession`] is one call. `task` has the one loop that judges.
 //! Five modules make its tasks. `batch` makes them from readings of the stream, `recheck` from saved rules and from
-//! rechecks. `due` makes them from states whose time has come, `silence` from devices that send nothing, `sealed` from
-//! sealed quarters of an hour. `progress` remembers how far the tasks of each kind were judged.
+//! stored requests to judge again. `due` makes them from states whose time has come, `silence` from devices that send
+//! nothing, `sealed` from quarters of an hour with complete rollups. `progress` remembers how far the tasks of each
+//! kind were judged.
 //!
 //! A judgement reads a state and then the readings, and folds these. It stores the new state with its messages only if
 //! nobody changed the state meanwhile. So in the end a state is the fold of the readings in the table, whoever judged

@@ -29,8 +29,8 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, by time: all after the start, some ahead of the clock, and the newest one up to
-    /// the start, if its value may still hold. The reads are strongly consistent.
+    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock. The newest one
+    /// before the start is added if its value may still hold. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,

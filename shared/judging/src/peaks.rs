@@ -1,4 +1,4 @@
-//! The highest period of a month, as a process remembers it. Computes nothing.
+//! The highest mean power of the periods of a month, as a process remembers it. Computes nothing.
 
 use domain::{Exact, Timestamp};
 
@@ -6,7 +6,7 @@ use domain::{Exact, Timestamp};
 #[derive(Debug, Clone)]
 pub(crate) struct Peak {
     pub(crate) month: Timestamp,
-    /// The number of the device's settings: a person's verdict changes the energy of past periods.
+    /// The version of the device's settings: a person's verdict changes the energy of past periods.
     pub(crate) settings: u64,
     /// When the first period was read.
     pub(crate) read_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Finds the episodes that a rule would have had on one subject, by the fold that judges. Stores nothing and sends no
+//! Finds the episodes that a rule would have had in the past, on one device or room. Stores nothing and sends no
 //! message.
 
 use alerts::{AlertSubject, DemandLimit, Past, Rule, SilenceLimit, Watch};
@@ -17,7 +17,7 @@ use crate::room_mean::{ROOM_SILENCE, RoomMean};
 
 /// The longest range of a preview.
 pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
-/// The shortest time before a range at which a fold begins.
+/// A fold begins at least this long before its range.
 const MIN_LEAD: TimeDelta = TimeDelta::days(1);
 
 /// The alerts that a rule would have made.
@@ -27,7 +27,7 @@ pub struct Preview {
     pub episodes: Vec<Previewed>,
     /// Whether a counter has more steps than are searched.
     pub has_more: bool,
-    /// The ranges whose readings have expired. There the extremes of each quarter of an hour stand for them.
+    /// The ranges whose readings have expired, and are replaced by the extremes of each quarter of an hour.
     pub by_extremes: Vec<TimeRange>,
 }
 
@@ -60,7 +60,7 @@ pub struct PreviewQuestion<'a> {
 impl<S: Store> JudgingSession<'_, S> {
     /// The alerts that a rule would have made in a range.
     ///
-    /// A demand is judged by the mean power of whole periods: the projections of the time are not computed again.
+    /// A demand is judged by the mean power of whole periods, not by the projections that were made during each period.
     pub async fn preview(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let range = question.range;
         let Ok(range) = TimeRange::new(range.from(), range.to().min(self.table.now)) else {
@@ -78,8 +78,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The episodes that overlap a range. The fold begins before the range, earlier and earlier until its state no
-    /// longer depends on where it began, at most [`MAX_PREVIEW`] before.
+    /// The episodes that overlap a range. The fold begins before the range. It is repeated from earlier times until its
+    /// state in the range no longer depends on where it began, at most [`MAX_PREVIEW`] before.
     async fn preview_episodes(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let PreviewQuestion { rule, range, .. } = question;
         let mut lead = MIN_LEAD.max((rule.hold + rule.clear_hold) * 2).min(MAX_PREVIEW);
@@ -91,7 +91,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let longer = PreviewQuestion { range: whole, ..question };
             let found = self.folded(longer, is_last).await;
             let (mut preview, settled) = match (found, known) {
-                // The breach has so many readings that its start is out of reach.
+                // A longer fold would read too many readings, so the result of the shorter one is used.
                 (Err(SeriesError::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
@@ -107,8 +107,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The episodes of a fold over a range, and since when its state no longer depends on the state before the range.
-    /// With `begins_normal` the fold begins without a breach.
+    /// The episodes of a fold over a range, and the time from which its state no longer depends on what was before the
+    /// range. With `begins_normal` the fold begins without a breach.
     async fn folded(
         &self,
         question: PreviewQuestion<'_>,
@@ -246,7 +246,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The episodes of a fold, and since when its state no longer depends on the state before the range.
+/// The episodes of a fold, and the time from which its state no longer depends on what was before the range.
 fn preview_of(past: Past<'_>, by_extremes: Vec<TimeRange>) -> (Preview, Option<Timestamp>) {
     let settled = past.settled();
     let shown =

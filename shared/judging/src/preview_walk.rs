@@ -1,5 +1,5 @@
-//! Walks through the quarters of an hour of a range. Reads the readings of a quarter only if its extremes may change
-//! the fold of a rule. Folds nothing itself.
+//! Goes through a range by quarters of an hour. Reads the readings of a quarter only if its extremes may change the
+//! state of a rule. Folds nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::ports::Store;
 
 /// The number of readings that are read at once.
 const PAGE: usize = 5_000;
-/// The most quarters that are read at once while the fold is not at rest.
+/// The most quarters of an hour that are read at once.
 const MAX_STRETCH: usize = 96;
 
 /// A rule to try on the past of one device.
@@ -24,7 +24,7 @@ pub(crate) struct PreviewWalk<'a> {
     pub(crate) device: &'a DeviceId,
     pub(crate) metric_rule: Option<MetricRule>,
     pub(crate) range: TimeRange,
-    /// The time with rollups of what the rule watches. Outside, all readings are read.
+    /// The range in which rollups have what the rule watches. Outside this range, all readings are read.
     pub(crate) rolled_up: Option<TimeRange>,
     pub(crate) silent_after: TimeDelta,
 }
@@ -42,8 +42,8 @@ struct Quarter {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Feeds the range of a walk to `past`. Returns the ranges whose readings have expired, so that extremes stand for
-    /// them.
+    /// Adds the readings of a range to the fold `past`. Returns the ranges whose readings have expired, and were
+    /// replaced by extremes.
     pub(crate) async fn walk(
         &self,
         walk: &PreviewWalk<'_>,
@@ -61,7 +61,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 continue;
             }
 
-            // The quarter before is read too: its last reading says since when the device may be silent.
+            // The last skipped quarter is read too: its last reading says since when the device may be silent.
             let first = next - usize::from(is_at_rest && next > 0);
             let end = quarters.len().min(next + stretch);
 
@@ -84,7 +84,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(by_extremes)
     }
 
-    /// The quarters of a walk, each with its possible effects on the rule.
+    /// The quarters of a range, each with whether it may begin or end an episode.
     async fn quarters(&self, walk: &PreviewWalk<'_>) -> Result<Vec<Quarter>> {
         let (mut next, to) = (QuarterHour::of(walk.range.from()), walk.range.to());
         let whole = TimeRange::new(next.start(), to).unwrap_or(walk.range);
@@ -110,8 +110,8 @@ impl<S: Store> JudgingSession<'_, S> {
 }
 
 impl<'a> PreviewWalk<'a> {
-    /// The number of quarters that are read first. A device that sends once a quarter is within limits in the next
-    /// quarter, and the rule's holding time runs from there.
+    /// The number of quarters that are read first: those of the longer of the rule's `for` and `clear_for`, and two
+    /// more for a device that sends once a quarter.
     fn first_stretch(&self) -> usize {
         let length = QuarterHour::LENGTH.num_milliseconds();
         let time = self.rule.clear_hold.max(self.rule.hold).num_milliseconds();

@@ -1,4 +1,4 @@
-//! How far this process has come with the tasks of each trigger. Judges nothing.
+//! How far this process has come with the judging tasks of each cause. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,26 +15,26 @@ const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 pub(crate) enum Trigger {
     /// Readings came by the stream.
     Batch,
-    /// A recheck of a device was noted.
+    /// A recheck (a stored request to judge again) names a device.
     Recheck,
-    /// A person saved a rule. It is judged at once, or by its recheck.
+    /// A person saved a rule. It is judged at once, or later by a recheck.
     Saved,
     /// The due time of states has come.
     Due,
     /// Devices may have fallen silent.
     Silence,
-    /// Quarters of an hour were sealed.
+    /// The rollups of further quarters of an hour are complete.
     Sealed,
 }
 
 impl Trigger {
-    /// Whether each minute goes on where the minute before ended.
+    /// Whether each call begins after the task that the call before tried last.
     pub(crate) const fn keeps_place(self) -> bool {
         matches!(self, Self::Due | Self::Silence | Self::Sealed)
     }
 
-    /// Whether judging begins with the first task, and not with a random one. Still no task waits for ever: unjudged
-    /// tasks of a batch become rechecks, and the recheck of a saved rule keeps its own place.
+    /// Whether judging begins with the first task, and not with a random one. Even so, no task waits for ever. Unjudged
+    /// tasks of a batch become rechecks, and the recheck of a saved rule names its last judged device.
     pub(crate) const fn is_in_order(self) -> bool {
         matches!(self, Self::Batch | Self::Saved)
     }
@@ -46,27 +46,27 @@ pub(crate) struct TaskProgress(Mutex<TriedTasks>);
 
 #[derive(Debug, Default)]
 struct TriedTasks {
-    /// The last task that was tried, by trigger.
+    /// For each trigger, the task that was tried last.
     last: BTreeMap<Trigger, AlertKey>,
     /// The `now` of the last call that asked for tasks.
     newest: Option<Timestamp>,
-    /// The tasks that rest, by trigger.
+    /// For each trigger, the tasks that need no judgement for now.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
-    /// For each group of devices, the time up to which all sealed quarters are judged.
+    /// For each group of devices, the time up to which all complete quarters of an hour are judged.
     sealed: Option<[Timestamp; SWEEP_GROUPS]>,
 }
 
 /// A task that needs no judgement for now.
 #[derive(Debug, Clone, Copy)]
 struct RestingTask {
-    /// The version of the rule. A task of an edited rule is judged again.
+    /// The version of the rule. If the rule is edited, the task no longer rests.
     version: u64,
-    /// The time until which silence needs no judgement, or up to which sealed quarters are judged.
+    /// The time until which a device cannot be silent, or up to which complete quarters of an hour are judged.
     at: Timestamp,
 }
 
 impl TaskProgress {
-    /// The last task of a trigger that was tried.
+    /// The task of a trigger that was tried last.
     pub(crate) fn last(&self, trigger: Trigger) -> Option<AlertKey> {
         self.lock().last.get(&trigger).cloned()
     }
@@ -76,14 +76,14 @@ impl TaskProgress {
         self.lock().last.insert(trigger, key.clone());
     }
 
-    /// Lets a task rest.
+    /// Notes that a task needs no judgement for now.
     pub(crate) fn rest(&self, trigger: Trigger, key: &AlertKey, rule: &StoredRule, at: Timestamp) {
         let rest = RestingTask { version: rule.version, at };
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
-    /// The tasks in `all` that do not rest at `now`. Notes of tasks outside `all` are forgotten. If the clock was set
-    /// back, all notes are forgotten, because a clock that was ahead let tasks rest for too long.
+    /// The tasks in `all` that do not rest at `now`. Resting tasks that are not in `all` are forgotten. If the clock
+    /// was set back, all are forgotten, because they would rest for too long.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
@@ -109,12 +109,12 @@ impl TaskProgress {
         all
     }
 
-    /// Whether all sealed quarters are judged up to these times, one for each group of devices.
+    /// Whether all complete quarters of an hour are judged up to these times, one for each group of devices.
     pub(crate) fn is_judged_up_to(&self, edges: &[Timestamp; SWEEP_GROUPS]) -> bool {
         self.lock().sealed.as_ref() == Some(edges)
     }
 
-    /// Notes that all sealed quarters are judged up to these times, one for each group of devices.
+    /// Notes that all complete quarters of an hour are judged up to these times, one for each group of devices.
     pub(crate) fn note_sealed(&self, edges: [Timestamp; SWEEP_GROUPS]) {
         self.lock().sealed = Some(edges);
     }

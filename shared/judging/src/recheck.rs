@@ -1,5 +1,5 @@
-//! Judges a saved rule at once on the first of its subjects, and leaves a recheck of the rest. Judges rechecks of
-//! rules, and of devices whose readings were stored, changed or deleted without a judgement. Removes no recheck.
+//! Judges a saved rule at once on its first subjects, and stores a recheck (a request to judge again) for the rest.
+//! Judges rechecks of rules, and of devices whose readings changed without a judgement. Removes no recheck.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ const MAX_AT_ONCE: usize = 20;
 pub struct JudgedSaved {
     /// The judgements that were made at once.
     pub report: Result<JudgingReport>,
-    /// Why no recheck of the rest could be noted.
+    /// Why no recheck could be stored, by which the rest would be judged.
     pub not_noted: Option<StoreError>,
 }
 
 impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
-    /// Judges a device or a rule again, by its readings from the recheck's time on. Once the report
-    /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Until then the recheck of a rule moves on to
-    /// [`up_to`](JudgingReport::up_to).
+    /// Judges a device or a rule again, by its readings since the time in the recheck. If the report
+    /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Otherwise the recheck of a rule is to note
+    /// [`up_to`](JudgingReport::up_to), where the next call goes on.
     pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<JudgingReport> {
         match &recheck.what {
             Rechecked::Device(device) => self.recheck_device(rules, device, recheck).await,
@@ -65,7 +65,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         });
         let mut report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
 
-        // Rules that name the device are judged. Without the device its groups are not known.
+        // If the device could not be read, its groups are not known, and only rules that name the device were judged.
         if let (Some(rule), Err(error)) = (on_group, device) {
             report.add(rule.on(AlertSubject::Device(id.clone())), Err(error.into()));
         }
@@ -77,15 +77,15 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on its subjects, after the last device that was judged. A device that fails gets a recheck of its
-    /// own, and holds up no other device.
+    /// Judges a rule on its subjects, beginning after the last device that was judged. A device that fails gets a
+    /// recheck of its own, and holds up no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
-        // The rule is read again: `rules` may be older than this rule, and then the recheck would be lost.
+        // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
         let rule = match self.table.alert_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
@@ -109,7 +109,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Notes a recheck for each device that failed and may succeed later, and removes the device from the report.
+    /// Stores a recheck for each device that failed and may succeed later, and removes the device from the report.
     async fn hand_on_failures(&self, report: &mut JudgingReport, recheck: &Recheck) {
         let is_failed = |key: &AlertKey| report.failures.iter().any(|(failed, _)| failed == key);
         let failed: Vec<AlertKey> =
@@ -125,11 +125,11 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         report.failures.retain(|(key, _)| !failed.contains(key));
     }
 
-    /// Judges a saved rule on its first devices, or on its room. If subjects are left or fail, a recheck of the whole
-    /// rule is noted. That recheck keeps its own place.
+    /// Judges a saved rule on its first devices, or on its room. If subjects are left or fail, stores a recheck of the
+    /// whole rule, which notes how far it has come.
     pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
         let Session { invocation, now, .. } = self.table;
-        // The rest of the time is for noting the recheck, and for the answer.
+        // The rest of the time is for storing the recheck, and for the answer.
         let part = invocation.shortened_to(invocation.remaining() / 3);
         let report = self.within(&part).judge_first(rule).await;
 
@@ -155,8 +155,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// The devices among which a rule has its subjects. For a rule on a group they are read after the rule was saved,
-    /// because the same person may have moved a device a moment before.
+    /// The devices among which a rule finds its subjects. For a rule on a group, they are read after the rule was
+    /// saved, because the same person may have moved a device just before.
     async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,

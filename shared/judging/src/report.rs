@@ -26,10 +26,9 @@ pub struct JudgingReport {
     pub(crate) obsolete: Vec<AlertKey>,
     /// Whether the time ran out.
     pub is_cut: bool,
-    /// The rules on groups that are judged on no device: there are more devices than memory holds, so their groups are
-    /// not known.
+    /// The rules on groups or rooms that are judged on no device, because there are more devices than memory holds.
     pub unjudged: Vec<RuleId>,
-    /// For a rule on each device of a group, the last device that was judged.
+    /// For the recheck of a rule, the last device that was judged.
     pub up_to: Option<DeviceId>,
 }
 
@@ -81,7 +80,7 @@ impl JudgingReport {
         self.unjudged.extend(more.unjudged);
     }
 
-    /// Whether no task is left that may succeed later.
+    /// Whether each task was judged, or failed for good.
     pub const fn is_done(&self) -> bool {
         !self.is_cut && self.left.is_empty()
     }

@@ -59,12 +59,12 @@ impl fmt::Display for LostMessages {
 
 impl std::error::Error for LostMessages {}
 
-/// The longest time for which a process may not know of a saved rule.
+/// The longest time until every process knows a saved rule.
 const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The state of a rule on a subject, read now. An error if `rule` is out of date: a version that was saved later
-    /// has judged the state in the last five minutes.
+    /// The state of a rule on a subject, read now. An error if the state was judged by a later version of the rule,
+    /// which was saved in the last five minutes: `rule` is out of date.
     pub(crate) async fn stored_state(
         &self,
         rule: &StoredRule,
@@ -82,7 +82,7 @@ impl<S: Store> JudgingSession<'_, S> {
             AlertState::Episodes(state) => Some(state.changed),
             AlertState::Figures(once) => once.changed,
         });
-        // After five minutes, the later time means that a slow clock saved `rule`.
+        // If the other version was saved over five minutes ago, `rule` is the newer one, saved by a slow clock.
         if judged_by
             .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {
@@ -92,7 +92,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// Stores a judgement; `None` if somebody changed the state meanwhile, so that the rule has to be judged again.
-    /// Fails if the rule was saved again since it was read: the next process that reads the rules judges it.
+    /// Fails if the rule was saved again since it was read. The next process that reads the rules judges the saved one.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

@@ -1,5 +1,5 @@
-//! The mean of a room's values by quarters of an hour, as a series has it; for values that add up, the sum. Judges
-//! nothing.
+//! The mean of a room's values in each quarter of an hour, computed as for a series; for values that add up, the sum.
+//! Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// How long a mean of a room stays valid.
+/// A room counts as silent after so long without a new mean.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
-/// The longest time from a quarter's end until the next quarter is sealed: a quarter of an hour, the eleven minutes
-/// before the next one may be sealed, a round of all groups, and the sweep itself.
+/// The longest time from a quarter's end until the next quarter's rollup is complete: that quarter's own length, eleven
+/// minutes of waiting, a round through all groups of devices, and the time that making rollups takes.
 const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
 
 /// Means of a room, each at the end of its quarter.
@@ -33,8 +33,8 @@ pub(crate) struct RoomMeans {
 }
 
 impl RoomMeans {
-    /// The time from when the next quarter should have been known until now: whether the room was silent then is not
-    /// known yet. `None` if rollups do not lag, or the mean has no devices.
+    /// The range in which it is not known yet whether the room was silent: it begins when the next mean should have
+    /// been known, and ends now. `None` if rollups do not lag, or the mean has no devices.
     pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
         TimeRange::new(self.until?.saturating_add(SEALED_WITHIN), now).ok()
     }
@@ -110,7 +110,7 @@ impl<'a> RoomMean<'a> {
         self.devices.get(id)?.behind()
     }
 
-    /// The time up to which the quarters of all members are sealed; `None` without members.
+    /// The time up to which the rollups of all members are complete; `None` without members.
     pub(crate) fn sealed_until(&self) -> Option<Timestamp> {
         let sealed = self.members.iter().map(|device| self.horizon.rolled_up(device.id()));
         sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
@@ -129,8 +129,8 @@ impl<S: Store> JudgingSession<'_, S> {
         self.means_between(mean, from, Timestamp::MAX).await
     }
 
-    /// The means of a range, up to the first quarter that is not sealed for some device of the room, or that waits in
-    /// the queue of rollups.
+    /// The means of a range. They end before the first quarter for which some device of the room has no complete
+    /// rollup.
     pub(crate) async fn means_between(
         &self,
         mean: &RoomMean<'_>,
@@ -173,7 +173,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(RoomMeans { values, until: Some(until) })
     }
 
-    /// When each meter was in the room, if other devices of a sum are behind it.
+    /// For a sum: when each meter was in the room, if it measures other devices of the sum too.
     async fn presences<'m>(
         &self,
         mean: &'m RoomMean<'_>,

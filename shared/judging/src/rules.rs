@@ -35,7 +35,8 @@ impl Rules {
         self.zone.unwrap_or(Zone::UTC)
     }
 
-    /// Active rules on a device. If `device` is `None`, only rules that name its id: groups cannot be decided.
+    /// The active rules on a device. If `device` is `None`, only those that name its id, because its groups are not
+    /// known.
     pub fn of<'a, 'd>(
         &'a self,
         id: &'d DeviceId,
@@ -45,7 +46,7 @@ impl Rules {
         rules.filter(move |rule| is_about(&rule.rule.scope, id, device))
     }
 
-    /// The wanted rules, each with every device or room that it is about.
+    /// Each wanted rule with each device or room that it is about.
     pub(crate) fn on_subjects(
         &self,
         devices: &Devices,
@@ -77,8 +78,8 @@ impl Rules {
         self.rules.iter().filter(move |rule| is_on_group(&rule.rule))
     }
 
-    /// All channels, each with the time from which it may send a message of `rule`: the end of its quiet hours. Without the
-    /// zone nobody knows that end: the sender, who reads the zone again, decides.
+    /// All channels, each with the time from which it may send a message of `rule`: now, or the end of its quiet hours.
+    /// If the zone is not known, the time is now: the sender reads the zone again and decides.
     pub(crate) fn channels_of(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
         let next = |channel: &StoredChannel| match (channel.quiet_hours, self.zone) {
             (Some(quiet), Some(zone)) if !rule.ignores_quiet_hours => quiet.end(now, zone),
@@ -88,7 +89,7 @@ impl Rules {
     }
 }
 
-/// Whether a scope has a state for this device.
+/// Whether a rule with this scope has a state for this device.
 pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) -> bool {
     match scope {
         Scope::Device(named) => named == id,

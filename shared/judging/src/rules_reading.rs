@@ -14,8 +14,8 @@ use crate::rules::Rules;
 const MAX_ASKING: Duration = Duration::from_secs(3);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Reads the rules; without a rule, nothing else. While the zone or the pauses cannot be read, those of `before`
-    /// are used: sending needs no pauses, and budgets have a zone of their own.
+    /// Reads the rules, and if there are any, what a judgement needs besides. While the zone or the pauses cannot be
+    /// read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the rollups.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
         let rules = self.table.alert_rules().await?;
         let mut read = Rules {
@@ -47,7 +47,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let pauses = match self.table.within(&asking()).running_note().await {
             Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
-                // A damaged note counts as absent: the next process that notes that the system runs replaces it.
+                // A damaged note counts as absent. The next process that notes that the system runs will replace it.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
                 let known = before.and_then(|before| before.pauses.get().cloned());
@@ -58,9 +58,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(read)
     }
 
-    /// The times when the system took nothing in, in order. If they could not be read in the short time before messages
-    /// are sent, the table is asked again. If that fails, no rule is judged: devices would count as silent because the
-    /// system stood still.
+    /// The pauses of the system, in order: the times when it took nothing in. If they were not read with the rules,
+    /// they are read now. If that fails, no rule is judged, because devices would count as silent while the system
+    /// stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;
@@ -70,7 +70,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The pauses of a note, and the current pause if it is not noted yet.
+/// The pauses in a note, and the current pause if the note does not have it yet.
 fn pauses_of(note: Option<RunningNote>, now: Timestamp) -> Vec<TimeRange> {
     let Some(note) = note else { return Vec::new() };
     let unnoted = note.pause_until(now);

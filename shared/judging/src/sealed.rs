@@ -1,4 +1,4 @@
-//! Judges the rules that wait for whole quarters of an hour: budgets, counters and means of rooms. Seals no quarter.
+//! Judges the rules that wait for whole quarters of an hour: budgets, counters and means of rooms. Makes no rollup.
 
 use alerts::{AlertSubject, Scope, Watch};
 use domain::{TimeRange, Timestamp};
@@ -16,8 +16,8 @@ use crate::room_mean::RoomMean;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules that wait for sealed quarters, once for each sealed quarter of the device or room. A task that
-    /// fails, or for which there is no time, is left to the next call.
+    /// Judges the rules that wait for sealed quarters, which have complete rollups, once for each quarter of the device
+    /// or room. A task that fails, or for which there is no time, is left to the next call.
     pub async fn judge_sealed(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(waits) {
@@ -52,8 +52,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule by the quarters that are sealed up to `edge`. Lets the task rest until more are sealed, unless it
-    /// failed and may succeed later.
+    /// Judges a rule by the quarters up to `edge`, which have complete rollups. Lets the task rest until further
+    /// quarters have one, unless the judgement failed and may succeed later.
     pub(crate) async fn judge_up_to(
         &self,
         edge: Timestamp,
@@ -67,8 +67,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-/// The watermark up to which a subject can be judged: the device's own, or the oldest among the devices of a room's
-/// mean. A device that the table throttles keeps its group open, and holds up no other group.
+/// The time up to which the rollups of a subject are complete: those of the device, or of all devices in a room's mean.
+/// A device that the table throttles holds up only its own group of devices.
 fn sealed_until(
     subject: &AlertSubject,
     watch: &Watch,
@@ -95,8 +95,8 @@ fn waits(rule: &StoredRule) -> bool {
     rule.rule.is_on && waits
 }
 
-/// Whether a rule that waits for whole quarters finds its devices in the list only. Rules on counters find theirs by
-/// rechecks too.
+/// Whether a rule waits for whole quarters and finds its devices only in the remembered list. A rule on a counter is
+/// also judged by rechecks, which name a device.
 fn needs_the_list(rule: &StoredRule) -> bool {
     waits(rule) && !matches!(rule.rule.watch, Watch::Counter { .. })
 }

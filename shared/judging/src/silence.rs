@@ -16,7 +16,7 @@ use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules about silence, and the rules that fire without data, on each device that could be silent by
-    /// now. Tasks without time are left to the next call.
+    /// now. Tasks for which there is no time are left to the next call.
     pub async fn judge_silence(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(fires_of_silence) {
@@ -54,13 +54,13 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The time from which a device counts as silent if it sends no further reading.
     async fn silent_from(&self, on_subject: RuleOnSubject<'_>) -> Result<Timestamp> {
         let later = self.table.now.saturating_add(MAX_UNJUDGED);
-        // The mean of a room is judged when its quarter is sealed.
+        // The mean of a room is judged by whole quarters of an hour, and not here.
         let AlertSubject::Device(device) = &on_subject.key.subject else { return Ok(later) };
 
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
         let limit = self.silent_after(&on_subject.rule.rule.watch, device).await?;
-        // The first reading may come right now, and be the last one.
+        // A device without readings may send its first and last one right now.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));
         };

@@ -13,7 +13,7 @@ use crate::ports::Store;
 use crate::room_mean::ROOM_SILENCE;
 use crate::task::RuleOnSubject;
 
-/// The days from whose quarters the usual gap is learned.
+/// The number of days from which the usual gap is learned.
 const DAYS: usize = 7;
 const QUARTERS_OF_DAY: usize = 96;
 const QUARTERS_OF_HOUR: usize = 4;
@@ -95,10 +95,10 @@ fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> 
         .collect()
 }
 
-/// The silence limit by the counts of a week.
+/// The silence limit that follows from the counts of a week.
 ///
-/// A day counts as silent if its longest gap is twice as long as the gap of most days. So a device that stops for a day
-/// or three does not raise its limit.
+/// A day counts as silent if its longest gap is more than twice as long as that of most days. So a device that stops
+/// for up to three days does not raise its limit.
 fn limit_of(counts: &[u32]) -> TimeDelta {
     let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
     let hours: Vec<u32> =

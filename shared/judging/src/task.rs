@@ -27,17 +27,17 @@ pub(crate) enum JudgingTask<'a> {
         /// The earliest time of readings that were stored, overwritten or deleted; `None` for a saved rule.
         touched: Option<Timestamp>,
     },
-    /// A due state, to judge if its rule is still about the subject.
+    /// A state whose next judgement is due.
     Due(&'a StoredAlertState),
     /// A rule to judge if the device is silent.
     Silence(&'a StoredRule),
-    /// A rule to judge by the quarters that are sealed up to `edge`.
+    /// A rule to judge by the quarters of an hour up to `edge`, which have complete rollups.
     Sealed { rule: &'a StoredRule, edge: Timestamp },
 }
 
 impl JudgingTask<'_> {
     /// Whether the judgement of a rule may need the silence limit that is learned from a device's rollups. `false` for
-    /// tasks of other triggers, which keep their order.
+    /// all other kinds of tasks, which keep their order.
     fn asks_for_limit(&self) -> bool {
         let Self::Rule { rule, .. } = self else { return false };
         match rule.rule.watch {
@@ -78,30 +78,29 @@ impl<'a> Tasks<'a> {
         Self { trigger, rules, by_key: tasks.collect() }
     }
 
-    /// The tasks in order, beginning after `place` and going round.
+    /// The tasks in order, beginning after `place`. After the last task come those from the first on.
     fn starting_after(
         mut self,
         place: Option<&AlertKey>,
     ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
         let mut following = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
-        // The task at the place itself comes last.
+        // The task with the key `place` comes last.
         self.by_key.extend(place.and_then(|place| following.remove_entry(place)));
         following.into_iter().chain(self.by_key)
     }
 
-    /// A random place to begin, for a process that remembers none. If short-lived processes always began with the first
-    /// task, the last tasks would never be judged.
+    /// A random task after which to begin, for a process that remembers none. If short-lived processes always began
+    /// with the first task, the last tasks would never be judged.
     fn place_by_lot(&self) -> Option<AlertKey> {
         fastrand::choice(self.by_key.keys()).cloned()
     }
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges tasks until they are done or the time is over. A trigger that keeps its place begins the next call after
-    /// the task that it tried last, so no number of tasks and no failure keeps a task waiting for ever. If a request
-    /// about a device is throttled, the device's other tasks are skipped and reported as left. Rules that need no
-    /// silence limit come first: the limit is learned from rollups, whose request may be throttled while all others
-    /// succeed.
+    /// Judges tasks until they are done or the time is over. For some triggers, the next call begins after the task
+    /// that was tried last. So no task waits for ever, however many others there are or fail. If a request about a
+    /// device is throttled, the device's other tasks are skipped and reported as left. Rules that need no silence limit
+    /// come first, because the limit is learned from rollups, whose request may be throttled while all others succeed.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
@@ -119,7 +118,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 report.cut_before(key);
                 continue;
             }
-            // Each further rule on the device would be throttled as long again.
+            // A further rule on the same device would be throttled just as long.
             if throttled.contains(&key.subject) {
                 report.left.push(key);
                 continue;
@@ -144,8 +143,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after this task, and not after the last one, so it tries another rule on the throttled
-        // device first.
+        // The next call goes on after the task that was throttled last, so it first tries another rule on the same
+        // device.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }

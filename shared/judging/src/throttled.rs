@@ -6,13 +6,13 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a throttled request is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that many judgements make. It gets a part of the time. After a throttled request, the next ones fail at
-/// once for a minute. A judgement then uses what was read last, or is put off, so that others keep their time.
+/// A request that many judgements make. It gets a part of the time. If it is throttled, further requests of its kind
+/// fail at once for a minute. Judgements use what was read last, or are put off, so that others keep their time.
 #[derive(Debug, Default)]
 pub struct ThrottledRequest(Remembered<()>);
 
 impl ThrottledRequest {
-    /// Makes the request with a part of the patience.
+    /// Makes the request, and repeats it for a limited time while it is throttled.
     pub async fn make<S, T>(
         &self,
         table: Session<'_, S>,
@@ -24,8 +24,8 @@ impl ThrottledRequest {
         }
 
         let part = table.invocation.with_quarter_patience();
-        // Without patience there is a single attempt, as in `judge_episodes`. If it is throttled, that says little of
-        // the next one.
+        // If no time is given for repeats, there is a single attempt. That it was throttled says little of the next
+        // one.
         let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
         if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The networks that messages may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Public addresses by https, for a deployed server. Its own loopback has the runtime API of Lambda. A person who
-    /// may write a channel must not reach what only the server can reach.
+    /// Public addresses by https, for a deployed server. A person who may write a channel must not reach what only the
+    /// server can reach, such as the runtime API of Lambda on its loopback.
     Public,
     /// The local network too, also by http, for a server on a laptop. The people who write channels are in the same
     /// network.
@@ -57,8 +57,8 @@ const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
 }
 
-/// Addresses at which clouds give a machine its credentials. Only addresses inside blocks that a laptop may connect to
-/// are listed: 169.254.169.254, the best-known one, is refused as link-local.
+/// Addresses at which clouds give a machine its credentials. Only those are listed that a laptop could otherwise reach:
+/// 169.254.169.254, the best-known one, is refused as link-local.
 const METADATA: &str = "the metadata service of a cloud";
 
 /// The blocks of special IPv4 addresses. The first block that contains an address decides.

@@ -24,7 +24,7 @@ pub struct Answer {
 pub struct Fetched {
     /// The status.
     pub status: u16,
-    /// The headers that say when to ask again, with names in lower case.
+    /// The headers that say what time it is and when to ask again, with names in lower case.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -69,7 +69,7 @@ impl fmt::Debug for Fetched {
 /// The verdict on an attempt to deliver.
 ///
 /// Every failed attempt is followed by another, for a day, because a person may mend the cause in the meantime. The
-/// verdicts differ in what people are told about the channel until then.
+/// verdicts differ in what people are told about the channel in this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// 2xx. The body is ignored: each maker's errors have a status of their own. Home Assistant answers 200 even if no

@@ -18,7 +18,7 @@ pub struct Request {
     url: Url,
     headers: Vec<(Cow<'static, str>, String)>,
     body: String,
-    /// Texts that no reason may contain, besides the address.
+    /// Secret texts that the reason of a failure must not contain. It must not contain the address either.
     secrets: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Request {
         self
     }
 
-    /// The request with texts that no reason may contain.
+    /// The request with secret texts that the reason of a failure must not contain.
     #[must_use]
     pub fn with_secrets<'a>(self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
         Self { secrets: secrets.into_iter().map(str::to_owned).collect(), ..self }

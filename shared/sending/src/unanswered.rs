@@ -18,7 +18,7 @@ pub struct Unanswered {
     field: &'static str,
     /// The cause.
     pub cause: Cause,
-    /// Whether the server may have received the whole request. If so, the repeated request is marked.
+    /// Whether the server may have received the whole request. If so, a repeated request is marked as a repeat.
     pub may_have_arrived: bool,
 }
 

@@ -38,7 +38,7 @@ fn email(post: &Post<'_>, secret: &SecretValues) -> Email {
     let write = |c: char, text: &mut String| text.push(if c.is_ascii() { c } else { '?' });
     let subject: String = post.title().chars().filter(|c| !c.is_control()).collect();
     let subject = Form { limit: 80, measure: bytes, write }.fit_line(&subject);
-    // The mark of a cut is not ASCII.
+    // The character that marks a cut is not ASCII.
     let subject = format!("Roomtide: {}", subject.replace('…', "..."));
 
     let form = Form { limit: 200_000, measure: bytes, write: plain };

@@ -16,9 +16,9 @@ pub(super) const SLACK: ChannelKind = ChannelKind {
     delivery: ChannelDelivery::Http(request),
 };
 
-/// <https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks>: `mrkdwn` off. A mention is written
-/// `<!here>` or `<@id>`, so the three characters that Slack names are escaped
-/// (<https://docs.slack.dev/messaging/formatting-message-text>). It advises 4,000 characters and splits beyond.
+/// <https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks>: `mrkdwn` is off. A mention is `<!here>`
+/// or `<@id>`, so three characters are escaped (<https://docs.slack.dev/messaging/formatting-message-text>). Slack
+/// advises 4,000 characters and splits longer texts.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let form = Form { limit: 4_000, measure: utf16_units, write };
     let mut link = String::new();
