@@ -70,10 +70,10 @@ impl StoredSource {
     }
 }
 
-/// The secrets of a source, and what they were given for.
+/// The secrets of a source, and their purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
-    /// The request and its reader, as [`PolledSource::destination`] names them; empty if they were stored before it was.
+    /// The digest of the request and its reader ([`PolledSource::destination`]); empty in items of older versions.
     pub destination: String,
     /// The secrets.
     pub texts: SecretTexts,
