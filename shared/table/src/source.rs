@@ -73,7 +73,7 @@ impl StoredSource {
 /// The secrets of a source, and their purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
-    /// The digest of the request and its reader ([`PolledSource::destination`]); empty in items of older versions.
+    /// The digest of the request and its reader (`PolledSource::destination`); empty in items of older versions.
     pub destination: String,
     /// The secrets.
     pub texts: SecretTexts,
