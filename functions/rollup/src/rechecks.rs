@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, sweep_group};
+use domain::{Device, DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, sweep_group};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
@@ -92,10 +92,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         };
         let part = run.noting.invocation.with_quarter_patience();
         let noting = run.noting.within(&part);
-        let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
-        let ids: Vec<DeviceId> = ids.into_iter().collect();
+        let first_breach = |device: &Device| {
+            let mut quarters = found.get(device.id()).into_iter().flatten();
+            let breach = quarters.find(|(_, rollup)| breaches.has(device, rollup));
+            let start = breach.map(|(quarter, _)| quarter.start());
+            start.or_else(|| unfolded.get(device.id()).copied())
+        };
 
-        for ids in ids.chunks(PAGE) {
+        let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
+        for ids in Vec::from_iter(ids).chunks(PAGE) {
             let listing = match unless_refused(noting.find_devices(ids).await, &mut run.done) {
                 Ok(listing) => listing.unwrap_or_default(),
                 Err(error) => {
@@ -103,17 +108,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                     continue;
                 }
             };
-            let mut touched: Vec<(&DeviceId, Timestamp)> = Vec::new();
-            for device in &listing.found {
-                let mut quarters = found.get(device.id()).into_iter().flatten();
-                let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
-                let first = first.map(|(quarter, _)| quarter.start());
-                let first = first.or_else(|| unfolded.get(device.id()).copied());
-                touched.extend(first.map(|first| (device.id(), first)));
-            }
+            let touched = listing.found.iter();
+            let touched: Vec<(&DeviceId, Timestamp)> =
+                touched.filter_map(|device| Some((device.id(), first_breach(device)?))).collect();
             if touched.is_empty() {
                 continue;
             }
+
             let rechecks: Vec<(Rechecked, Timestamp)> =
                 touched.iter().map(|(id, since)| ((*id).clone().into(), *since)).collect();
             let noted = noting.note_rechecks(&rechecks).await;

@@ -262,34 +262,14 @@ pub(crate) fn holds<'a>(
     look_up: &impl Fn(&str, Option<Cast>) -> Operand<'a>,
 ) -> Verdict {
     match condition {
-        Expression::All(parts) => {
-            let mut verdict = Verdict::Yes;
-            for part in parts {
-                match holds(part, look_up) {
-                    Verdict::No => return Verdict::No,
-                    Verdict::Unknown => verdict = Verdict::Unknown,
-                    Verdict::Yes => {}
-                }
-            }
-            verdict
-        }
-
-        Expression::Any(parts) => {
-            let mut verdict = Verdict::No;
-            for part in parts {
-                match holds(part, look_up) {
-                    Verdict::Yes => return Verdict::Yes,
-                    Verdict::Unknown => verdict = Verdict::Unknown,
-                    Verdict::No => {}
-                }
-            }
-            verdict
-        }
+        Expression::All(parts) => joined(parts, Verdict::No, Verdict::Yes, look_up),
+        Expression::Any(parts) => joined(parts, Verdict::Yes, Verdict::No, look_up),
         Expression::Group(inside) => holds(inside, look_up),
         Expression::Boolean(value) => (*value).into(),
         Expression::Binary { operator, sides } => {
             let [left, right] = &**sides;
             let left = operand(left, look_up);
+
             if let Expression::Pattern(pattern) = right {
                 return match left {
                     Operand::Unknown => Verdict::Unknown,
@@ -305,8 +285,26 @@ pub(crate) fn holds<'a>(
     }
 }
 
-/// Adds all texts to which a condition compares a tag, and perhaps texts of other comparisons. Returns `true` if the
-/// condition has the same result for all texts that were not added.
+/// The verdict on several parts: `decisive` if it is that of a part, else `Unknown` if one is, else `usual`.
+fn joined<'a>(
+    parts: &'a [Expression],
+    decisive: Verdict,
+    usual: Verdict,
+    look_up: &impl Fn(&str, Option<Cast>) -> Operand<'a>,
+) -> Verdict {
+    let mut verdict = usual;
+    for part in parts {
+        match holds(part, look_up) {
+            Verdict::Unknown => verdict = Verdict::Unknown,
+            found if found == decisive => return decisive,
+            _ => {}
+        }
+    }
+    verdict
+}
+
+/// Adds the texts to which a condition compares a tag; texts of other comparisons may be among them. Returns whether
+/// the condition treats all texts that were not added alike.
 pub(crate) fn add_compared(
     condition: &Expression,
     tag: &str,

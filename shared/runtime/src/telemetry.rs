@@ -200,6 +200,7 @@ impl WideEvent {
         let Self { fields, metrics, .. } = &mut self;
         metrics
             .retain(|metric| metric.unit != "Count" || fields.get(metric.name) != Some(&json!(0)));
+
         let is_success = self.level == Level::Info && !self.has_failed;
         let now = clock.now();
         if is_success && !telemetry.is_turn() {
@@ -222,16 +223,9 @@ impl WideEvent {
         }
 
         self.set("stack", &*telemetry.stack);
-        let directives: Vec<Value> = [(true, &["stack"][..]), (false, &["stack", "function"])]
+        let directives: Vec<Value> = [true, false]
             .into_iter()
-            .filter_map(|(is_of_stack, dimensions)| {
-                let metrics = self.metrics.iter().filter(|metric| metric.is_of_stack == is_of_stack);
-                let metrics: Vec<Value> =
-                    metrics.map(|metric| json!({"Name": metric.name, "Unit": metric.unit})).collect();
-                (!metrics.is_empty()).then(
-                    || json!({"Namespace": "Roomtide", "Dimensions": [dimensions], "Metrics": metrics}),
-                )
-            })
+            .filter_map(|is_of_stack| self.directive(is_of_stack))
             .collect();
         if !directives.is_empty() {
             let metrics = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": directives});
@@ -239,6 +233,17 @@ impl WideEvent {
         }
 
         (telemetry.sink)(&Value::Object(self.fields).to_string());
+    }
+
+    /// Tells CloudWatch which fields are metrics, either of the stack or of this function. `None` without such metrics.
+    fn directive(&self, is_of_stack: bool) -> Option<Value> {
+        let dimensions = if is_of_stack { json!(["stack"]) } else { json!(["stack", "function"]) };
+        let metrics = self.metrics.iter().filter(|metric| metric.is_of_stack == is_of_stack);
+        let metrics: Vec<Value> =
+            metrics.map(|metric| json!({"Name": metric.name, "Unit": metric.unit})).collect();
+        (!metrics.is_empty()).then(
+            || json!({"Namespace": "Roomtide", "Dimensions": [dimensions], "Metrics": metrics}),
+        )
     }
 
     /// Removes all fields but the metrics and the function's name.

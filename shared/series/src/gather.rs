@@ -125,8 +125,8 @@ impl<'a> DeviceQuestion<'a> {
 
     /// Counts a rollup that is used although it was folded with older settings. A rollup whose readings are about to
     /// expire is not counted.
-    pub(crate) fn note_outdated(&self, stored: &StoredRollup) {
-        if !is_closing(stored.raw_until, self.now) {
+    pub(crate) fn note_use(&self, stored: &StoredRollup) {
+        if self.is_outdated(stored) && !is_closing(stored.raw_until, self.now) {
             self.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
         }
     }
@@ -477,9 +477,7 @@ impl<'a> Gathering<'a> {
                 self.outdated_days.extend((level == Level::Days).then_some(range));
             }
             Use::Whole { is_in_other_room } => {
-                if self.question.is_outdated(stored) {
-                    self.question.note_outdated(stored);
-                }
+                self.question.note_use(stored);
                 if !stored.rollup.is_empty() {
                     let rollup = std::mem::take(&mut stored.rollup);
                     let mut piece = RollupPiece::new(range, level, rollup, is_in_other_room);

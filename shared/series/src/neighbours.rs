@@ -386,10 +386,7 @@ impl<S: Store> Search<'_, S> {
 
     /// Takes the nearest values of a rollup that are not nearer than the search has come.
     fn take_rollup(&mut self, stored: &StoredRollup) {
-        if self.question.is_outdated(stored) {
-            self.question.note_outdated(stored);
-        }
-
+        self.question.note_use(stored);
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.question.is_about(room.as_ref())) {
             self.missing.clear();

@@ -193,24 +193,27 @@ pub(crate) async fn judge(
         return Some(why.to_owned());
     }
 
-    let (what, failure) = match report {
-        Ok(report) => {
-            if let Some(left_out) = LostMessages::of(report.left_out) {
-                call.log.warn("alerts.left_out", &left_out);
-            }
-            match report.failures.into_iter().next() {
-                Some((key, failure)) => (key.subject.to_string(), failure),
-                None if report.is_cut => {
-                    let number = report.judged;
-                    return Some(format!(
-                        "the rule is judged on {number} devices so far; the others follow, some each minute"
-                    ));
-                }
-                None => return None,
-            }
-        }
-        Err(failure) => ("the rule".to_owned(), failure),
+    let report = match report {
+        Ok(report) => report,
+        Err(failure) => return Some(not_judged("the rule", failure, call)),
     };
+    if let Some(left_out) = LostMessages::of(report.left_out) {
+        call.log.warn("alerts.left_out", &left_out);
+    }
+    if let Some((key, failure)) = report.failures.into_iter().next() {
+        return Some(not_judged(&key.subject.to_string(), failure, call));
+    }
+
+    let number = report.judged;
+    report.is_cut.then(|| {
+        format!(
+            "the rule is judged on {number} devices so far; the others follow, some each minute"
+        )
+    })
+}
+
+/// The warning that something is not judged, and why.
+fn not_judged(what: &str, failure: SeriesError, call: &mut Call<'_, impl Store>) -> String {
     let why = match failure {
         SeriesError::Store(error) => {
             call.log.warn("alerts.unjudged", &error);
@@ -218,7 +221,7 @@ pub(crate) async fn judge(
         }
         SeriesError::OutOfReach(why) => why,
     };
-    Some(format!("{what} is not judged yet: {why}"))
+    format!("{what} is not judged yet: {why}")
 }
 
 async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {

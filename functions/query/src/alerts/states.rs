@@ -66,13 +66,9 @@ pub(crate) async fn edit(
         if state == *before {
             return Ok(Some(*state));
         }
-        let key = known.key.clone();
-        let next = StoredAlertState::next(
-            Some(&known),
-            key,
-            AlertState::Episodes(state.clone()),
-            call.session.now,
-        );
+
+        let (key, next) = (known.key.clone(), AlertState::Episodes(state.clone()));
+        let next = StoredAlertState::next(Some(&known), key, next, call.session.now);
         if call.session.put_alert_state(&next).await? {
             return Ok(Some(*state));
         }

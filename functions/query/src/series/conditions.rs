@@ -36,7 +36,7 @@ pub(crate) async fn conditions(
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
 
     let names = request.search.names();
-    let (grid, range) = (Grid::quarters(request.search.range), request.search.range);
+    let range = request.search.range;
     let have_all =
         |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
@@ -44,23 +44,20 @@ pub(crate) async fn conditions(
     let devices = asked.devices()?;
     metric_names(Some(&names), &devices)?;
 
-    let has_all = |device: &&Device| {
-        request
-            .search
-            .conditions
-            .iter()
-            .all(|condition| device.metrics().contains_key(&condition.metric))
-    };
+    let has_all = |device: &&Device| names.iter().all(|name| device.metrics().contains_key(name));
     let devices = devices.into_iter().filter(has_all).collect();
     let (devices, left_out) =
         if asked.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
+    let grid = Grid::quarters(range);
     ensure_answerable(devices.len(), &grid)?;
-    let question = |device| DeviceQuestion::of(device, &grid, &horizon, Level::QuarterHours, now);
+
     let rooms = asked.rooms();
+    let question = |device| DeviceQuestion::of(device, &grid, &horizon, Level::QuarterHours, now);
     let questions: Vec<_> =
         devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
     let (found, plan) =
         Box::pin(find(call.session, &questions, &request.search)).await.map_err(problem)?;
+
     let before = asked.units() + UnfoldedChanges::READ_UNITS;
     let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);
