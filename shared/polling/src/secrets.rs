@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::placeholder::{Values, in_url, is_name};
 
-/// The most characters of a secret.
+/// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
-/// The fewest characters of a secret that is also hidden within longer texts.
+/// A secret with at least this many characters is also hidden within longer texts.
 const LEAST_PART: usize = 6;
 /// The text that replaces a secret.
 const HIDDEN: &str = "***";
