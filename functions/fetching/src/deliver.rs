@@ -29,7 +29,7 @@ pub(crate) struct Delivering<'a> {
     pub(crate) deadline: Deadline,
 }
 
-/// The event that brings a part of a portion to ingest. Ingest reads it by a type of its own.
+/// The event by which ingest gets readings. Ingest has a type of its own for this event.
 #[derive(Serialize)]
 struct FetchedEvent<'a> {
     source: &'static str,

@@ -166,7 +166,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
-        // The API accepts only sources whose id is short enough for this device.
+        // The API accepts only sources whose id fits into this id of a device.
         let Ok(device) = claimed.id.device() else { return };
         let row =
             serde_json::json!({"device_id": device, "timestamp": at, "failing": u8::from(failing)});

@@ -219,7 +219,8 @@ macro_rules! dispatch {
 
 api::endpoints!(dispatch);
 
-/// The API as an `OpenAPI` 3.1 document, which `tests/documents/openapi.rs` makes of the endpoints and the types of answers.
+/// The API as an `OpenAPI` 3.1 document, which `tests/documents/openapi.rs` makes from the endpoints and the types of
+/// answers.
 const OPENAPI: &str = include_str!("../openapi.json");
 
 /// The future of a handler.

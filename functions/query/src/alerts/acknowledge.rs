@@ -14,7 +14,7 @@ use super::{rules, states};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The body: the subject whose episode is acknowledged. Without a subject, the episodes of all subjects are.
+/// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SubjectBody {

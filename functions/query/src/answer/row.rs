@@ -121,7 +121,7 @@ impl AsRef<[u8]> for Cell {
 }
 
 impl Cell {
-    /// A cell with a JSON value. Lists are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
+    /// A cell with a JSON value. List entries are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
     fn of(value: &RawValue) -> Self {
         let json = value.get();
         if json == "null" {

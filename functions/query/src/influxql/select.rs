@@ -117,7 +117,7 @@ impl<S: Store> Run<'_, S> {
     }
 }
 
-/// For at most so many rooms, the devices that were seen in them are looked up. For more rooms, all devices are read.
+/// For at most this many rooms, the devices that were seen in them are looked up. For more rooms, all devices are read.
 const MAX_ROOMS: usize = 50;
 
 /// Keeps the devices that may have been in a room for which the condition can hold.

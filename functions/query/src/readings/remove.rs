@@ -35,7 +35,7 @@ pub(crate) async fn readings(
 
     let range = time_range(&call.params, clock.now())?;
     let device = handlers.device(call).await?;
-    // The page has one reading less than can be counted: its `has_more` stands for one more.
+    // One reading less is read than can be counted: `has_more` of the page stands for one more.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts check the device again from the first deleted reading of the last day on. They look back one day.
+/// Makes alerts check the device again from the first deleted reading of the last day on. Alerts look back a day.
 async fn look_again(
     deleted: &[ReadingKey],
     call: &mut Call<'_, impl Store>,

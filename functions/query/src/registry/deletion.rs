@@ -58,7 +58,7 @@ pub(crate) async fn device(
         return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
 
-    // Noted before the removal. With a later note, a failure in between could let the deletion end too early.
+    // Noted before the removal: if the removal came first and the note failed, the deletion could end too early.
     let noted = call.session.note_found(&id, clock.now()).await;
     // If the deletion is over, the items belong to a device that has registered again.
     if noted?.is_none_or(|noted| noted.begun != deletion.begun) {
@@ -107,7 +107,7 @@ async fn begin(
     id: &DeviceId,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
-    // All devices are searched: an older version did not list the devices behind a meter in its item.
+    // All devices are searched: an older version did not list the devices behind a meter in the meter's item.
     let now = registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();

@@ -47,7 +47,7 @@ pub(crate) async fn device(
     }
 }
 
-/// Whether an edit sets verdicts, by which a person says how steps of a counter count.
+/// Whether an edit sets verdicts, by which a person says how steps of a counter are counted.
 fn judges(patch: &DevicePatch) -> bool {
     patch.settings().any(|(_, settings)| matches!(settings.verdicts, Edit::Set(_)))
 }

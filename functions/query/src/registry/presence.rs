@@ -106,7 +106,7 @@ pub(crate) async fn now_or_seen_in_rooms(
     let mut ids = BTreeSet::new();
     match found.now_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
-        // If the whole range has rollups, the notes name all its devices, wherever these are now.
+        // If the whole range has rollups, the notes name all devices of the rooms, wherever these are now.
         None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
         None => lack = Some(RoomsLack::NoRoomIndex),
     }

@@ -30,7 +30,7 @@ pub(super) struct DeviceSearch<'a> {
 }
 
 impl<'a> DeviceSearch<'a> {
-    /// The search in the range that a plan's rows cover.
+    /// A search in the range of a plan's rows.
     pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
         Self { scope, horizon: &plan.horizon, range: plan.grid.range(), is_by_room: false }
     }

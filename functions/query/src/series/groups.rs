@@ -190,7 +190,7 @@ impl RoomsOfRows<'_> {
     /// Whether a device sent something without a room, or in a room that is not in the answer.
     pub(super) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
-        // A rollup names a limited number of rooms. If it has this number, there may be others.
+        // A rollup names a limited number of rooms. If it names this number, there may be others.
         rooms.any(|rooms| {
             rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
         })

@@ -16,8 +16,8 @@ use super::plan::{RowPlan, hull};
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
     pub(super) devices: Vec<EnergyDevice<'a>>,
-    /// Left out of the sum: devices behind a counted meter, meters that were elsewhere for too long, and metrics that are
-    /// not consumption.
+    /// What the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and metrics
+    /// that are not consumption.
     pub(super) left_out: Vec<LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
@@ -57,8 +57,7 @@ pub(super) struct Summing<'a> {
 }
 
 impl<'a> Summing<'a> {
-    /// The shown devices in two groups: the first is always read, the second unless a meter counts in the device's
-    /// place.
+    /// The shown devices in two groups: the first is always read, the second unless a meter counts in its place.
     fn in_order_of_reading(
         &self,
         metered: Vec<MeteredDevice<'a>>,

@@ -1,4 +1,4 @@
-//! Refuses verdicts that would change nothing. By a verdict, a person says how a step of a counter counts. Reads no
+//! Refuses verdicts that would change nothing. By a verdict, a person says how a step of a counter is counted. Reads no
 //! reading itself.
 //!
 //! A stored verdict is not checked again. If readings change later, a verdict that does not fit its step has no effect.

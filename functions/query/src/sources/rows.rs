@@ -86,7 +86,7 @@ pub(crate) struct SourceRows<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceKind"))]
 struct KindRow {
-    /// The name, which is the member kind of a source
+    /// The name, as in the member kind of a source
     kind: &'static str,
     /// Who is polled
     title: &'static str,

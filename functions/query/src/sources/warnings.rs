@@ -37,7 +37,7 @@ pub(super) async fn of_second_meters(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
-    // If memory does not hold all devices, the others are not known.
+    // If memory does not hold all devices, the other meters are unknown.
     let Some(devices) = snapshot.all_devices() else { return Ok(Vec::new()) };
     let others = devices.values().filter(|device| {
         let is_own = own.iter().any(|own| device.id().is_part_of(own));

@@ -44,7 +44,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
             && newest.may_hold_for(device)
     };
-    // If newest values then drop some of the candidates, more candidates are needed than the page has devices.
+    // Newest values drop some candidates afterwards, so more candidates are needed than the page has devices.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let mut found = candidates(&driver, limit, fits, call).await?;
     let tested = found.keep_by_newest(&newest, reader).await?;
@@ -173,7 +173,7 @@ async fn known_attributes(
 struct Driver<'c> {
     /// The condition whose entries are read.
     condition: &'c SearchCondition,
-    /// The number of this condition among the conditions, which a cursor keeps.
+    /// The position of this condition in the list of conditions. A cursor keeps the position.
     index: usize,
     /// The entry after which reading begins.
     after: Option<SearchHit>,
