@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::reply::Delivered;
 use crate::{Fetching, Store};
 
-/// The most readings of one delivery.
+/// The maximum number of readings in one delivery.
 const MAX_READINGS: usize = 500;
 
 /// The source and the run to which deliveries belong. A test has a run too.
@@ -22,14 +22,14 @@ pub(crate) struct Delivering<'a> {
     pub(crate) source: &'a PolledSource,
     /// The id of the run, unique within the source.
     pub(crate) run: String,
-    /// The beginning of the run, which is the time of readings without one.
+    /// The beginning of the run. It is the time of readings that have no time of their own.
     pub(crate) at: Timestamp,
     /// Whether ingest only checks the readings and stores nothing.
     pub(crate) is_dry: bool,
     pub(crate) deadline: Deadline,
 }
 
-/// An event for ingest, which ingest reads as a type of its own.
+/// The event by which ingest gets readings. Ingest has a type of its own for this event.
 #[derive(Serialize)]
 struct FetchedEvent<'a> {
     source: &'static str,
@@ -81,7 +81,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(all)
     }
 
-    /// Invokes ingest, with a second attempt after a failure. The same event stores nothing twice.
+    /// Invokes ingest, with a second attempt after a failure. An event that arrives twice is stored once.
     async fn invoke_ingest(&self, event: String, deadline: Deadline) -> Result<Delivered, String> {
         let ingest = &self.outside.ingest;
         let answer = match ingest.invoke(event.clone(), deadline).await {

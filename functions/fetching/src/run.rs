@@ -17,9 +17,9 @@ use crate::deliver::Delivering;
 use crate::report::SourceRun;
 use crate::{Fetching, Store};
 
-/// The longest time for the requests of one source. The wait for its slot does not count.
+/// The longest time for the requests of one source. The wait until the run's time slot does not count.
 const TIME_OF_SOURCE: Duration = Duration::from_secs(40);
-/// The most requests of one source at once.
+/// The maximum number of requests that are made at once for one source.
 const AT_ONCE: usize = 4;
 
 /// The source of a run.
@@ -49,7 +49,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             return Ok(SourceRun::failed(&stored.id, "its settings cannot be read"));
         };
 
-        // Chosen before the claim, because the claim counts the requests.
+        // The requests are chosen before the run is claimed, because the claim counts them.
         let mut status = stored.status.clone().of_question(source.question());
         let questions = source.questions(&status, now);
         let requests = u32::try_from(questions.len()).unwrap_or(u32::MAX);
@@ -74,7 +74,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let devices = report.listed.as_ref().or(status.listed.as_ref());
         let every = source.every(devices.map_or(0, |listed| listed.devices.len()));
         let ended = self.clock.now();
-        // The next slot lies after the served one, also if the clock was set back meanwhile.
+        // The next time slot is after that of this run, even if the clock was set back meanwhile.
         let slot = schedule::next_slot(&claimed.id, every, ended.max(claimed.next));
         let next = status.note(report, slot, every, ended);
         self.tell_failing(session, &claimed, &source, &mut status).await;
@@ -88,7 +88,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(run)
     }
 
-    /// Waits for the slot, reads the secrets, and makes the requests.
+    /// Waits for the run's time slot, reads the secrets, and makes the requests.
     async fn wait_and_ask(
         &self,
         session: Session<'_, S>,
@@ -186,8 +186,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 }
 
-/// Notes how far the round through the listed devices has come. After a limit, the round goes on with the device whose
-/// request met the limit.
+/// Notes how far the round of requests through the listed devices has come. The device whose request met a limit of the
+/// maker is requested again when the round goes on.
 fn note_round(
     question: &Question,
     answered: &Answered,
@@ -195,7 +195,7 @@ fn note_round(
     report: &mut RunReport,
 ) {
     if answered.listed.is_some() {
-        // The states are read from the next minute on, because the run has counted one request only.
+        // The devices' states are requested in the next run: this run has counted only the request for the list.
         report.listed.clone_from(&answered.listed);
         report.is_behind = true;
     }

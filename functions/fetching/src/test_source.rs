@@ -15,9 +15,9 @@ use crate::event::SourceTest;
 use crate::reply::TestReply;
 use crate::{Fetching, Store};
 
-/// The most devices of a directory whose states are read.
+/// The maximum number of listed devices whose states a test requests.
 const MAX_STATES: usize = 2;
-/// The most numbers of an answer that are shown.
+/// The maximum number of numbers that are shown of an answer.
 const MAX_NUMBERS: usize = 200;
 /// The number of attempts to count a test's requests while runs of the source change the count.
 const ATTEMPTS: usize = 3;
@@ -67,8 +67,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let errand = Errand {
             to: Delivering { id: &test.id, source: &source, run, at, is_dry: true, deadline },
             secrets: &secrets,
-            // The status of a source without earlier answers, so that everything is shown. Only the maker's clock is
-            // kept.
+            // A status without earlier answers, so that everything is shown. Of the stored status, only the maker's
+            // clock matters.
             status: &status.of_question(String::new()),
             window: source.history().map_or(moment, |history| history.at(None, None, at)),
         };

@@ -1,4 +1,4 @@
-//! `/annotations`: lists, stores and deletes people's notes of times. Sums ignore notes.
+//! `/annotations`: lists, stores and deletes people's notes about times. Sums ignore the notes.
 
 use api::{Problem, Response, body};
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, Label, RoomId, Timestamp};
@@ -17,7 +17,7 @@ use crate::readings::ranges::open_range;
 /// The maximum size of a body: more than the longest text needs.
 const MAX_BODY: usize = 8 << 10;
 
-/// An annotation as a person writes it. Its id contains the begin.
+/// An annotation as a person writes it. Its id contains its begin.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnnotationBody {

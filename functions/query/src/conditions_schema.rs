@@ -1,4 +1,4 @@
-//! `GET` and `PUT /conditions/schema`: the metrics of the index that finds conditions. Rebuilds no index.
+//! `GET` and `PUT /conditions/schema`: the metrics of the conditions index. Rebuilds no index.
 
 use api::{Problem, ProblemKind, Response, body};
 use domain::{
@@ -14,12 +14,12 @@ use table::{Expected, Session, StoredSchema};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The maximum size of a body: more than eight metrics with 65 knots each need.
+/// The maximum size of a body. A schema of eight metrics with 65 knots each is smaller.
 const MAX_BODY: usize = 64 << 10;
-/// The bits of a metric's code, if the request does not say.
+/// The number of bits in which a metric's mean is encoded, if the request does not say.
 const DEFAULT_BITS: u8 = 12;
 
-/// The body: a schema of the index by conditions, as a person writes it.
+/// The body: a schema of the conditions index, as a person writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemaBody {
@@ -99,7 +99,7 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
     }
 }
 
-/// The schema of the index by conditions, as the API shows it.
+/// The schema of the conditions index, as the API shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConditionsSchema"))]
 pub(crate) struct Shown<'a> {
@@ -113,7 +113,7 @@ pub(crate) struct Shown<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 struct ShownMetric<'a> {
     metric: &'a MetricName,
-    /// How a mean is encoded in `bits` bits. Codes have the order of the means.
+    /// How a mean is encoded in `bits` bits. Codes sort like the means.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["decimal", "time", "unsigned", "signed", "float"])))]
     encoding: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

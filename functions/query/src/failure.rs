@@ -1,4 +1,4 @@
-//! Turns the failure of a series into a problem for the client. Decides no status but 422.
+//! Turns the failure of a series into a problem for the client. The status is 422, unless the table has failed.
 
 use api::{Problem, ProblemKind};
 use series::SeriesError;

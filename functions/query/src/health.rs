@@ -1,4 +1,4 @@
-//! `GET /health`: whether the system answers and, for tokens that read, how far rollups reach. Says nothing of devices.
+//! `GET /health`: whether the system answers and, for tokens that may read, how current rollups are. Knows no device.
 
 use api::{Dialect, Problem, Response};
 use domain::Zone;

@@ -1,8 +1,8 @@
 //! `/query`: answers InfluxQL for Grafana and InfluxDB's clients. Writes nothing.
 //!
 //! The package `influxql` has the language. The package `influxdb` has the parameters, and the statements that need no
-//! stored data. Here `select` runs a `SELECT`, and `read` reads days, quarters of an hour or readings for it, whichever
-//! is cheapest. `extreme` finds the timestamp of a smallest or largest value.
+//! stored data. Here `select` runs a `SELECT`, and `read` reads its data from rollups of days, rollups of 15 minutes or
+//! readings, whichever are cheapest. `extreme` finds the timestamp of a smallest or largest value.
 
 mod extreme;
 mod failure;
@@ -89,7 +89,7 @@ async fn run(
     run_on(&snapshot, statement, epoch, handlers, call.session).await
 }
 
-/// The registry for a statement. If no device fits, the registry is read again, because a device may be new.
+/// The registry for a statement. If no known device fits, the registry is read again: a fitting one may be new.
 async fn snapshot_for(
     statement: &Statement,
     handlers: &Handlers<impl Clock>,

@@ -1,7 +1,7 @@
 //! Answers lists, ranges, latest values, series and energy; edits the registry, annotations and alerts; makes tokens;
 //! serves the web page. Stores no reading.
 //!
-//! A call comes here with its token and its parameters checked. The table of endpoints names the handler of each
+//! The token and the parameters of a call are already checked. The table of endpoints names the handler of each
 //! operation; `mcp` calls the same handlers.
 
 mod alerts;
@@ -219,7 +219,8 @@ macro_rules! dispatch {
 
 api::endpoints!(dispatch);
 
-/// The API as an `OpenAPI` 3.1 document, which `tests/documents/openapi.rs` makes of the endpoints and the types of answers.
+/// The API as an `OpenAPI` 3.1 document, which `tests/documents/openapi.rs` makes from the endpoints and the types of
+/// answers.
 const OPENAPI: &str = include_str!("../openapi.json");
 
 /// The future of a handler.

@@ -1,4 +1,4 @@
-//! Devices, rooms and homes: lists, single entries, stays, edits, deletions, search. Reads no range.
+//! Devices, rooms and homes: lists, single entries, stays, edits, deletions, search. Reads no range of readings.
 
 pub(crate) mod deletion;
 pub(crate) mod edit;

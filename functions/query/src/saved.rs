@@ -1,9 +1,9 @@
-//! What people save under ids: how many there may be, and what is said where somebody else is faster. Stores nothing.
+//! What people save under ids: the maximum number, and what happens to saves at the same moment. Stores nothing.
 
 use api::{Problem, ProblemKind};
 
-/// Refuses more than so many things, such as `channels`. A save checks before and after: several people may save at the
-/// same moment.
+/// Refuses more than `most` things, such as `channels`. A save checks the number before and after it, because several
+/// people may save at the same moment.
 pub(crate) fn ensure_at_most(most: usize, things: &str, count: usize) -> Result<(), Problem> {
     if count <= most {
         return Ok(());
@@ -12,7 +12,7 @@ pub(crate) fn ensure_at_most(most: usize, things: &str, count: usize) -> Result<
     Err(Problem::new(ProblemKind::Conflict, detail))
 }
 
-/// The problem of a save in the place of something that is no longer as it was read.
+/// The problem of a save if somebody else has changed or deleted the thing since it was read.
 pub(crate) fn contended(thing: &str) -> Problem {
     let detail = format!(
         "The {thing} was saved or deleted at the same moment; read it, and send this again."

@@ -1,8 +1,8 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
-//! `request` parses the parameters. `plan` has the rows and how far the rollups reach. `asked` finds the devices.
-//! `groups` reads devices whose rows belong together, and `summing` the devices of a sum of energy. `columns` chooses
-//! the columns. `answer`, `energy_answer` and `events` show the result. Computes nothing.
+//! `request` parses the parameters. `plan` has the rows and the time up to which there are rollups. `asked` finds the
+//! devices. `groups` reads devices whose rows belong together, and `summing` the devices of a sum of energy. `columns`
+//! chooses the columns. `answer`, `energy_answer` and `events` show the result. Computes nothing.
 
 pub(crate) mod answer;
 mod asked;
@@ -61,7 +61,7 @@ pub(crate) async fn series(
 
     let groups = asked.groups(request.grouping, &devices);
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
-    // The columns of all devices; each group then has its own.
+    // The columns of all devices together. Each group below has columns of its own.
     let all_columns = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
     let names = all_columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
@@ -84,7 +84,7 @@ pub(crate) async fn series(
             answer.note_without_room(group, &rooms, &mut values);
         }
 
-        // Found before `retain` below drops the silent devices: a meter may be in the room and silent in this range.
+        // Meters are found before `retain` drops silent devices: a meter of the room may be silent in this range.
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
             let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);
@@ -92,7 +92,7 @@ pub(crate) async fn series(
         }
         values.retain(|device| group.was_present(device));
 
-        // The columns of the rows are those of the devices that are left.
+        // The rows have only the columns of the remaining devices.
         let present = DeviceGroup {
             devices: values.iter().map(|device| device.device).collect(),
             ..group.clone()

@@ -1,4 +1,4 @@
-//! Sources that are asked: settings, states, tests. Asks none itself and reads no secret.
+//! Sources that are polled: settings, states, tests. Polls no source itself and reads no secret.
 
 pub(crate) mod edit;
 pub(crate) mod rows;
@@ -14,10 +14,10 @@ use table::StoredSource;
 
 use crate::ports::Store;
 
-/// The largest body, inflated.
+/// The maximum size of a body after decompression.
 const MAX_BODY: usize = 64 << 10;
 
-/// The problem of a member.
+/// The problem that a member is wrong.
 fn wrong(error: MemberError) -> Problem {
     Problem::field(&error.field, error.why)
 }
@@ -28,14 +28,14 @@ fn needed_secrets(source: &PolledSource) -> String {
     names.join(", ")
 }
 
-/// An id of a source, which is also a part of the device that says whether it fails.
+/// Reads the id of a source. The id must also fit into that of the device that says whether the source fails.
 fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
     let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why.to_string());
     let id: PolledSourceId = text.parse().map_err(|why| bad(&why))?;
     id.device().map(|_| id).map_err(|why| bad(&why))
 }
 
-/// The sources as they are this moment. The log names the unreadable ones.
+/// The sources as they are stored at this moment. The log names the unreadable ones.
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredSource>, Problem> {
     let listing = call.session.current_sources().await?;
     let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();

@@ -14,7 +14,7 @@ use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
 
-/// The most headers and metrics of a request.
+/// The maximum numbers of headers and metrics of a request.
 const MAX_HEADERS: usize = 16;
 const MAX_METRICS: usize = 64;
 
@@ -47,7 +47,7 @@ const OF_CLIENT: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asking {
-    /// The name of a source's flag. The request is made unless the flag is false.
+    /// The name of a flag among the source's members. The request is made unless the flag is false.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub(crate) only_with: Option<String>,
     #[serde(default, skip_serializing_if = "Method::is_get")]
@@ -62,22 +62,22 @@ pub(crate) struct Asking {
     /// The format of a payload, by the name that ingest has for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<String>,
-    /// The place of the payload in the answer.
+    /// The JSON pointer to the payload in the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<Pointer>,
-    /// The place of an array whose elements are rows.
+    /// The JSON pointer to an array whose elements are rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) each: Option<Pointer>,
-    /// A place that a row must have; other rows are skipped.
+    /// The JSON pointer to a value that a row must have. Rows without the value are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) only: Option<Pointer>,
-    /// The place of a row's time, or of an array with the times of all rows.
+    /// The JSON pointer to a row's time, or to an array with the times of all rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<Pointer>,
-    /// The device of a row: its id, or the place of the id.
+    /// The device of a row: its id, or the JSON pointer to the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device: Option<TextTemplate>,
-    /// The pace at which each row is repeated until the next row.
+    /// How often each row is repeated until the next row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fill: Option<RowFill>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -127,7 +127,7 @@ impl Asking {
         Ok(asking)
     }
 
-    /// Whether the reading of the answer is defined. A request that is only tried may leave it open.
+    /// Whether the request says how its answer is read. A request that is only tested need not say this.
     pub(crate) fn has_reader(&self) -> bool {
         self.format.is_some() || !self.metrics.is_empty()
     }
@@ -294,7 +294,7 @@ fn is_of_secret(name: &str) -> bool {
     OF_SECRETS.iter().any(|part| name.contains(part))
 }
 
-/// Whether a secret stands in clear text.
+/// Whether the value of a secret is written in clear text, without a placeholder.
 fn is_bare(secret: &str) -> bool {
     !secret.is_empty() && !has_placeholder(secret)
 }

@@ -4,10 +4,10 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A limit for the requests of each period. Periods begin with the epoch, so days are days of UTC.
+/// A limit for the requests of each period. Periods are counted from 1970, so days are days of UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The most requests of a period.
+    /// The maximum number of requests in a period.
     pub requests: u32,
     /// The length of a period.
     pub per: TimeDelta,
@@ -31,7 +31,7 @@ fn period(at: Timestamp, per: TimeDelta) -> i64 {
 }
 
 impl Spent {
-    /// The requests at `now`: none if a new period has begun. If the clock was set back, the later period goes on.
+    /// The requests at `now`: none if a new period has begun. If the clock was set back, the known period goes on.
     fn at(self, per: TimeDelta, now: Timestamp) -> Self {
         let mut spent = self;
         if period(now, per) > self.period {

@@ -1,12 +1,12 @@
-//! For makers that list their devices and answer for each device separately: the list, and how far a round through it
-//! has come. Reads no clock.
+//! For makers that list their devices and answer for each device separately: the list, and which of its devices a round
+//! of requests has reached. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most devices that one run requests. If each request takes ten seconds, they fit into the time of a run.
+/// The maximum number of devices that one run requests. A run has time for them if each takes ten seconds.
 const MAX_STATES: usize = 16;
 
 /// Says that a kind's first request lists the devices, and that its second request is made for each device.
@@ -24,7 +24,7 @@ pub struct DirectoryDevice {
     pub id: String,
     /// The name that a person gave the device.
     pub name: String,
-    /// Whether its state had no number. Such a device is skipped until the next list.
+    /// Whether the device's state had no number. Such a device is skipped until the next list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }
@@ -51,28 +51,28 @@ pub struct DirectoryListing {
 }
 
 impl DirectoryListing {
-    /// Whether the list is to be read again: it is too old, or lies ahead of the clock. A begun round is finished
-    /// first.
+    /// Whether the list is to be read again: it is too old, or its time is ahead of the clock. A round of requests that
+    /// has begun is finished first.
     pub(crate) fn is_due(&self, every: TimeDelta, now: Timestamp) -> bool {
         let is_good = (TimeDelta::zero()..every).contains(&now.since(self.at));
         !is_good && !self.is_in_round()
     }
 
-    /// The requests of the next run: the devices after the last requested one. If the round is over, it begins anew.
+    /// The requests of the next run, for the devices after the last requested one. A new round follows the last device.
     pub fn questions(&self) -> Vec<Question> {
         let devices = if self.is_in_round() { self.behind_last() } else { &self.devices };
         let asked = devices.iter().filter(|device| !device.is_silent).take(MAX_STATES);
         asked.map(|device| Question { position: 1, device: Some(device.clone()) }).collect()
     }
 
-    /// Notes that a device was requested. A device is silent if its state had no number, such as a hub.
+    /// Notes that a device was requested. A device whose state had no number, such as a hub, is silent.
     pub fn note(&mut self, id: &str, is_silent: bool) {
         let known = self.devices.iter_mut().find(|known| known.id == id);
         known.into_iter().for_each(|known| known.is_silent |= is_silent);
         self.last = Some(id.to_owned());
     }
 
-    /// Whether a round is under way: some devices were requested, others are left.
+    /// Whether a round of requests is under way: some devices were requested, others are left.
     pub fn is_in_round(&self) -> bool {
         self.last.is_some() && self.behind_last().iter().any(|device| !device.is_silent)
     }

@@ -65,9 +65,9 @@ pub struct SourceMember {
 pub enum SourceMemberForm {
     /// A secret.
     Secret,
-    /// A text that passes a check, and the message if it fails.
+    /// A text, with a check and the message if the check fails.
     Text(fn(&str) -> bool, &'static str),
-    /// A number within two limits.
+    /// A number between two limits.
     Number(i32, i32),
     /// True or false; true if absent.
     Flag,
@@ -89,11 +89,11 @@ pub(crate) struct Signing {
 /// The meaning of an answer that only this maker gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// The maker takes no more requests. The text follows the maker's name.
+    /// The maker takes no more requests. The text continues a sentence that begins with the maker's name.
     Limited(String),
-    /// The answer is an error. The text follows the maker's name.
+    /// The answer is an error. The text continues a sentence that begins with the maker's name.
     Failing(String),
-    /// There is no data yet, and that is no error.
+    /// There is no data yet, which is no error.
     Nothing,
 }
 
@@ -184,7 +184,7 @@ impl SourceMember {
 }
 
 impl SourceKind {
-    /// The requests of the recipe, without those that a member turns off.
+    /// The requests of the kind, without those that a source's member turns off.
     pub(crate) fn askings(&self, members: &Values) -> Vec<Asking> {
         let mut askings: Vec<Asking> =
             serde_json::from_str(self.recipe).expect("a recipe is a list of requests");

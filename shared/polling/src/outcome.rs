@@ -1,4 +1,4 @@
-//! What an answer means: it can be read, or why not and when the source is polled again. Reads no clock.
+//! What an answer means: it can be read, or there is a reason why not and a time of the next request. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::Timestamp;
@@ -9,9 +9,9 @@ use crate::kind::{Own, SourceKind};
 
 /// The shortest and the longest pause after a limit.
 const LIMITS: [TimeDelta; 2] = [TimeDelta::minutes(1), TimeDelta::hours(24)];
-/// The pause after a limit without a time.
+/// The pause after a limit, if the answer names no time.
 const UNNAMED: TimeDelta = TimeDelta::hours(1);
-/// A clock that differs from the server's by more is wrong.
+/// If the clock here differs from the server's by more than this, it is wrong.
 const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(1);
 /// From this number on, `RateLimit-Reset` means seconds since 1970; smaller numbers mean seconds from now.
 const UNIX_SECONDS: i64 = 1_000_000_000;
@@ -21,7 +21,7 @@ const UNIX_SECONDS: i64 = 1_000_000_000;
 pub enum AnswerOutcome {
     /// The answer can be read.
     Read(Value),
-    /// There is no data yet, and that is no error.
+    /// There is no data yet, which is no error.
     Nothing,
     /// The maker takes no more requests for now.
     Limited {
@@ -63,7 +63,7 @@ impl FailurePause {
         }
     }
 
-    /// Whether the failure is reported after this many in a row.
+    /// Whether a failure is reported, if it is the last of this many in a row.
     pub const fn is_told(self, failures: u32) -> bool {
         !matches!(self, Self::Transient) || failures >= 2
     }
@@ -129,7 +129,7 @@ impl AnswerOutcome {
         Self::Limited { until: now.saturating_add(pause), why }
     }
 
-    /// The time of the next request, if fewer than `least` are left: other programs of the account get these.
+    /// The time of the next request, if fewer than `least` are left. Other programs of the account get these.
     pub(crate) fn reserve(answer: &Fetched, least: u32, now: Timestamp) -> Option<Timestamp> {
         let left = answer
             .header("x-rate-limit-remaining")

@@ -1,4 +1,4 @@
-//! Places in JSON answers, and the meaning of the values there, in the form that people write. Reads no answer.
+//! JSON pointers into answers, and the meaning of the values there, in the form that people write. Reads no answer.
 
 use chrono::TimeDelta;
 use domain::{AboutMetric, Decimal, MetricKind, Unit, duration};
@@ -35,7 +35,7 @@ impl From<Pointer> for String {
     }
 }
 
-/// The place of a metric's values, alone or with their meaning.
+/// The JSON pointer to a metric's values, alone or with the meaning of the values.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -46,7 +46,7 @@ pub(crate) enum MetricPointer {
     Described(DescribedPointer),
 }
 
-/// The place of a metric's values, and their meaning.
+/// The JSON pointer to a metric's values, and the meaning of the values.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DescribedPointer {
@@ -128,7 +128,7 @@ impl From<Factor> for Number {
     }
 }
 
-/// The pace at which a row is repeated until the next row.
+/// How often a row is repeated until the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum RowFill {
     /// A quarter of an hour.

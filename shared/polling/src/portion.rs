@@ -12,7 +12,7 @@ pub(crate) const READINGS: &str = "readings";
 /// A part of an answer, in the form that ingest takes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Portion {
-    /// The name among the portions of a source: the request, and the day of the rows.
+    /// The key of the portion within its source: the request, and the day of the rows.
     pub key: String,
     /// The format of the rows, by the name that ingest has for it.
     pub format: String,
@@ -53,8 +53,8 @@ impl Portion {
 
     /// The rows in parts of at most `size` rows, each as the body of one delivery.
     ///
-    /// If a metric has a `hold`, the first row is delivered alone. From this row the registry learns the `hold`, by
-    /// which rollups count later rows.
+    /// If a metric has a `hold`, the time for which a power value is valid, the first row is delivered alone. It tells
+    /// the registry the `hold` before rollups need it for the later rows.
     pub fn bodies(&self, size: usize) -> Vec<String> {
         if self.format != READINGS {
             return self.rows.clone();

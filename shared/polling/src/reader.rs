@@ -14,14 +14,14 @@ use crate::placeholder::Values;
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::portion::{Portion, READINGS};
 
-/// The most rows of an answer.
+/// The maximum number of rows in an answer.
 const MAX_ROWS: usize = 10_000;
 /// Rows farther ahead of the clock are dropped, because a forecast is no reading. Prices are kept.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
 /// The longest time between rows for which a row is repeated. If both neighbours are farther away, a row lasts a
 /// quarter of an hour.
 const LONGEST_ROW: TimeDelta = TimeDelta::hours(1);
-/// The most refusals in a report.
+/// The maximum number of refusals that are reported.
 const MAX_REFUSED: usize = 20;
 /// The formats whose values have their own times. Values of other formats are stored at the time of the request.
 const TIMED_FORMATS: [&str; 1] = ["remo"];
@@ -29,10 +29,10 @@ const TIMED_FORMATS: [&str; 1] = ["remo"];
 /// The reason why an answer cannot be read. Shows pointers, and no text of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A required place has no value.
+    /// There is no value at a required JSON pointer.
     #[error("nothing is at {0:?} of the answer")]
     Nothing(String),
-    /// The value at a place is not an array.
+    /// The value at a JSON pointer is not an array.
     #[error("{0:?} of the answer is no array")]
     NoArray(String),
     /// The payload's device is missing.
@@ -112,7 +112,7 @@ impl Asking {
         Ok(ReadAnswer { portions: vec![portion], refused: Vec::new() })
     }
 
-    /// The part of an answer that is a payload; `None` if no row is left to read.
+    /// The part of an answer that is a payload; `None` if no row has the required value.
     fn payload(&self, answer: &Value) -> Result<Option<Value>, ReadError> {
         let mut part = match &self.at {
             Some(at) => at.needed(answer)?.clone(),
@@ -148,7 +148,7 @@ impl TableReader<'_> {
             return Err(ReadError::TooManyRows(rows.len()));
         }
 
-        // A request that is only tried may have no metrics yet.
+        // A request that is only tested may have no metrics yet.
         if metrics.is_empty() {
             return Ok(ReadAnswer::default());
         }
@@ -263,7 +263,7 @@ impl TableReader<'_> {
         id_of(&name).map(|(id, _)| Some(id)).map_err(|why| why.to_string())
     }
 
-    /// Groups rows by day, so that an unchanged day is recognized. Rows without times are one group.
+    /// Groups rows by day, so that an unchanged day is not stored again. Rows without times are one group.
     fn portions(&self, rows: Vec<AnswerRow>) -> Vec<Portion> {
         let ReadContext { request, device, .. } = self.context;
         let mut by_key: BTreeMap<String, (bool, Vec<String>)> = BTreeMap::new();

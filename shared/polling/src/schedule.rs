@@ -1,18 +1,18 @@
-//! When a source is due, and the claim of a run. The slots of sources are spread over time. Reads no clock.
+//! When the next run of a source is due, and whether it is claimed. Each source has its own time slots. Reads no clock.
 
 use chrono::TimeDelta;
 use domain::{PolledSourceId, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-/// How early a slot may be claimed. The request is made when the time of the slot has come.
+/// How long before its time slot a run may be claimed. The requests are made when the slot has come.
 pub const CLAIM_AHEAD: TimeDelta = TimeDelta::seconds(20);
-/// How long a claim is valid: it ends before the next minute.
+/// How long the claim of a run is valid: less than the minute until due sources are looked for again.
 pub const LEASE: TimeDelta = TimeDelta::seconds(45);
-/// The longest claim that is believed. A longer one was made by a wrong clock.
+/// The longest claim that is believed. A longer claim was made by a wrong clock.
 const LONGEST_LEASE: TimeDelta = TimeDelta::minutes(5);
 
-/// The first slot after `after`, for a source with a run each `every`. Slots differ between sources, so that not all
-/// run at the full hour.
+/// The first time slot after `after`, for a source with a run each `every`. Sources have different slots, so that not
+/// all of them run at the full hour.
 pub fn next_slot(id: &PolledSourceId, every: TimeDelta, after: Timestamp) -> Timestamp {
     let every = every.num_milliseconds().max(1_000);
     let digest = Sha256::digest(id.as_str());

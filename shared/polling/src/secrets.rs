@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::placeholder::{Values, in_url, is_name};
 
-/// The most characters of a secret.
+/// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
 /// The fewest characters of a secret that is hidden. A shorter one is part of words and numbers by chance, so the gap would
 /// tell it.

@@ -25,13 +25,13 @@ use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
 /// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
 const OF_ANSWERS: [&str; 7] =
     ["id", "state", "host", "devices", "credit", "every_is_computed", "secrets"];
-/// The most devices of a source.
+/// The maximum number of devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.
 const MAX_EVERY: TimeDelta = TimeDelta::days(7);
-/// The most requests a day for a kind with a request for each device, unless a person chooses another limit.
+/// The maximum number of requests a day if each device needs one, unless a person chooses another limit.
 const CALLS: u32 = 9_000;
-/// The range of a source of kind `json` with a history.
+/// How far back and ahead each run reads a source of kind `json` with a history.
 const HISTORY: HistoryWindow = HistoryWindow { back: TimeDelta::days(1), ahead: TimeDelta::zero() };
 
 /// A source that is polled.
@@ -152,7 +152,7 @@ impl PolledSource {
         all
     }
 
-    /// The members of its kind, each in its JSON form.
+    /// The members of the source's kind, each in its JSON form.
     fn members_in_form(&self) -> impl Iterator<Item = (String, Value)> {
         self.kind.members.iter().filter_map(|member| {
             let value = self.members.get(member.name)?;
@@ -222,7 +222,7 @@ impl PolledSource {
         }
     }
 
-    /// The time range of a run, if the source has a history.
+    /// How far back and ahead each run reads, if the source has a history.
     pub fn history(&self) -> Option<HistoryWindow> {
         let of_request = self
             .own_asking()
@@ -230,7 +230,7 @@ impl PolledSource {
         self.kind.history.or_else(|| of_request.map(|_| HISTORY))
     }
 
-    /// The time between two runs, with this many devices in the directory.
+    /// The time between two runs, if the maker lists this many devices.
     pub fn every(&self, devices: usize) -> TimeDelta {
         if let Some(every) = self.every {
             return every;
@@ -239,7 +239,7 @@ impl PolledSource {
             return self.kind.every;
         }
 
-        // A day has this many requests for lists; the others are spread evenly.
+        // Each day has this many requests for the list of devices. The other requests are spread evenly.
         let (lists, devices) = (24, i64::try_from(devices).unwrap_or(i64::MAX));
         let fits = |minutes: &i64| {
             let runs = (1_440 + minutes - 1) / minutes;
@@ -274,7 +274,7 @@ impl PolledSource {
         self.room.is_some()
     }
 
-    /// The room of devices that have none of their own in the source.
+    /// The room of devices to which the source gives no room of their own.
     pub fn room(&self, id: &PolledSourceId) -> Option<RoomId> {
         let by_default = || self.kind.room.unwrap_or(id.as_str()).parse().ok();
         self.room.clone().or_else(by_default)
@@ -314,8 +314,8 @@ impl PolledSource {
         AnswerOutcome::of(self.kind, answer, now)
     }
 
-    /// The time until which other programs of the account get the remaining requests, if the maker permits only few
-    /// more.
+    /// The time until which the remaining requests are left to other programs of the account, if the maker permits only
+    /// few more.
     pub fn reserved_until(&self, answer: &Fetched, now: Timestamp) -> Option<Timestamp> {
         AnswerOutcome::reserve(answer, self.kind.reserve?, now)
     }

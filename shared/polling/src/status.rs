@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::directory::DirectoryListing;
 use crate::outcome::FailurePause;
 
-/// The most digests of portions that are kept.
+/// The maximum number of digests of portions that are kept.
 const MAX_SEEN: usize = 128;
 /// The longest time for which the metric `failing` is not stored again while it stays the same.
 const TELL_EVERY: TimeDelta = TimeDelta::hours(1);
-/// The pause until the next run of a source that has more of the past to read: it runs in the next minute.
+/// The pause before the next run, if more of the past, or more devices, are to be read: it runs in the next minute.
 const SOON: TimeDelta = TimeDelta::seconds(40);
 
 /// The status of a source, which is kept between its runs.
@@ -93,7 +93,7 @@ pub struct RunReport {
     pub listed: Option<DirectoryListing>,
     /// The time up to which the past was read, if all of it is stored.
     pub position: Option<Timestamp>,
-    /// Whether more of the past, or more devices, are to be read.
+    /// Whether there is more of the past, or there are more devices, to read in the next run.
     pub is_behind: bool,
     /// The devices in the answers.
     pub devices: Vec<DeviceId>,
@@ -102,7 +102,7 @@ pub struct RunReport {
 }
 
 impl SourceStatus {
-    /// The status for the requests with a digest. If they have changed, earlier answers no longer count.
+    /// The status for requests with this digest. If the requests have changed, earlier answers no longer count.
     #[must_use]
     pub fn of_question(self, question: String) -> Self {
         if self.question == question {
@@ -131,8 +131,8 @@ impl SourceStatus {
         }
     }
 
-    /// Notes the report of a run that ended at `now`. `slot` is the source's next slot, `every` the time between slots.
-    /// Returns the time of the next run.
+    /// Notes the report of a run that ended at `now`. `slot` is the source's next time slot, `every` the time between
+    /// slots. Returns the time of the next run.
     pub fn note(
         &mut self,
         report: RunReport,
@@ -175,7 +175,7 @@ impl SourceStatus {
             self.seen.insert(key.clone(), digest.clone());
         }
 
-        // Keys end with the day, so for each request the oldest days go first.
+        // Keys end with the day, so for each request the oldest days are dropped first.
         while self.seen.len() > MAX_SEEN {
             self.seen.pop_first();
         }

@@ -22,12 +22,12 @@ pub(crate) const TIME_NAMES: [&str; 10] = [
     "now_unix",
 ];
 
-/// The part of the history that each run reads again.
+/// How far back and ahead each run of a source with a history reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryWindow {
-    /// The time before the last read position, in which values may still come or change.
+    /// How much of the time that was already read is read again, because values may still come or change.
     pub back: TimeDelta,
-    /// The time after now for which the source has values.
+    /// How far ahead of now the source has values.
     pub ahead: TimeDelta,
 }
 
@@ -42,7 +42,7 @@ pub struct TimeWindow {
 }
 
 impl HistoryWindow {
-    /// The range of a run at `now`: from the last read position on, or else from `since`.
+    /// The range of a run at `now`. It begins `back` before `position`; without a position, at `since`.
     pub fn at(
         self,
         position: Option<Timestamp>,
@@ -50,7 +50,7 @@ impl HistoryWindow {
         now: Timestamp,
     ) -> TimeWindow {
         let end = now.saturating_add(self.ahead);
-        // A position ahead of the clock was noted by a wrong clock.
+        // A position ahead of the clock comes from a wrong clock, and is ignored.
         let from = match position.filter(|position| *position <= now) {
             Some(position) => position.saturating_add(-self.back),
             None => since.unwrap_or_else(|| now.saturating_add(-self.back)),

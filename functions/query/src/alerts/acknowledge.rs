@@ -1,4 +1,4 @@
-//! `POST /alerts/{id}/acknowledge` by a token, and `POST /acknowledge` by the link of a message. Ends no episode.
+//! `POST /alerts/{id}/acknowledge` by a token, and `POST /acknowledge` by the link of a message. Ends no alert.
 
 use ::alerts::{AlertSubject, EpisodeState, LinkKey};
 use api::{Problem, ProblemKind, Response, body};
@@ -14,14 +14,14 @@ use super::{rules, states};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// The body: the subject whose episode is acknowledged, or all subjects of the rule if it is absent.
+/// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SubjectBody {
     subject: Option<AlertSubject>,
 }
 
-/// The body: the parts of the fragment of a message's link.
+/// The body: the parts of a message's link, which stand after its `#`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinkBody {
@@ -58,8 +58,8 @@ pub(crate) async fn by_token(
     Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
 }
 
-/// Acknowledges the current episodes of a rule; returns whether there is one. A client that gets an error because time
-/// ran out can repeat the request: acknowledged episodes cost no second write.
+/// Acknowledges the current episodes of a rule; returns whether there is one. If time runs out, the client gets an
+/// error and can repeat the request: acknowledged episodes are not written again.
 async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Result<bool, Problem> {
     let (mut is_any, mut after) = (false, None);
     loop {
@@ -74,7 +74,7 @@ async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Resu
     }
 }
 
-/// Acknowledges the episodes of firing states; returns whether there is one.
+/// Acknowledges the firing states of a list; returns whether there is one.
 async fn acknowledge(
     states: impl IntoIterator<Item = StoredAlertState>,
     call: &mut Call<'_, impl Store>,

@@ -18,7 +18,7 @@ use crate::ports::Store;
 use crate::registry::lookup::not_found;
 use crate::saved::{contended, ensure_at_most};
 
-/// The maximum number of channels. Each takes a part of the transaction that stores a message.
+/// The maximum number of channels. The transaction that stores a message has an item for each channel.
 const MAX_CHANNELS: usize = 10;
 /// The waiting messages of a channel are counted up to this number.
 const MAX_COUNTED: usize = 100;
@@ -68,8 +68,8 @@ async fn shown_now(
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
-/// `PUT /channels/{id}`: without a secret in the body, the stored secret stays. An edited channel sends new messages at
-/// once. Older messages that were tried wait for their next attempt.
+/// `PUT /channels/{id}`: without a secret in the body, the stored secret stays. The edited channel sends new messages
+/// at once, and messages that failed before at their next attempt.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -86,7 +86,7 @@ pub(crate) async fn put(
         ensure_at_most(MAX_CHANNELS, "channels", channels.len() + 1)?;
     }
 
-    // The stored secret fits only a channel of the same kind, and an unreadable channel has no known kind.
+    // The stored secret is kept only if the kind stays the same. The kind of an unreadable channel is unknown.
     let known = before.and_then(|channel| channel.channel().ok());
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
         return Err(wrong(Secret::missing(wanted.kind)));
@@ -104,7 +104,7 @@ pub(crate) async fn put(
         return Err(contended("channel"));
     }
 
-    // Other channels may have been saved at the same moment.
+    // Other requests may have saved channels at the same moment, so the number is checked again.
     if before.is_none()
         && let Err(too_many) = ensure_at_most(MAX_CHANNELS, "channels", all(call).await?.len())
     {
@@ -134,7 +134,7 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
     }
 }
 
-/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire, and no later channel of the id gets them.
+/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire; a later channel with this id gets none.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -155,7 +155,7 @@ pub(crate) async fn test(
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    // A duplicate of the same instant is no error: one test message is enough.
+    // A test message of the same instant may already wait. That is no error: one message is enough.
     call.session.put_test_message(&message).await?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }

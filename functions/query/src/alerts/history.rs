@@ -28,7 +28,7 @@ pub(crate) async fn history(
     let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
     let told = readable(listing, call);
     if told.is_empty() {
-        // 404 if the rule never existed.
+        // Without messages, a rule that does not exist is answered with 404.
         rules::known(call).await?;
     }
 

@@ -1,4 +1,4 @@
-//! `POST /alerts/{id}/pause`: a rule makes no messages until a time. Its states are judged all the same.
+//! `POST /alerts/{id}/pause`: a rule makes no messages until a given time. It is judged all the same.
 
 use ::alerts::Rule;
 use api::{Problem, Response, body};
@@ -38,7 +38,7 @@ pub(crate) async fn pause(
     };
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
-        // A message may be due now. If this judgement fails, the scheduled one makes the message.
+        // With the end of the pause a message may be due. If this judgement fails, the next scheduled one makes it.
         rules::judge(&handlers.judging, &rule, call).await;
     }
 

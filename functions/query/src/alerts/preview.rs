@@ -21,7 +21,7 @@ use crate::ports::Store;
 
 /// The length of the range if `from` is absent.
 const DEFAULT_RANGE: TimeDelta = TimeDelta::days(7);
-/// The maximum number of subjects in an answer, and of episodes of a subject.
+/// The maximum number of subjects in an answer, and the maximum number of episodes of each.
 const MAX_SUBJECTS: usize = 20;
 const MAX_EPISODES: usize = 1_000;
 /// With less time left, no further subject is previewed.
@@ -37,7 +37,7 @@ struct PreviewBody {
     subject: Option<AlertSubject>,
 }
 
-/// `POST /alerts/preview`: computes episodes with the same fold as real judgements.
+/// `POST /alerts/preview`: computes episodes by the same code as real judgements.
 pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -20,7 +20,7 @@ use crate::saved::contended;
 
 /// The largest number of alert rules.
 const MAX_RULES: usize = 100;
-/// The maximum number of states shown of a rule: in the list of all rules, and alone.
+/// The maximum number of a rule's states in the list of all rules, and in the answer about this rule alone.
 const LISTED_STATES: usize = 20;
 const SHOWN_STATES: usize = 1_000;
 
@@ -38,7 +38,7 @@ pub(crate) async fn list(
     let (rules, channels, states) = (rules.found, channels.found, states.found);
     let alerts = rules.iter().map(|rule| {
         let own: Vec<_> = states.iter().filter(|state| state.key.rule == rule.id).collect();
-        // States are sorted by rule, so only rules from the page's last state on can have more states.
+        // States are sorted by rule. Any that follow this page belong to the rule of its last state or to later rules.
         let is_cut = has_more && states.last().is_none_or(|state| state.key.rule <= rule.id);
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
@@ -139,14 +139,14 @@ async fn shown_saved(
     Ok(shown)
 }
 
-/// Adds to a failure's text that the rule was saved before.
+/// Adds to the text of a failure that the rule was saved before the failure.
 pub(crate) fn after_saving(failure: Problem) -> Problem {
     let detail = format!("The rule is saved, but not shown. {}", failure.detail);
     Problem { detail, ..failure }
 }
 
-/// The rule to store. An edit moves `changed` on, so that a judgement by the old rule is refused. A pause, or saving an
-/// equal rule, keeps `changed`.
+/// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused. A pause
+/// keeps `changed`, and so does saving an equal rule.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, rule: wanted } };
     let paused_until = before.rule.paused_until;
@@ -159,7 +159,7 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
     StoredRule { id, version: before.version + 1, rule: Rule { changed, ..wanted } }
 }
 
-/// Replaces the stored rule `before`. Writes nothing if both are equal; fails if the stored rule changed meanwhile.
+/// Replaces the stored rule `before`. Writes nothing if the rules are equal; fails if the stored rule has changed.
 pub(crate) async fn save(
     before: Option<&StoredRule>,
     rule: &StoredRule,
@@ -232,8 +232,8 @@ async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     Err(too_many())
 }
 
-/// Deletes a rule that was just saved, if simultaneous requests saved too many. Of several such requests, the last one
-/// to look sees all rules that stay, so the excess does not last.
+/// Deletes the rule that was just saved, if simultaneous requests have saved too many. Each of them counts the rules
+/// after its save, so the last count sees every rule that stays.
 async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let rules = call.session.alert_rules().await.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
@@ -251,14 +251,14 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /alerts/{id}`: ends the rule's states. The `alerting` function drops its waiting messages.
+/// `DELETE /alerts/{id}`: deletes the rule's states too. The `alerting` function drops its waiting messages.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = rule_id(call)?;
     let was_there = call.session.delete_alert_rule(&id).await?;
-    // An earlier deletion may have deleted the rule and failed before its states.
+    // An earlier request may have deleted the rule, and failed before it deleted the states.
     let states = call.session.delete_alert_states(&id).await?;
     if !was_there && states == 0 {
         return Err(not_found("rule", id.as_str()));

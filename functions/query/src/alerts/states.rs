@@ -9,9 +9,9 @@ use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
 
 use crate::ports::Store;
 
-/// The number of states on a page, and the maximum that is read for one answer.
+/// The number of states on a page. An answer shows states of one page at most.
 const MAX_STATES: usize = 1_000;
-/// The number of attempts to edit a state that is judged at the same moment.
+/// The number of attempts to edit a state while judgements change it.
 const ATTEMPTS: usize = 5;
 
 /// The states of one rule or of all rules, and whether there are more.
@@ -49,9 +49,9 @@ pub(crate) async fn one(
     Ok(call.session.alert_states(std::slice::from_ref(key)).await?.found.pop())
 }
 
-/// Applies `edit` to a state and stores the result. `edit` returns false if the state does not permit it. A state that
-/// was judged meanwhile is read and edited again. Returns the stored state; `None` if the edit is not permitted or the
-/// state is gone.
+/// Edits a state and stores the result. `edit` returns false if the state does not permit the edit. If a judgement
+/// changed the state meanwhile, the new state is read and edited. Returns the stored state; `None` if the edit is not
+/// permitted or the state is gone.
 pub(crate) async fn edit(
     mut known: StoredAlertState,
     edit: impl Fn(&mut EpisodeState) -> bool,

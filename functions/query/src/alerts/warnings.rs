@@ -48,7 +48,7 @@ pub(crate) async fn of(
     Ok(warnings)
 }
 
-/// The warning about the devices of a rule on several devices.
+/// The warning about a rule on several devices.
 fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
     if devices.is_empty() {
         return match &rule.scope {
@@ -72,7 +72,7 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
 }
 
 /// The warning that a rule on several devices is not judged, because there are more devices than memory holds. Limits
-/// of a metric and steps of a counter are judged all the same, once rollups have the quarter of an hour.
+/// of a metric and steps of a counter are judged even then, as soon as the rollup of the quarter of an hour is there.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),
@@ -93,7 +93,7 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
     ))
 }
 
-/// The warning about the device of a rule on one device.
+/// The warning about a rule on one device.
 fn of_device(rule: &Rule, device: &Device) -> Option<String> {
     if has_sent_watched(rule, device) {
         return None;

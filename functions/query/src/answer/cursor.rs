@@ -1,8 +1,8 @@
-//! Opaque cursors, each bound to the query that it continues. Keep no state and reach no other partition.
+//! Opaque cursors, each bound to the query that it continues. Keep no state, and reach no data outside of that query.
 //!
-//! A cursor holds a place within its query's range, and a checksum over query and place. The checksum detects a damaged
-//! cursor and a cursor of another query; it has no secret. A forged cursor reaches only another place of a query that
-//! the client may send anyway, because a cursor names no partition.
+//! A cursor holds a position in the list of its query, and a checksum over query and position. The checksum detects a
+//! damaged cursor and a cursor of another query. It uses no secret: a cursor names no partition of the table, so a
+//! forged cursor reaches only another position in a query that the client may send anyway.
 
 use std::str::Split;
 
@@ -16,14 +16,14 @@ use table::{AlertKey, ReadingKey, StayKey, ToldKey};
 const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
 
-/// Makes a cursor of a place, bound to a query.
+/// Makes a cursor from a position in a list, bound to a query.
 pub(crate) fn encode(query_fingerprint: &str, place: &str) -> String {
     let mut bytes = checksum(query_fingerprint, place.as_bytes()).to_vec();
     bytes.extend_from_slice(place.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The place that [`encode`] put into a cursor for the same query.
+/// The position that [`encode`] put into a cursor for the same query.
 pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Problem> {
     let place = || {
         let bytes = URL_SAFE_NO_PAD.decode(Some(cursor).filter(|c| c.len() <= MAX_LENGTH)?).ok()?;
@@ -49,25 +49,25 @@ fn checksum(query_fingerprint: &str, place: &[u8]) -> [u8; CHECKSUM] {
     std::array::from_fn(|n| digest[n])
 }
 
-/// A position in a list of a time range, which a cursor stores as words.
+/// A position in the list of a time range. A cursor stores it as words.
 pub(crate) trait Place: Sized {
     fn words(&self) -> String;
 
     fn parse(words: &mut Split<'_, char>) -> Option<Self>;
 
-    /// Whether the list of a range can have the place. By default yes, because entries may begin before the range.
+    /// Whether the list of `range` may have this position. By default yes: an entry may begin before the range.
     fn may_be_in(&self, _range: TimeRange) -> bool {
         true
     }
 }
 
-/// Makes a cursor of a place and its range, so that a relative range such as `-24h` is the same for all pages.
+/// Makes a cursor from a position and its range, so that a relative range such as `-24h` is the same for all pages.
 pub(crate) fn encode_in(query_fingerprint: &str, range: TimeRange, after: &impl Place) -> String {
     let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
     encode(query_fingerprint, &format!("{from} {to} {}", after.words()))
 }
 
-/// The range and the place that [`encode_in`] put into a cursor.
+/// The range and the position that [`encode_in`] put into a cursor.
 pub(crate) fn decode_in<P: Place>(
     query_fingerprint: &str,
     cursor: &str,

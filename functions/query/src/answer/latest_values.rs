@@ -12,8 +12,8 @@ use table::StoredRollup;
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
     pub(crate) timestamp: Timestamp,
-    /// The start of the searched time. A metric that is missing was not sent since then; a value from before may not be
-    /// the newest.
+    /// The start of the searched time. A missing metric was not sent since then. A value with an earlier timestamp may
+    /// not be the newest.
     pub(crate) as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
 }

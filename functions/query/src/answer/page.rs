@@ -24,8 +24,8 @@ impl<'a> RowPage<'a> {
 
     /// Writes rows, with the address of the next page in a `Link` header.
     ///
-    /// The page ends before Lambda would refuse the answer, but has at least one row. `rest` is the cursor after all
-    /// rows, if the list goes on; `cursor_after` makes the cursor after one row.
+    /// The page ends before the answer gets too large for Lambda, but has at least one row. `rest` is the cursor after
+    /// the last row, if the list goes on; `cursor_after` makes the cursor after one row.
     pub(crate) fn write<R: Row>(
         self,
         rows: &[R],

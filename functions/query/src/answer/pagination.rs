@@ -15,7 +15,7 @@ pub(crate) struct ListRequest {
     pub(crate) format: Format,
     limit: usize,
     query_fingerprint: String,
-    /// The place of the previous page's last entry.
+    /// The position of the previous page's last entry.
     after: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl ListRequest {
         Ok(Self { format, limit, query_fingerprint, after })
     }
 
-    /// The place after which the page begins.
+    /// The position after which the page begins.
     pub(crate) fn place(&self) -> Option<&str> {
         self.after.as_deref()
     }
@@ -68,7 +68,7 @@ impl ListRequest {
     }
 }
 
-/// How many of the devices fit into one answer with their newest values.
+/// The number of devices that fit into one answer, each with its newest values.
 pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
     let mut sum = 0;
     let fits = |device: &&Device| {

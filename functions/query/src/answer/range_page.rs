@@ -1,4 +1,4 @@
-//! A page of a list of a time range: where it begins, and how it is written. Reads nothing.
+//! One page of a list over a time range: where it begins, and how it is written. Reads nothing.
 
 use api::{Params, Problem, Request, Response};
 use domain::TimeRange;
@@ -9,8 +9,8 @@ use crate::answer::page::RowPage;
 use crate::answer::row::Row;
 use crate::answer::sheet::Columns;
 
-/// The range of a page, and the place after which the page begins. The first page reads the range with `asked`; further
-/// pages take it from the cursor, so that it stays the same.
+/// The range of a page, and the position after which the page begins. The first page reads the range with `asked`;
+/// further pages take it from the cursor, so that the range stays the same.
 pub(crate) fn begin<P: Place>(
     request: &Request,
     params: &Params,
@@ -30,7 +30,7 @@ pub(crate) struct RangeListPage {
 }
 
 impl RangeListPage {
-    /// Writes rows. `place` returns the place of a row for a cursor.
+    /// Writes rows. `place` returns the position of a row, for a cursor.
     pub(crate) fn write<S, P: Place>(
         &self,
         call: &Call<'_, S>,

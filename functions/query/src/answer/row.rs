@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The maximum size of the end of a page: the cursor and the members around it.
+/// The maximum size of what follows the rows of a page: the cursor and the members around it.
 pub(crate) const TAIL: usize = 1_000;
 
 /// One entry of a list.
@@ -41,8 +41,8 @@ pub(crate) fn cells(
 /// The nested objects of a row, each parsed once, because a metric may have many columns.
 type Objects<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a RawValue>>;
 
-/// The members of an object as they are written, so that no digit is lost. A metric may have the name of a row's own
-/// member. Then there are two such members, and the metric is the one with an object.
+/// The members of an object as they are written, so that no digit is lost. A metric may have the same name as a member
+/// of the row itself. The row then has two members of this name, and the metric is the one with an object.
 struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
 
 fn find<'a>(
@@ -121,7 +121,7 @@ impl AsRef<[u8]> for Cell {
 }
 
 impl Cell {
-    /// A cell with a JSON value. Words are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
+    /// A cell with a JSON value. List entries are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
     fn of(value: &RawValue) -> Self {
         let json = value.get();
         if json == "null" {

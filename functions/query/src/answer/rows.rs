@@ -15,7 +15,7 @@ use crate::answer::row::{self, Cell, Entries, Row};
 
 /// A reading of a range, with the metrics asked for.
 ///
-/// Always with device and room, so that a saved row can be sent to `POST /readings`.
+/// Device and room are always there, so that a saved row can be sent to `POST /readings`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StoredReading"))]
 pub(crate) struct ReadingRow<'a> {
@@ -50,7 +50,7 @@ impl<'a> ReadingRow<'a> {
 pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 impl Row for ReadingRow<'_> {
-    /// Made without JSON from the reading itself, because a page has up to 10,000 rows.
+    /// Made from the reading itself, without JSON in between: a page has up to 10,000 rows.
     fn cells(&self, _: &[&str]) -> Vec<Cell> {
         vec![
             Cell::text(self.timestamp.to_string()),
@@ -212,7 +212,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
     }
 }
 
-/// The columns of a device in CSV. The last two belong to its newest values, and are there only if these are requested.
+/// The columns of a device in CSV. The last two are there only if newest values are requested.
 pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
     "device_id",
     "name",

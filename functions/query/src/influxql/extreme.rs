@@ -1,4 +1,4 @@
-//! The timestamp of a smallest or largest value. A rollup has the value; the readings of its time have the timestamp.
+//! Finds when a value was smallest or largest. A rollup has only the value; its readings have the timestamp.
 
 use domain::Timestamp;
 use influxql::Extreme;

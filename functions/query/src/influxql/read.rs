@@ -1,5 +1,5 @@
-//! Reads the data of a `SELECT` device by device, from days, quarters of an hour or readings: the cheapest that give
-//! the exact result. Groups nothing.
+//! Reads the data of a `SELECT` device by device, from rollups of days, rollups of 15 minutes or readings: the cheapest
+//! that give the exact result. Groups nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use series::{
     gather, readings,
 };
 
-/// The maximum number of read units of a statement, as estimated before reading. It is lower than for rows of the API,
-/// because a dashboard repeats a query every few seconds.
+/// The maximum number of read units of a statement, as estimated before reading. It is lower than the API's own
+/// maximum, because a dashboard repeats a query every few seconds.
 pub(super) const MAX_UNITS: f64 = 2_000.0;
-/// Rows of at least this length are made from days, wherever their edges lie.
+/// Rows of at least this length are read from rollups of days, wherever the rows begin and end.
 const LONG_ROW: TimeDelta = TimeDelta::days(2);
-/// The sizes of the first pages, in a search for a given number of readings.
+/// The sizes of the first two pages, if a given number of readings is searched.
 const PAGES: [usize; 2] = [10, 100];
-/// The maximum number of a device's readings that a search for some of them reads.
+/// The maximum number of a device's readings that are read to find a given number of them.
 const MAX_READ: usize = 100_000;
 /// The shortest time between two readings.
 const INSTANT: TimeDelta = TimeDelta::milliseconds(1);
-/// How far rollups are searched for a rare metric, in steps.
+/// How far back or ahead rollups are searched for a rare metric, step by step.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
 /// The parameters of a read, the same for all its devices: what is read, the range and the rows.
@@ -34,15 +34,15 @@ const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelt
 pub(super) struct Reads<'a> {
     pub(super) way: Way,
     pub(super) range: TimeRange,
-    /// The rows of rollups. Readings have one row: the range.
+    /// The rows, if they are made from rollups. If readings are read, the whole range is one row.
     pub(super) grid: Grid,
     pub(super) horizon: &'a Horizon,
-    /// Whether readings of different rooms are different points.
+    /// Whether a device's readings in different rooms are different points.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
 }
 
-/// Reads the wanted data of each device, in order. All subqueries of a statement share the allowance.
+/// Reads the wanted data of each device, in order. All subqueries of a statement share the allowance of read units.
 pub(super) async fn read(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,
@@ -66,7 +66,7 @@ fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
 }
 
 impl Reads<'_> {
-    /// The question about one device. `coarsest` is the coarsest level to read.
+    /// The question about one device. `coarsest` says which are the coarsest items to read.
     pub(super) fn question<'b>(
         &'b self,
         device: &'b Device,
@@ -81,7 +81,7 @@ impl Reads<'_> {
         self.way == Way::Rollups && self.coarsest() > Level::Readings
     }
 
-    /// The level from which a device's rows are made, and its estimated read units.
+    /// The kind of items from which a device's rows are made, and the estimated read units.
     async fn level(
         &self,
         session: Session<'_, impl Store>,
@@ -102,13 +102,13 @@ impl Reads<'_> {
         Ok((level, cost.of(level)))
     }
 
-    /// The coarsest level whose items lie within one row each, except for a few at the edges.
+    /// The coarsest kind of items that lie within one row each, except for a few at the edges.
     fn coarsest(&self) -> Level {
         let zone = self.horizon.zone();
         let is_midnight =
             |at: Timestamp| zone.day(zone.date(at)).is_some_and(|day| day.from() == at);
         let rows = self.grid.rows();
-        // Only the edges between rows count: the range may begin and end anywhere.
+        // Only the edges between two rows count: the range itself may begin and end anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
         let is_long = |row: &TimeRange| row.length() >= LONG_ROW;
         let has_days = self.range.length() >= TimeDelta::days(1);
@@ -148,7 +148,7 @@ impl Reads<'_> {
         }
     }
 
-    /// Reads the newest or the oldest readings until each metric has `number` of them. Sorted oldest first.
+    /// Reads the newest or the oldest readings until each metric has `number` of them. Sorts them oldest first.
     async fn some(
         &self,
         session: Session<'_, impl Store>,
@@ -191,8 +191,8 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The newest or the oldest readings with the metrics that are not found yet. Readings before the rollups are not
-    /// read.
+    /// Finds, by rollups, the newest or the oldest readings with the metrics that are still missing. The time before
+    /// the first rollup is not searched.
     async fn of_rollups(
         &self,
         session: Session<'_, impl Store>,
@@ -228,8 +228,8 @@ impl Reads<'_> {
         Ok(more)
     }
 
-    /// The readings of a range with the newest or the oldest value of each metric. Rollups, and readings after them, say
-    /// when each metric was sent; only these instants are read.
+    /// The readings of a range with the newest or the oldest value of each metric. Rollups, and the readings after
+    /// them, say when each metric was sent. Only the readings of these instants are then returned.
     async fn nearest(
         &self,
         session: Session<'_, impl Store>,

@@ -91,7 +91,7 @@ impl<S: Store> Run<'_, S> {
         let reads = Reads { way, range, grid, horizon, is_by_room, now };
 
         let mut wanted = selection.wanted();
-        // Rollups say which devices were in a room, even if the values come from readings.
+        // By room, rollups matter even if the values come from readings: they say which devices were there.
         let mut lacking = None;
         if reads.has_rollups() || is_by_room {
             lacking = Some(UnfoldedChanges::read(session, horizon).await?);
@@ -117,10 +117,10 @@ impl<S: Store> Run<'_, S> {
     }
 }
 
-/// Up to so many rooms, the devices seen in them are looked up; beyond, all devices are read.
+/// For at most this many rooms, the devices that were seen in them are looked up. For more rooms, all devices are read.
 const MAX_ROOMS: usize = 50;
 
-/// Drops devices that were in none of the rooms for which the condition can hold.
+/// Keeps the devices that may have been in a room for which the condition can hold.
 async fn without_absent<'a>(
     wanted: Vec<Wanted<'a>>,
     selection: &Selection<'a>,

@@ -9,7 +9,7 @@ use super::ask::get;
 use super::shorten::{cut_beside, cut_rows, fitting};
 use crate::handlers::Operations;
 
-/// The maximum number of rooms beside a list of devices.
+/// The maximum number of rooms that are shown beside a list of devices.
 const MAX_ROOMS: usize = 100;
 
 /// The kinds of a tool's answer.
@@ -21,7 +21,7 @@ pub(super) enum Answer {
     Devices,
     /// Devices with the newest values of their metrics.
     Latest,
-    /// Rows whose answer has the units of their metrics.
+    /// Rows whose answer already has the units of their metrics.
     Rows,
     /// Rows whose units are looked up in the registry.
     RowsOfMetrics,
@@ -51,7 +51,7 @@ pub(super) async fn answer<S>(
     }
 }
 
-/// Rows, with the units of the metrics that are asked for, or else of those that the rows name.
+/// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
 async fn rows_of_metrics<S>(
     api: &impl Operations<S>,
     asked: Asked,
@@ -147,7 +147,7 @@ async fn latest<S>(
     Ok(answer)
 }
 
-/// Rows of time, and the members of the API's answer beside the rows.
+/// Rows by time, and the other members of the API's answer.
 async fn rows<S>(
     api: &impl Operations<S>,
     asked: Asked,
@@ -159,7 +159,7 @@ async fn rows<S>(
     Ok(answer)
 }
 
-/// The unit of each metric of the path's device or devices. If devices differ, a list of units.
+/// The unit of each metric of the device or devices that the path names; a list of units if devices differ.
 async fn units<S>(
     api: &impl Operations<S>,
     path: &str,

@@ -25,7 +25,7 @@ pub(super) struct Asked {
     pub(super) offset: usize,
 }
 
-/// The word for no choice: without a unit, one row covers the whole range.
+/// The value by which a model asks for no unit of time. One row then covers the whole range.
 const TOTAL: &str = "total";
 
 impl Argument {

@@ -9,25 +9,25 @@ use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup, at
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
 
-/// The number of a device's newest readings that the first query reads.
+/// The first query for a device's newest values reads at most this many readings.
 const NEWEST: usize = 10;
 
-/// The number of readings that the second query reads, if a metric is missing from the first.
+/// If a metric is missing, a second query reads at most this many readings.
 const FURTHER: usize = 100;
 
-/// The size of the first query's readings, in bytes: two read units. One reading is always read.
+/// The maximum size of the first query's readings, in bytes: two read units. At least one reading is read.
 const MAX_FIRST: usize = 16 << 10;
 
-/// The size of the readings of both queries together, in bytes.
+/// The maximum size of the readings of the first and the second query together, in bytes.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
 
-/// The maximum number of readings in the query for the time without rollups.
+/// A third query reads at most this many readings of the time that has no rollups yet.
 const UNROLLED: usize = 1_000;
 
-/// The size of the readings in the query for the time without rollups: four read units.
+/// The maximum size of the third query's readings, in bytes: four read units.
 const MAX_UNROLLED: usize = 32 << 10;
 
-/// The number of daily rollups that are read for missing metrics: first a month, then a year in total.
+/// The number of daily rollups that are read for missing metrics: first of a month, then of a year in total.
 const MONTH: usize = 31;
 const YEAR: usize = 366;
 
@@ -60,8 +60,8 @@ impl<S: Store> NewestReader<'_, S> {
     }
 
     /// The newest value of each metric among the newest readings. A wanted metric that is missing there is searched
-    /// further back, and then in the newest rollup that has it. Older values are not found, so that a device costs a
-    /// few read units.
+    /// further back, and then in the newest rollup that has it. Values older than these rollups are not found, so that
+    /// a device costs only a few read units.
     pub(super) async fn newest(
         &self,
         device: &Device,
@@ -81,7 +81,7 @@ impl<S: Store> NewestReader<'_, S> {
         }
 
         let taken: usize = readings.iter().map(of_reading).sum();
-        // Older readings may be larger than the newest ones, or smaller.
+        // The size of older readings is unknown, so the larger of two estimates counts.
         let each = likely.max(taken / readings.len());
         let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
         let query = newest_first(time, readings.last(), limit);
@@ -98,7 +98,7 @@ impl<S: Store> NewestReader<'_, S> {
         }
     }
 
-    /// The newest values among readings, rollups, and at most `limit` further readings that are not rolled up yet.
+    /// The newest values among known readings, rollups, and at most `limit` readings that are not rolled up yet.
     async fn newest_with_rollups(
         &self,
         device: &Device,
@@ -113,8 +113,8 @@ impl<S: Store> NewestReader<'_, S> {
 
         let mut days = days_until(session, device, None, MONTH).await?;
         let is_whole_month = days.len() == MONTH;
-        // Deleting a reading of the present or future folds a rollup at once. The time beside such a rollup may not be
-        // rolled up yet, so only rollups of sealed time count.
+        // Deleting a reading of the present or future makes a rollup at once, while the time around it may have no
+        // rollups yet. So only rollups before `sealed` count, where no rollup is missing.
         days.retain(|day| day.range.to() <= sealed);
 
         let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
@@ -144,7 +144,7 @@ impl<S: Store> NewestReader<'_, S> {
             && !latest.has_all(wanted)
             && let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
         {
-            // The query includes the day at which the search goes on, so that day is read again.
+            // This query begins with the day at which the first month ended, so this day is read twice.
             for day in days_until(session, device, Some(date), YEAR - MONTH + 1).await? {
                 latest.add(&day, is_seamless(&day));
             }
@@ -159,8 +159,8 @@ struct ReadValues {
     as_of: Timestamp,
 }
 
-/// The range in which the newest reading of a device is searched. Prices are known days ahead, so a device that sends
-/// only prices is searched up to now.
+/// The range in which the newest reading of a device is searched: all time. If a device sends only prices, the range
+/// ends now, because prices are known days ahead.
 fn time_of_newest(device: &Device, now: Timestamp) -> TimeRange {
     let end = if MetricName::are_prices(device.metrics().keys()) {
         now.saturating_add(TimeDelta::milliseconds(1))
@@ -192,7 +192,7 @@ async fn days_until(
     session.days(device.id(), dates, Order::Descending, limit).await
 }
 
-/// The number of readings of `each` bytes that fit into `bytes`: at least one, at most `most`.
+/// The number of readings of `each` bytes that fit into `bytes`: at least one and at most `most`.
 fn within(bytes: usize, each: usize, most: usize) -> usize {
     (bytes / each).clamp(1, most)
 }

@@ -24,7 +24,7 @@ use crate::registry::{lookup, presence};
 /// fit if each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
-/// If memory does not hold all devices, CSV gets columns for the metrics of at most so many devices of a room.
+/// If memory does not hold all devices, a room's CSV has columns for the metrics of at most this many devices.
 const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
@@ -50,7 +50,7 @@ pub(crate) async fn of_room(
     let (room, snapshot) = handlers.room(call).await?;
     let rooms = [room.id.clone()].into();
     let (found, ids): (FoundDevices, Vec<DeviceId>) = if call.session.has_room_index() {
-        // The index has the readings. The devices are looked up only for their metrics, which are columns of CSV.
+        // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
         let mut found = FoundDevices::of(snapshot);
         let page = PageStart { after: None, limit };
@@ -83,11 +83,11 @@ async fn answer(
     Ok(range.respond(call.request, &call.params, &page, of))
 }
 
-/// Reads until a page of CSV is full, in steps. Each new column makes every row larger. Readings beyond the page cost
-/// units and are read again for the next page.
+/// Reads until a page of CSV is full, in steps: each new column makes every row larger. Readings that do not fit cost
+/// read units for nothing.
 ///
-/// A page grows at most with the square of its rows. So a step to four times as many readings reads at most about twice
-/// what fits.
+/// A page grows at most with the square of its rows. A step reads at most up to four times as many readings as before,
+/// and so at most about twice as many as fit.
 async fn read_until_full(
     session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
@@ -121,7 +121,7 @@ async fn read_until_full(
 /// The device or the room of a request for readings.
 enum RangeOf<'a> {
     Device(&'a Device),
-    /// A room and its devices. Without the index by room, devices that were there before are included.
+    /// A room and its devices. Without the room index, they include devices that were there earlier.
     Room(&'a RoomId, Vec<&'a Device>),
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
-/// The range from `from` to `to`. It is open at an end that is absent.
+/// The range from `from` to `to`. If one of them is absent, the range is open at that end.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
         Some(text) => {

@@ -1,4 +1,4 @@
-//! Deletes a device's readings in a range, which is the most common repair. Deletes no rollups: they follow the stream.
+//! Deletes a device's readings in a range, which is the most common repair. Leaves rollups to the rollup function.
 
 use api::{Problem, Response};
 use domain::Order;
@@ -13,8 +13,8 @@ use crate::readings::ranges::time_range;
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
-/// Readings that are left are counted up to this number. Counting reads each of them, and may cost at most as much as
-/// the deletion.
+/// The readings that are left after a deletion are counted up to this number. Counting reads each of them, and may cost
+/// at most as much as the deletion.
 const MAX_COUNTED: usize = 1_000;
 
 /// `DELETE /devices/{id}/readings`
@@ -35,12 +35,12 @@ pub(crate) async fn readings(
 
     let range = time_range(&call.params, clock.now())?;
     let device = handlers.device(call).await?;
-    // One reading less than counted, because the page's `has_more` counts as one.
+    // One reading less is read than can be counted: `has_more` of the page stands for one more.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;
     let keys: Vec<ReadingKey> = page.items.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
-    // Announced before the deletion, so that answers about that time warn of changes.
+    // The changes are announced before the deletion, so that answers about their time warn of them.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
         handlers.late.mark(call.session.at(clock.now()), changed).await
@@ -63,7 +63,7 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts recheck the device from the first deleted reading of the last day on: alerts look back no further.
+/// Makes alerts check the device again from the first deleted reading of the last day on. Alerts look back a day.
 async fn look_again(
     deleted: &[ReadingKey],
     call: &mut Call<'_, impl Store>,

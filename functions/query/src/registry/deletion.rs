@@ -22,7 +22,7 @@ use crate::registry::lookup::{self, members_of, not_found};
 
 /// The maximum number of a device's items that one request removes.
 const MAX_REMOVED: usize = 10_000;
-/// The items that are left are counted up to this number.
+/// The items that are left after a request are counted up to this number.
 const MAX_COUNTED: usize = 10_000;
 /// The number of items that are removed between two checks of the remaining time.
 const CHUNK: usize = 320;
@@ -58,7 +58,7 @@ pub(crate) async fn device(
         return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
 
-    // Noted before the removal: the time without items must not begin before the last item is gone.
+    // Noted before the removal: if the removal came first and the note failed, the deletion could end too early.
     let noted = call.session.note_found(&id, clock.now()).await;
     // If the deletion is over, the items belong to a device that has registered again.
     if noted?.is_none_or(|noted| noted.begun != deletion.begun) {
@@ -76,7 +76,7 @@ fn begun(call: &Call<'_, impl Store>) -> Result<Option<Timestamp>, Problem> {
     begun.map_err(|why| Problem::field("begun", why.to_string()))
 }
 
-/// The deletion that began at `begun`. Another time is refused, because 200 would say that the deletion is over.
+/// The deletion that began at `begun`. Any other time is refused: 200 would say that the deletion is over.
 async fn begun_at(
     id: &DeviceId,
     begun: Timestamp,
@@ -107,7 +107,7 @@ async fn begin(
     id: &DeviceId,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Deletion, Problem> {
-    // A meter's item may lack devices that an older version put behind the meter, so all devices are searched.
+    // All devices are searched: an older version did not list the devices behind a meter in the meter's item.
     let now = registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
@@ -155,7 +155,7 @@ async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<u
     Ok(removed)
 }
 
-/// Ends a deletion that found no more items, unless it is too early.
+/// Ends a deletion, if no item has been found for the time `quiet`.
 async fn end(
     handlers: &Handlers<impl Clock>,
     quiet: TimeDelta,
@@ -164,7 +164,7 @@ async fn end(
 ) -> Result<Response, Problem> {
     let DeletedDevice { id, deletion } = device;
 
-    // No rule is judged on a deleted device, so its alerts would fire for ever.
+    // No rule is judged on a deleted device. Without this step, its alerts would fire for ever.
     judging::end_device(call.session, &id).await?;
     let now = handlers.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
@@ -203,7 +203,7 @@ fn answer(
 
 /// `DELETE /rooms/{id}`
 ///
-/// Stays in the room are the history of devices, and are deleted with these devices.
+/// The stays of devices in the room remain. They belong to the devices, and are deleted with them.
 pub(crate) async fn room(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -226,7 +226,7 @@ pub(crate) async fn room(
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false, "left": 0})))
 }
 
-/// 409: the table has devices in the room at this moment.
+/// 409 if the table has devices in the room at this moment.
 async fn ensure_empty(
     registry: &CachedRegistry<impl Clock>,
     id: &RoomId,

@@ -26,7 +26,7 @@ pub(crate) async fn device(
     if judges(&patch) && !call.params.flag("restore") {
         let device = call.session.device(&id).await;
         if let Some(device) = device?
-            // Other errors are refused by the edit itself.
+            // An edit with any other error is refused below.
             && patch.check(&device).is_ok()
         {
             check_verdicts(&handlers.known_state, &device, &patch, call).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn device(
     }
 }
 
-/// Whether an edit sets verdicts on a counter's steps.
+/// Whether an edit sets verdicts, by which a person says how steps of a counter are counted.
 fn judges(patch: &DevicePatch) -> bool {
     patch.settings().any(|(_, settings)| matches!(settings.verdicts, Edit::Set(_)))
 }

@@ -1,4 +1,4 @@
-//! Looks up the device, room, home or list of devices that a request names, with failures as problems. Writes no page.
+//! Looks up the device, room, home or list of devices that a request names, or says why not. Writes no page.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl<C: Clock> Handlers<C> {
     }
 
     /// A snapshot of the registry with the rooms and devices of a home. For an unknown home the registry is read again,
-    /// because another instance may have just put a room into the home. No item lists the homes, so the whole registry
-    /// is read, but not for each question.
+    /// because another instance may have just put a room into the home. No item of the table lists the homes, so the
+    /// whole registry is read, but not again for each question.
     pub(crate) async fn rooms_of_home(
         &self,
         id: &HomeId,
@@ -82,8 +82,8 @@ impl<C: Clock> Handlers<C> {
         Ok(known)
     }
 
-    /// The devices in the room that the request's path names, for a list. If a large registry would have to be read
-    /// again for them, they come from the index by room, if there is one.
+    /// The devices in the room that the request's path names, for a list. If a large registry is due to be read again,
+    /// the devices are read from the room index instead, if there is one.
     pub(crate) async fn members_of_room(
         &self,
         list: &ListRequest,
@@ -96,7 +96,7 @@ impl<C: Clock> Handlers<C> {
                 return Err(not_found("room", id.as_str()));
             }
 
-            // A failure is returned, because reading the whole registry instead would cost most of all.
+            // A failure of the index is returned. The other way, reading the whole registry, would cost most of all.
             let (rooms, mut found) = ([id].into(), FoundDevices::of(old));
             let after = list.after();
             let page = PageStart { after: after.as_ref(), limit: list.limit() };
@@ -124,15 +124,15 @@ impl<C: Clock> Handlers<C> {
     }
 }
 
-/// The devices that are in some rooms now, as far as a page of a list needs them.
+/// The devices that are in some rooms now, as many as a page of a list needs.
 pub(crate) struct Members {
     found: FoundDevices,
     members: RoomMembers,
 }
 
 impl Members {
-    /// Finds the devices in memory, or by the index by room. 422 if the table has no such index and the registry is too
-    /// large to be read.
+    /// Finds the devices in memory or by the room index. 422 if memory does not hold all devices and the table has no
+    /// room index.
     pub(crate) async fn find(
         rooms: &BTreeSet<RoomId>,
         snapshot: Arc<Snapshot>,
@@ -178,7 +178,7 @@ pub(crate) async fn device_not_found(id: &DeviceId, call: &mut Call<'_, impl Sto
     Problem::new(ProblemKind::Gone, detail)
 }
 
-/// 422: memory does not hold all devices, and the table has no index by room.
+/// 422: memory does not hold all devices, and the table has no room index.
 pub(crate) fn without_room_index(which: &str) -> Problem {
     let detail = format!(
         "There are more than {MAX_CACHED_ENTRIES} devices, so {which} are found by the index by room, and this \

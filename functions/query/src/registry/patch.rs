@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 const MAX_PATCH: usize = 128 << 10;
 /// The maximum number of attributes in a patch: enough to remove all attributes of a device and to set as many others.
 pub const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
-/// The maximum number of metrics in a patch: more than one edit of a device's settings needs.
+/// The maximum number of metrics in a patch. An edit of a device's settings needs fewer.
 pub const MAX_PATCHED_METRICS: usize = 16;
 /// The earliest time for a device's move to a room. Earlier times come from a clock that was never set, or from seconds
 /// that were taken for milliseconds.

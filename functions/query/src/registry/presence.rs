@@ -2,9 +2,9 @@
 //! value.
 //!
 //! The registry says where a device is now. A device may have readings of a room in a range if it is there now, or if
-//! it was noted there in the range's months. The rollup function writes these notes (`SEEN_IN#`) before each rollup. A
-//! note spans the months from a device's first reading in the room to its last, so a device that is silent in the range
-//! is found too.
+//! the table notes that it was there in the range's months. The rollup function writes these notes (`SEEN_IN#`) before
+//! each rollup. A note spans the months from a device's first reading in the room to its last, so a device that is
+//! silent in the range is found too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::ports::Store;
 
 /// The number of rooms that are read at once.
 const ROOM_CONCURRENCY: usize = 8;
-/// The longest time for which a power before a range holds into the range.
+/// The longest time for which a power reading before a range can count into the range.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);
 /// The approximate size of an item that notes a device in a room, in bytes.
 const SEEN_BYTES: usize = 80;
-/// If rollups lag more than this, notes about the time since may be incomplete.
+/// If rollups lag more than this, recent notes about devices in rooms may be missing.
 const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
 
 /// Why devices that belong to an answer about rooms may be missing from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) enum RoomsLack {
-    /// There are more devices than memory holds, and the table has no index by room, so the devices that are in the
-    /// room now are not known.
+    /// There are more devices than memory holds, and the table has no room index. So it is not known which devices are
+    /// in the room now.
     #[serde(
         rename = "the devices that were seen in the rooms; others that have been there for less than an hour or so, or have sent nothing there, may be missing"
     )]
@@ -48,7 +48,7 @@ pub(crate) enum RoomsLack {
     RollupsBehind,
 }
 
-/// The devices that may have readings of rooms in a range, or a share of a counter's step that spans the range.
+/// The devices that may have readings of rooms in a range, or a share of a counter's rise or a power over the range.
 #[derive(Debug)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
@@ -80,7 +80,7 @@ pub(crate) async fn seen(
     let requests = rooms.into_iter().map(|room| {
         let months = months.clone();
         async move {
-            // One device more than the limit tells that there are too many.
+            // One device more than the limit is read, which shows that there are too many.
             let seen = session.seen_in(room, months, MAX_DEVICES + 1).await?;
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
@@ -106,7 +106,7 @@ pub(crate) async fn now_or_seen_in_rooms(
     let mut ids = BTreeSet::new();
     match found.now_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
-        // For a range that is rolled up the notes suffice, wherever the devices are now.
+        // If the whole range has rollups, the notes name all devices of the rooms, wherever these are now.
         None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
         None => lack = Some(RoomsLack::NoRoomIndex),
     }
@@ -118,8 +118,8 @@ pub(crate) async fn now_or_seen_in_rooms(
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}"))));
     }
 
-    // Drops devices that were just deleted, whose notes stay for a moment, and devices that the registry in memory does
-    // not know yet.
+    // Drops devices that were just deleted, whose notes about rooms stay for a moment, and devices that the registry in
+    // memory does not know yet.
     found.look_up(&ids, call.session).await?;
     ids.retain(|id| found.device(id).is_some());
     Ok(RoomDevices { ids, found, seen, lack, units })

@@ -1,7 +1,7 @@
 //! Finds devices by name, kind, tags, attributes and newest values. Edits nothing.
 //!
-//! If memory holds all devices, the search looks there; in a larger registry it asks the index of attributes. Both
-//! plans find the same devices, each in an order of its own. Without a condition the table is paged.
+//! If memory holds all devices, the search looks there; in a larger registry it asks the attribute index. Both find the
+//! same devices, each in an order of its own. Without a condition, the devices are read from the table page by page.
 
 mod index;
 mod newest;
@@ -62,8 +62,8 @@ async fn page<'a>(
     Ok(Found::by_id(page.listing.found, page.has_more))
 }
 
-/// Marks the index of attributes as complete if no device has anything to index. A table that has had the index since
-/// then needs no `roomtide reindex`. After a failure the next cold start tries again.
+/// Marks the attribute index as complete if no device has anything to index. Such a table needs no `roomtide reindex`.
+/// After a failure the next cold start tries again.
 pub(crate) async fn mark_indexed(
     registry: &CachedRegistry<impl Clock>,
     store: &impl Store,

@@ -30,7 +30,7 @@ pub(crate) struct SeriesRow<'a> {
     /// Whether the time of the row is not over yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// The share of expected readings that arrived, by the device's usual interval.
+    /// The share of the expected readings that arrived. The usual interval of the device says how many are expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<Exact>,
     /// The metrics that have a value.
@@ -51,8 +51,8 @@ pub(crate) struct SeriesRow<'a> {
 pub(crate) struct About<'a> {
     #[serde(flatten)]
     span: Span,
-    /// Only with `rooms`: the devices with readings of no room, or of a room that the registry no longer has. No row has
-    /// these readings.
+    /// Only with `rooms`: the devices with readings without a room, or of a room that the registry no longer has. No
+    /// row has these readings.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     without_room: &'a BTreeSet<&'a DeviceId>,
     /// The kinds of items that were read, joined by `+`: `readings`, `m15`, `day`.
@@ -102,7 +102,7 @@ struct RowGroup<'a> {
     of: RowOf<'a>,
     columns: MetricColumns,
     devices: Vec<DeviceValues<'a>>,
-    /// By column, the indices of the devices that count.
+    /// For each column, the indices of the devices that count.
     counted: Vec<Vec<usize>>,
     left_out: Vec<NotCombined<'a>>,
     moved_meters: Vec<MovedMeter<'a>>,
@@ -115,7 +115,7 @@ impl<'a> RowGroup<'a> {
         Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Rows of several devices. Sums leave out what `meters` names; means leave out metrics that describe no room.
+    /// Rows of several devices. Sums leave out devices as `meters` says; means leave out metrics that describe no room.
     fn combined(
         of: RowOf<'a>,
         columns: MetricColumns,
@@ -220,7 +220,7 @@ pub(super) struct SeriesAnswer<'a> {
     /// The devices of the answer, unless its rows are by room or the request is about one device.
     devices: Option<Vec<&'a DeviceId>>,
     levels: BTreeSet<Level>,
-    /// The range, extended by the time around it in which rollups were searched.
+    /// The range, widened to all time in which rollups were searched.
     reach: TimeRange,
     /// The devices with readings that are in no row.
     without_room: BTreeSet<&'a DeviceId>,
@@ -250,14 +250,14 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// Notes the kinds of items and the time that were read for a group, even if no row shows them.
+    /// Notes which kinds of items and which time were read for a group, even if no row shows them.
     pub(super) fn note_read(&mut self, values: &[DeviceValues<'a>]) {
         self.levels.extend(levels(values.iter()));
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
     }
 
-    /// Notes the devices with readings outside the rooms of the rows. From the group without a room, drops the devices
-    /// that need no rows of their own.
+    /// Notes the devices that have readings outside the rooms of the answer. If the group is that of devices without a
+    /// room, keeps only the devices that get rows of their own.
     pub(super) fn note_without_room(
         &mut self,
         group: &DeviceGroup<'_>,
@@ -335,7 +335,7 @@ impl<'a> SeriesAnswer<'a> {
         Ok((response, is_lacking))
     }
 
-    /// The rows in order of time. In rows of single devices, those without a value are left out.
+    /// The rows in order of time. A row of a single device is left out if it has no value.
     fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {
@@ -362,7 +362,7 @@ impl SeriesHeader {
     }
 }
 
-/// The share of expected readings, by each device's usual interval: the mean of the devices, cut to hundredths.
+/// The share of the expected readings that arrived, as the mean of the devices, cut to hundredths.
 fn coverage<'a>(
     devices: impl Iterator<Item = &'a DeviceValues<'a>>,
     place: usize,

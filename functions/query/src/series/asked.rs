@@ -30,7 +30,7 @@ pub(super) struct DeviceSearch<'a> {
 }
 
 impl<'a> DeviceSearch<'a> {
-    /// The search for the range of a plan's rows.
+    /// A search in the range of a plan's rows.
     pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
         Self { scope, horizon: &plan.horizon, range: plan.grid.range(), is_by_room: false }
     }
@@ -76,11 +76,11 @@ impl AskedDevices {
         match search.scope {
             QueryScope::Device => {
                 device = Some(handlers.device(call).await?);
-                // Nothing else of the registry is needed, so an old snapshot serves.
+                // Only this device is needed, so the registry in memory is good enough, however old.
                 current = handlers.registry.current();
             }
             QueryScope::Room => {
-                // If memory lacked the room, the registry was read again, so the snapshot below has its devices.
+                // If memory did not hold the room, `room` has read the registry, so the snapshot has its devices.
                 rooms = Some([handlers.room(call).await?.0.id].into());
             }
             QueryScope::Home => {
@@ -142,7 +142,7 @@ impl AskedDevices {
         self.device.as_ref()
     }
 
-    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
+    /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
     pub(super) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device(), self.rooms_lack())
     }
@@ -221,7 +221,7 @@ impl AskedDevices {
         groups
     }
 
-    /// The meter of a device. If the question is about this device alone, roles that sums leave out may count too.
+    /// The metrics from which a device's energy comes. A question about the device alone includes roles that sums omit.
     fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
         let metrics = device.metrics();
         match (asked, self.is_shared()) {
@@ -232,7 +232,7 @@ impl AskedDevices {
         }
     }
 
-    /// The devices that measure energy or power, and their meters.
+    /// The devices that measure energy or power, each with the metrics from which its energy comes.
     pub(super) fn metered<'a>(
         &self,
         devices: &[&'a Device],

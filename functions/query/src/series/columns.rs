@@ -42,8 +42,8 @@ impl MetricColumns {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether a metric needs the nearest readings before and after the range, as increases of counters and means of
-    /// power over time do.
+    /// Whether a metric needs the nearest readings before and after the range. Increases of counters and means of power
+    /// over time need them.
     pub(crate) fn needs_neighbours(&self, rule: &MetricRule) -> bool {
         let is_asked =
             |function| self.0.values().any(|column| column.functions.contains(&function));
@@ -91,7 +91,7 @@ impl Column {
         is_combined: bool,
     ) -> Result<Option<Self>, Problem> {
         let Some(first) = infos.first() else { return Ok(None) };
-        // One device with a counter or a power makes the metric a sum.
+        // If the metric is a counter or a power on at least one device, it is a sum.
         let mut rules = infos.iter().map(|info| MetricRule::of(info));
         let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
 

@@ -17,7 +17,7 @@ fn shown(amount: Option<Amount>) -> Option<Exact> {
     amount.map(|amount| amount.shown())
 }
 
-/// Why a metric of a device counts nothing.
+/// Why a metric of a device does not count.
 fn reason(why: NotCounted<'_>) -> String {
     match why {
         NotCounted::Role(Role::None) => "it counts as nothing".to_owned(),
@@ -44,7 +44,7 @@ pub(crate) struct EnergyRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kwh_sold: Option<Exact>,
     flags: Vec<Flag>,
-    /// Whether the row contains a part of a counter's step over more than 15 minutes.
+    /// Whether the row contains a share of what a counter rose between two readings more than 15 minutes apart.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimated: bool,
 }
@@ -67,7 +67,7 @@ struct CountedDevice<'a> {
     role: Option<Role>,
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["counter", "power"])))]
     source: &'static str,
-    /// The other metrics of energy and power, each with the reason why it counts nothing.
+    /// The other metrics of energy and power, each with the reason why it does not count.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     not_counted: BTreeMap<&'a MetricName, String>,
     total_kwh: Option<Exact>,
@@ -75,8 +75,8 @@ struct CountedDevice<'a> {
     total_kwh_sold: Option<Exact>,
 }
 
-/// A summed device that sends one value whose name does not tell the role. The device counts as consumption until a
-/// person says more.
+/// A device of the sum that sends one value, whose name does not tell the role. The device counts as consumption until
+/// a person sets the role.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unsure<'a> {
@@ -92,7 +92,7 @@ pub(crate) struct About<'a> {
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
-    /// The members that are there with `devices=1`.
+    /// The members that are there only with `devices=1`.
     #[serde(flatten)]
     apart: Option<Apart>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub(crate) struct About<'a> {
     unsure: Vec<Unsure<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<&'a [Event]>,
-    /// Whether there are more events than these: narrow from and to.
+    /// Whether there are more events than these. If so, narrow from and to.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_has_more: Option<bool>,
 }
@@ -121,7 +121,7 @@ struct Apart {
     /// With `devices=1`: the sum of the consuming devices that have no device behind them.
     #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     counted_kwh: Option<Exact>,
-    /// Only if a device is behind a meter.
+    /// These members are there only if a device is behind a meter.
     #[serde(flatten)]
     left: Option<Left>,
 }
@@ -134,7 +134,7 @@ struct Left {
     /// energy, and no device behind it did. Null if a meter measured nothing or was elsewhere.
     #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     rest_kwh: Option<Exact>,
-    /// The rest in each row.
+    /// The same as `rest_kwh`, for each row.
     rest: Vec<RestRow>,
 }
 
@@ -196,8 +196,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
     }
 
-    /// Summed devices whose role only a person can decide, because the name of their value does not say it. Empty if
-    /// the question is about one device, or only one counts.
+    /// The devices of the sum whose role only a person can decide, because the name of their value does not tell it.
+    /// Empty if the question is about one device, or if only one device counts.
     fn unsure(&self, counting: &[&'s EnergyDevice<'a>]) -> Vec<Unsure<'s>> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();

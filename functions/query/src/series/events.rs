@@ -1,4 +1,4 @@
-//! `events`: the notable steps of a device's counters. Finds none itself.
+//! `events`: the notable steps of a device's counters, such as resets. Finds no step itself.
 
 use api::{Problem, Response};
 use domain::Flags;
@@ -22,7 +22,7 @@ pub(crate) async fn device_events(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let mut device = handlers.device(call).await?;
-    // A device that was read alone is up to date.
+    // A device that was just read from the table, without the registry, is up to date.
     let is_old = !handlers.registry.would_read_many();
     if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
         let snapshot = handlers.registry.snapshot(call.session, call.log).await?;

@@ -25,7 +25,7 @@ pub(super) enum GroupOf<'a> {
     Apart,
     /// The devices of a room, which share a row.
     Room(&'a RoomId),
-    /// The devices in no room, each with a row of all that it sent.
+    /// The devices in no room. Each has a row of its own, with all that the device sent.
     NoRoom,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct GroupMeters<'a> {
 }
 
 impl DeviceGroup<'_> {
-    /// The room of the group, if the group is a room's.
+    /// The room, if the group has the devices of a room.
     pub(super) const fn room(&self) -> Option<&RoomId> {
         match self.of {
             GroupOf::Room(room) => Some(room),
@@ -98,7 +98,7 @@ impl DeviceGroup<'_> {
         self.devices.iter().map(|device| DeviceRows::of(self.question(device, plan), names))
     }
 
-    /// Reads the rows of the devices. Only metrics that need them get the nearest readings outside of the range.
+    /// Reads the rows of the devices. The nearest readings outside of the range are read only if needed.
     pub(super) async fn read<'a, S: Store>(
         &'a self,
         session: Session<'_, S>,
@@ -113,8 +113,8 @@ impl DeviceGroup<'_> {
         at_once(DEVICE_CONCURRENCY, devices).await
     }
 
-    /// Whether a device that may have been in the rooms is there now, or has readings there, or a share of a counter's
-    /// step.
+    /// Whether a device was in the rooms of the group: it is there now, has readings there, or has a share of a
+    /// counter's rise or of a power.
     pub(super) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
         let Some(rooms) = &self.rooms else { return true };
         let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
@@ -122,7 +122,7 @@ impl DeviceGroup<'_> {
         is_there_now || pieces.any(|piece| !piece.is_in_other_room) || values.has_share()
     }
 
-    /// What the sums of some metrics leave out because meters measure it too. Only meters that have the metric count.
+    /// What the sums of some metrics leave out because a meter with the same metric measures it too.
     pub(super) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
@@ -179,8 +179,8 @@ impl RoomsOfRows<'_> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device that is in no room has rows of its own: it sent something without a room, or nothing in a room
-    /// of the answer.
+    /// Whether a device that is in no room gets rows of its own. It does if it sent something without a room, or if it
+    /// sent nothing in a room of the answer.
     pub(super) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
@@ -190,7 +190,7 @@ impl RoomsOfRows<'_> {
     /// Whether a device sent something without a room, or in a room that is not in the answer.
     pub(super) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
-        // A rollup with the maximum number of rooms may lack others.
+        // A rollup names a limited number of rooms. If it names this number, there may be others.
         rooms.any(|rooms| {
             rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
         })

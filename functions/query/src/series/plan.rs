@@ -1,4 +1,4 @@
-//! The plan of an answer's rows: range, zone, unit, how far the rollups reach, and what the rows may lack.
+//! The plan of an answer's rows: range, zone, unit, the time up to which there are rollups, and what the rows may lack.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::request::{QueryScope, SeriesRequest};
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
 
-/// The rows that a request asks for, and how far the rollups reach.
+/// The rows that a request asks for, and the time up to which there are rollups.
 #[derive(Debug)]
 pub(super) struct RowPlan {
     pub(super) horizon: Horizon,
@@ -24,8 +24,8 @@ pub(super) struct RowPlan {
     unit: Option<CalendarUnit>,
     zone: Zone,
     pub(super) now: Timestamp,
-    /// Changes that the rollups lack. `None` if no rollups are used: the rows come from readings, and the question is
-    /// not about a room or home, whose devices rollups tell.
+    /// Changes that the rollups do not have yet. `None` if the answer uses no rollups, neither for its rows nor to find
+    /// the devices of a room or home.
     unfolded: Option<UnfoldedChanges>,
 }
 
@@ -40,7 +40,7 @@ impl RowPlan {
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 
-        // Rollups say which devices were in a room, also where its rows are made from readings.
+        // For a room, rollups are used even if its rows are made from readings: they say which devices were there.
         let mut unfolded = None;
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
             unfolded = Some(UnfoldedChanges::read(call.session, &horizon).await?);
@@ -53,12 +53,12 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag in a range. For a room any device counts, because rollups say which devices were there.
+    /// How far the rollups lag in a range. For a room, each device's lag counts: rollups say which devices were there.
     pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }
 
-    /// Adds the lag of the rollups to a problem about a room or home, because rollups say which devices were there.
+    /// Says in a problem about a room or home how far the rollups lag, because rollups say which devices were there.
     pub(super) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
         let lag = scope.is_of_rooms().then(|| self.lag(self.grid.range(), None)).flatten();
         if let Some(lag) = lag {
@@ -67,7 +67,7 @@ impl RowPlan {
         problem
     }
 
-    /// The members about range and unit of the rows. `reach` has the range and all time in which rollups were searched.
+    /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
     pub(super) fn span(
         &self,
         reach: TimeRange,
@@ -97,7 +97,7 @@ impl RowPlan {
     }
 }
 
-/// Adds cache headers to an answer about a range. An answer about a range that lasts is not cached.
+/// Adds cache headers to an answer about a range. While the range is not over, the answer is not cached.
 pub(super) fn cached(
     call: &Call<'_, impl Store>,
     range: TimeRange,
@@ -129,7 +129,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether readings or devices may be missing, which may soon be there.
+    /// Whether readings or devices may be missing that may soon be there.
     pub(crate) const fn is_lacking(&self) -> bool {
         self.rollups_lack.is_some() || self.rooms_lack.is_some()
     }

@@ -94,7 +94,7 @@ impl SeriesRequest {
         self.grouping == Grouping::Apart
     }
 
-    /// Whether devices have every requested metric. If none is requested, whether there are devices.
+    /// Whether the devices together have every requested metric. If no metric is requested, whether there is a device.
     pub(super) fn has_all_metrics(&self, devices: &[&Device]) -> bool {
         match &self.metrics {
             Some(names) => metric_names(Some(names), devices).is_ok(),

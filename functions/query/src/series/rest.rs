@@ -9,7 +9,7 @@ use series::{Amount, EnergyDevice, MovedMeter, sum};
 
 use super::summing::EnergySum;
 
-/// The devices of a sum of energy, split for the rest.
+/// The devices of a sum of energy, sorted to compute the rest.
 pub(super) struct Rest<'s, 'a> {
     /// The devices that count in the sum.
     counting: Vec<&'s EnergyDevice<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct Rest<'s, 'a> {
     rows: &'s [TimeRange],
 }
 
-/// The rest in one row.
+/// The energy of one row that meters measured, but no device behind them.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(super) struct RestRow {
@@ -30,7 +30,7 @@ pub(super) struct RestRow {
 }
 
 impl<'s, 'a> Rest<'s, 'a> {
-    /// Splits the devices of a sum.
+    /// Sorts the devices of a sum.
     pub(super) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
         let (mut last, mut meters) = (Vec::new(), Vec::new());
         let consuming = sum.devices.iter().filter(|device| device.meter.other_role.is_none());
@@ -50,7 +50,7 @@ impl<'s, 'a> Rest<'s, 'a> {
         bought(&self.last, places).map(|amount| amount.shown())
     }
 
-    /// The rest in some rows: the total without `counted`. `None` if a meter measured nothing or was elsewhere.
+    /// The rest of some rows: the total energy without `counted`. `None` if a meter measured nothing or was elsewhere.
     pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
         let total = bought(&self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {
@@ -68,7 +68,7 @@ impl<'s, 'a> Rest<'s, 'a> {
         was_there && bought(&[meter], places.clone()).is_some()
     }
 
-    /// Whether a device is behind a meter.
+    /// Whether any device is behind a meter.
     pub(super) fn is_meant(&self) -> bool {
         !self.meters.is_empty()
     }

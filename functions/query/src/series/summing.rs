@@ -16,14 +16,14 @@ use super::plan::{RowPlan, hull};
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
     pub(super) devices: Vec<EnergyDevice<'a>>,
-    /// Left out of the sum: devices behind a counted meter, meters that were elsewhere for too long, and metrics that are
-    /// not consumption.
+    /// What the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and metrics
+    /// that are not consumption.
     pub(super) left_out: Vec<LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
     /// The meters that have any device of the sum behind them.
     pub(super) meters: BTreeSet<&'a DeviceId>,
-    /// The range, extended by the time around it in which rollups were searched.
+    /// The range, widened to all time in which rollups were searched.
     pub(super) reach: TimeRange,
 }
 
@@ -44,7 +44,7 @@ impl<'a> EnergySum<'a> {
     }
 }
 
-/// A device that measures energy or power, and its meter.
+/// A device that measures energy or power, and the metrics from which its energy comes.
 type MeteredDevice<'a> = (&'a Device, Meter<'a>);
 
 /// The inputs of a sum of energy.
@@ -57,7 +57,7 @@ pub(super) struct Summing<'a> {
 }
 
 impl<'a> Summing<'a> {
-    /// The shown devices in two groups. The first group is always read, the second unless a meter counts in its place.
+    /// The shown devices in two groups: the first is always read, the second unless a meter counts in its place.
     fn in_order_of_reading(
         &self,
         metered: Vec<MeteredDevice<'a>>,
@@ -136,12 +136,12 @@ impl<'a> Summing<'a> {
         EnergySum { devices, left_out, moved: found.moved, meters: found.meters, reach }
     }
 
-    /// Whether a device's meter counts in sums of several devices.
+    /// Whether the energy of these metrics counts in sums of several devices.
     fn is_summed(&self, meter: &Meter<'_>) -> bool {
         self.asked.is_shared() && meter.is_of_sums() && meter.other_role.is_none()
     }
 
-    /// The meter by which a device is shown; `None` if the device is not shown.
+    /// The metrics by which a device is shown; `None` if the device is not shown.
     fn shown(&self, device: &'a Device, meter: Meter<'a>) -> Option<Meter<'a>> {
         match meter.is_of_sums() {
             true => Some(meter),
@@ -174,7 +174,7 @@ impl<'a> Summing<'a> {
         self.is_summed(meter) && above.iter().any(|id| meters.contains(id))
     }
 
-    /// Reads devices, each with the metrics of its meter.
+    /// Reads devices, each by the metrics from which its energy comes.
     async fn read_devices<S: Store>(
         &self,
         devices: Vec<(&'a Device, Meter<'a>)>,

@@ -1,7 +1,7 @@
-//! Refuses verdicts on counters' steps if they would change nothing. Reads no reading itself.
+//! Refuses verdicts that would change nothing. By a verdict, a person says how a step of a counter is counted. Reads no
+//! reading itself.
 //!
-//! A stored verdict is not checked again. If readings change later, the verdict has no effect while it does not fit its
-//! step.
+//! A stored verdict is not checked again. If readings change later, a verdict that does not fit its step has no effect.
 
 use api::Problem;
 use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
@@ -11,7 +11,7 @@ use series::{RollupStateCache, Step};
 use crate::failure::problem;
 use crate::ports::Store;
 
-/// Refuses an edit whose new verdicts change nothing, as the device and its readings are now.
+/// Refuses an edit whose new verdicts would change nothing, by the device and its readings as they are now.
 pub(crate) async fn check_verdicts(
     known_state: &RollupStateCache,
     device: &Device,

@@ -16,7 +16,7 @@ const LACK: &str = "x-rows-lack";
 const LACKING: [&str; 6] =
     ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
 
-/// Makes the response from rows. In JSON it also has the members of `about`, an object with at least one.
+/// Makes the response from rows. In JSON it also has the members of `about`, an object that is not empty.
 ///
 /// Fails at the first row that makes the answer too large, before any further row is made.
 pub(crate) fn respond(

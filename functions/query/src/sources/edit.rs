@@ -15,7 +15,7 @@ use crate::ports::Store;
 use crate::registry::lookup::not_found;
 use crate::saved::{contended, ensure_at_most};
 
-/// The most sources.
+/// The maximum number of sources.
 const MAX_SOURCES: usize = 20;
 
 /// `GET /sources`
@@ -90,7 +90,7 @@ pub(crate) async fn put(
     shown_saved(handlers, &saved, &source, call).await
 }
 
-/// Removes a computed `every`, so that an answer that is sent back changes nothing.
+/// Removes an `every` that the API computed. So a client that reads a source and sends it back changes nothing.
 fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) {
     let is_chosen = before.settings.contains_key("every");
     let shown = before.source().map(|source| SourceRow::period(before, &source));
@@ -113,7 +113,7 @@ fn secrets_to_store(
     if before.is_some_and(|before| before.has_secrets_for(source)) {
         return Ok(None);
     }
-    // One that is restored from an export has none until they are given, and is not asked.
+    // A source that is restored from an export has no secrets at first. It is off until they are given.
     let has_none = before.is_none_or(|before| before.lacks_secrets);
     let is_restored = has_none && !source.is_on;
     if source.needed_secrets().is_empty() || is_restored {
@@ -148,7 +148,7 @@ async fn shown_saved(
     Ok(Response::json(200, &row.with_warnings(warnings)))
 }
 
-/// `DELETE /sources/{id}`: the secrets go with it, and the readings stay.
+/// `DELETE /sources/{id}`: deletes the secrets too. The readings stay.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -158,7 +158,7 @@ pub(crate) async fn delete(
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
-/// The source of the path.
+/// The source that the request's path names.
 async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredSource, Problem> {
     let id = source_id(&call.id)?;
     let found = all(call).await?.into_iter().find(|stored| stored.id == id);

@@ -1,4 +1,4 @@
-//! Sources and their kinds, as the API shows them. Has no secret, and reads nothing.
+//! Sources and their kinds, as the API shows them. Shows no secret, and reads nothing.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,27 +19,27 @@ use super::needed_secrets;
 pub(crate) struct SourceRow<'a> {
     /// The id
     id: &'a PolledSourceId,
-    /// The kind: who is asked
+    /// The kind, which says who is polled
     kind: &'static str,
-    /// The host that is asked
+    /// The host that is polled
     host: String,
-    /// The devices that it has told so far
+    /// The devices in its latest answers
     devices: &'a [DeviceId],
-    /// Whether it is asked
+    /// Whether it is polled
     on: bool,
-    /// How often it is asked
+    /// How often it is polled
     every: String,
-    /// Whether every follows from its kind and devices, because no person chose it
+    /// Whether every is computed from the kind and the devices, because no person chose it
     every_is_computed: bool,
-    /// What must be said where its values are shown
+    /// The attribution that must be shown with the values
     #[serde(skip_serializing_if = "Option::is_none")]
     credit: Option<&'static str>,
-    /// What it says of itself
+    /// The state after the last runs
     state: StateRow<'a>,
-    /// The names of its secrets, for an admin
+    /// The names of the secrets, for an admin
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<BTreeSet<String>>,
-    /// What is odd about it
+    /// Warnings about the source
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// The other members as they were sent, for an admin
@@ -47,37 +47,37 @@ pub(crate) struct SourceRow<'a> {
     settings: Map<String, Value>,
 }
 
-/// What a source says of itself.
+/// The state of a source after its last runs.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceState"))]
 struct StateRow<'a> {
     /// waiting, ok, limited or failing
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     state: SourceState,
-    /// When it was last answered and stored
+    /// When an answer was last read and stored
     #[serde(skip_serializing_if = "Option::is_none")]
     last_success: Option<Timestamp>,
-    /// Since when it fails
+    /// Since when the source fails
     #[serde(skip_serializing_if = "Option::is_none")]
     failing_since: Option<Timestamp>,
-    /// The last error, or what of a good answer cannot be taken
+    /// The last error, or the first refused part of a good answer
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cow<'a, str>>,
-    /// When it is asked next, if it is on
+    /// When the source is polled next, if it is on
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Timestamp>,
-    /// The requests of this day of UTC
+    /// The number of requests on this day of UTC
     requests_today: u32,
 }
 
-/// The sources, and what may become one.
+/// All sources, and all kinds that a source may have.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sources"))]
 pub(crate) struct SourceRows<'a> {
     data: Vec<SourceRow<'a>>,
     /// The kinds of sources
     kinds: Vec<KindRow>,
-    /// The sources whose settings cannot be read, and why: they are not asked
+    /// The sources whose settings cannot be read, each with the reason. They are not polled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     damaged: Vec<String>,
 }
@@ -86,15 +86,15 @@ pub(crate) struct SourceRows<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceKind"))]
 struct KindRow {
-    /// Its name, the member kind of a source
+    /// The name, as in the member kind of a source
     kind: &'static str,
-    /// Who is asked
+    /// Who is polled
     title: &'static str,
-    /// The members of a source of this kind, beside those that every source has
+    /// The members that only a source of this kind has
     members: Vec<KindMember>,
-    /// How often it is asked, unless a person says otherwise
+    /// How often a source is polled, unless a person chooses otherwise
     every: String,
-    /// What must be said where its values are shown
+    /// The attribution that must be shown with the values
     #[serde(skip_serializing_if = "Option::is_none")]
     credit: Option<&'static str>,
     /// Where a person finds the secret, and what it permits
@@ -106,22 +106,22 @@ struct KindRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceMember"))]
 struct KindMember {
     name: &'static str,
-    /// secret, text, number, flag or choice; a secret is written into secrets
+    /// secret, text, number, flag or choice; a secret is sent in the member secrets
     form: &'static str,
-    /// The numbers between which it is, of a number
+    /// The smallest and the largest value of a number
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[i32; 2]>,
-    /// What it may be, of a choice
+    /// The possible values of a choice
     #[serde(skip_serializing_if = "Option::is_none")]
     choices: Option<&'static [&'static str]>,
-    /// Whether it may not be left out
+    /// Whether the member is required
     is_needed: bool,
-    /// What it is
+    /// The description for people
     hint: &'static str,
 }
 
 impl<'a> SourceRow<'a> {
-    /// A source at `now`. Its settings are for those who may edit it.
+    /// A source at `now`. Its settings are shown only to those who may edit it.
     pub(super) fn of(
         stored: &'a StoredSource,
         with_settings: bool,
@@ -148,13 +148,13 @@ impl<'a> SourceRow<'a> {
         })
     }
 
-    /// How often a source is asked.
+    /// How often a source is polled.
     pub(super) fn period(stored: &StoredSource, source: &PolledSource) -> String {
         let listed = stored.status.listed.as_ref().map_or(0, |listed| listed.devices.len());
         duration::text(source.every(listed), "dhms")
     }
 
-    /// The same with what is odd about it.
+    /// The same row with warnings.
     pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
     }
@@ -175,7 +175,7 @@ impl<'a> StateRow<'a> {
     }
 }
 
-/// Why a source is not asked that was restored from an export.
+/// The message that secrets are missing, as in a source that was restored from an export.
 fn missing_secrets(source: &PolledSource) -> String {
     let (host, names) = (source.host(), needed_secrets(source));
     format!(
@@ -184,7 +184,7 @@ fn missing_secrets(source: &PolledSource) -> String {
 }
 
 impl<'a> SourceRows<'a> {
-    /// The sources that can be read, with those that cannot.
+    /// The readable sources, and the messages about the others.
     pub(super) fn new(data: Vec<SourceRow<'a>>, damaged: Vec<String>) -> Self {
         Self { data, kinds: SOURCE_KINDS.into_iter().map(KindRow::from).collect(), damaged }
     }

@@ -1,4 +1,4 @@
-//! `POST /sources/test`: a source is tried by the function that asks. Stores nothing, and logs nothing of the source.
+//! `POST /sources/test`: the `fetching` function tries a source. Stores nothing, and logs nothing of the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,26 +16,26 @@ use super::{MAX_BODY, source_id, warnings, wrong};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 
-/// How long a test may take.
+/// The longest time of a test.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The id of a source that is not saved and has none.
+/// The id of a source that is tested before it has an id.
 const UNNAMED: &str = "test";
 /// The metric of imported energy, and the units of energy and power.
 const IMPORT: &str = "cumulative_kwh_p";
 const UNITS: [&str; 2] = ["W", "kWh"];
 
-/// What the function that asks says of a test.
+/// The reply of the `fetching` function to a test.
 #[derive(Deserialize)]
 struct Reply {
     devices: BTreeSet<DeviceId>,
-    /// The names of devices, where a list of the maker has them.
+    /// The names of devices, if the maker lists them.
     names: BTreeMap<DeviceId, String>,
     #[serde(flatten)]
     found: TestFindings,
     error: Option<String>,
 }
 
-/// What a test found; nothing of it is stored.
+/// The result of a test, which is not stored.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceTest"))]
 pub(crate) struct TestAnswer {
@@ -70,9 +70,9 @@ struct TestRequest {
     host: String,
     /// The status of the answer
     status: u16,
-    /// How long it took, in milliseconds
+    /// The time until the answer, in milliseconds
     ms: u64,
-    /// The size of the answer
+    /// The size of the answer, in bytes
     bytes: u64,
 }
 
@@ -81,10 +81,10 @@ struct TestRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TestDevice {
     id: DeviceId,
-    /// The name that the maker knows
+    /// The name that the maker gives for the device
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The room of the source, or a proposal from the name
+    /// The room that a person chose, or a proposed one
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<RoomId>,
 }
@@ -164,7 +164,7 @@ impl Reply {
     }
 }
 
-/// The room of a device: what a person wrote, else a proposal from its name, else that of the source.
+/// The room that a person chose for the device or the source, or a proposal from the name, or the source's usual room.
 fn room_of(
     id: &PolledSourceId,
     source: &PolledSource,
@@ -180,7 +180,7 @@ fn room_of(
     }
 }
 
-/// A room for a name; of a name that is not ASCII, an id would be unreadable.
+/// Proposes a room for a device. A name that is not ASCII would make an unreadable id, so the device's id is used.
 fn proposed(device: &DeviceId, name: &str) -> Option<RoomId> {
     if name.is_ascii() {
         return id_of(name).ok().map(|(room, _)| room);

@@ -1,4 +1,4 @@
-//! What is odd about a source: energy that another device measures too. It is saved all the same.
+//! The warning about a source whose energy another device measures too. The source is saved all the same.
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter};
@@ -10,10 +10,10 @@ use table::StoredSource;
 
 use crate::ports::Store;
 
-/// The most devices that a warning names.
+/// The maximum number of devices that a warning names.
 const MAX_NAMED: usize = 10;
 
-/// Of a source that is saved.
+/// The warnings about a saved source.
 pub(super) async fn of_saved(
     stored: &StoredSource,
     source: &PolledSource,
@@ -30,14 +30,14 @@ pub(super) async fn of_saved(
     of_second_meters(&own, registry, call).await
 }
 
-/// Of a source that measures imported energy: the devices that do so too, without its own.
+/// The warning that other devices than `own`, those of the source, measure imported energy too.
 pub(super) async fn of_second_meters(
     own: &[DeviceId],
     registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
-    // Without a list of all devices nothing can be said of the others.
+    // If memory does not hold all devices, the other meters are unknown.
     let Some(devices) = snapshot.all_devices() else { return Ok(Vec::new()) };
     let others = devices.values().filter(|device| {
         let is_own = own.iter().any(|own| device.id().is_part_of(own));

@@ -22,7 +22,7 @@ pub(super) const REMO: SourceKind = SourceKind {
     ],
     every: TimeDelta::minutes(1),
     has_meter: true,
-    // Any 5 minutes overlap at most two periods, so they have at most 30 requests.
+    // Half of the maker's limit: any 5 minutes overlap at most two periods, and so have at most 30 requests.
     budget: Some(Budget { requests: 15, per: TimeDelta::minutes(5) }),
     reserve: Some(6),
     recipe: r#"[

@@ -1,5 +1,5 @@
-//! The search by the index of attributes, for a registry that is larger than memory. Trusts no index entry: each device
-//! is read and tested.
+//! The search by the attribute index, for a registry that is larger than memory. Trusts no index entry: each device is
+//! read and tested.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
             && newest.may_hold_for(device)
     };
-    // A limit would be too low, because newest values leave out some of the candidates.
+    // Newest values drop some candidates afterwards, so more candidates are needed than the page has devices.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let mut found = candidates(&driver, limit, fits, call).await?;
     let tested = found.keep_by_newest(&newest, reader).await?;
@@ -107,7 +107,7 @@ impl Candidates {
     }
 }
 
-/// Reads the driver's index entries, and their devices, until more than `limit` devices fit.
+/// Reads the index entries of the chosen condition, and their devices, until more than `limit` devices fit.
 async fn candidates(
     driver: &Driver<'_>,
     limit: usize,
@@ -137,7 +137,7 @@ async fn candidates(
     Ok(found)
 }
 
-/// 422: the index holds nothing by which the conditions could be searched.
+/// 422: the index can search by none of the conditions.
 fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     const DETAIL: &str = "There are more devices than can be read one by one; name at least one name, kind, tag or \
                           attribute.";
@@ -151,7 +151,7 @@ fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     ))
 }
 
-/// The names in the conditions that are attributes of any device.
+/// The names in the conditions that are attributes of at least one device.
 async fn known_attributes(
     search: &Search,
     call: &mut Call<'_, impl Store>,
@@ -173,7 +173,7 @@ async fn known_attributes(
 struct Driver<'c> {
     /// The condition whose entries are read.
     condition: &'c SearchCondition,
-    /// Its index among the conditions. A cursor has it.
+    /// The position of this condition in the list of conditions. A cursor keeps the position.
     index: usize,
     /// The entry after which reading begins.
     after: Option<SearchHit>,
@@ -181,8 +181,8 @@ struct Driver<'c> {
     estimated: f64,
 }
 
-/// Chooses the condition whose entries are read. A cursor continues its own condition. A first page takes the condition
-/// with the fewest entries, as far as the first page of each tells.
+/// Chooses the condition whose entries are read. A cursor says which condition it continues. Without a cursor, a page
+/// of entries of each condition is read, and the condition with the fewest is chosen.
 async fn driver<'c>(
     own: &[&'c SearchCondition],
     list: &ListRequest,
@@ -208,7 +208,7 @@ async fn driver<'c>(
     Ok(Driver { condition: own[index], index, after: None, estimated })
 }
 
-/// The driver that a cursor continues.
+/// The condition whose entries a cursor continues, and the last entry that was read.
 fn driver_of<'c>(place: &str, own: &[&'c SearchCondition]) -> Option<Driver<'c>> {
     let (index, hit) = place.split_once(' ')?;
     let index: usize = index.parse().ok()?;
@@ -221,8 +221,8 @@ fn estimate(hits: usize) -> f64 {
     f64::from(u32::try_from(hits).unwrap_or(u32::MAX)) + 0.5
 }
 
-/// The first index entry of a device in a range. Only this entry finds the device, so that several values in the range
-/// do not find it twice.
+/// The first index entry of a device in a range. Only this entry finds the device, so that a device with several values
+/// in the range is found once.
 fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
     let entries = device.search_entries().into_iter();
     let entries = entries.filter(|entry| entry.subject == *subject && range.contains(&entry.value));
@@ -230,8 +230,8 @@ fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<
     hits.min_by_key(SearchHit::place)
 }
 
-/// Whether the index could find the device by this condition. Names that senders taught are not in the index, because
-/// only edits write entries. So the result does not depend on the condition whose entries are read.
+/// Whether the index can find the device by this condition. The index has only names that people set, not those that
+/// senders sent. With this test, the result does not depend on which condition's entries are read.
 fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
     condition.subject != Subject::Name || device.name().is_some()
 }

@@ -23,7 +23,7 @@ impl NewestValues<'_> {
         self.metrics.is_empty() && self.silent_since.is_none()
     }
 
-    /// Whether the device may have sent every metric, as far as the registry knows.
+    /// Whether the device may have sent every metric of the conditions, as far as the registry knows.
     pub(super) fn may_hold_for(&self, device: &Device) -> bool {
         let has = |name: &MetricName| device.metrics().contains_key(name);
         device.knows_enough_metrics() || self.metrics.iter().all(|(name, _)| has(name))

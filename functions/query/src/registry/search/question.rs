@@ -27,13 +27,13 @@ pub(crate) struct Search {
 
 /// The devices of a page, and how they were found.
 pub(crate) struct Found<'a> {
-    /// The devices of the page, each with its place in the order of all.
+    /// The devices of the page, each with its position in the order of all devices.
     pub(crate) devices: Vec<(Cow<'a, Device>, String)>,
-    /// The place after which there may be more.
+    /// The position after which there may be more devices.
     pub(crate) rest: Option<String>,
     /// How the devices were found, if the request asks for it.
     pub(crate) plan: Option<Plan>,
-    /// Whether newest values decided. Then the answer may change with every reading.
+    /// Whether there was a condition on newest values. If so, the answer may change with every reading.
     pub(crate) is_of_readings: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Found<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub(crate) struct Plan {
-    /// `registry`: searched in the function's memory; `index`: by the index of attributes.
+    /// `registry`: searched in the function's memory; `index`: by the attribute index.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["registry", "index"])))]
     pub(super) source: &'static str,
     /// The condition whose index entries are read.

@@ -35,7 +35,7 @@ pub(super) async fn find<'a>(
 
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
-        // One device more than the page tells that there are more.
+        // One device more than the page is taken, which shows that there are more.
         all().filter(is_behind).filter(is_candidate).take(list.limit() + 1).collect()
     } else {
         let candidates: Vec<_> = all().filter(is_candidate).collect();
@@ -69,7 +69,7 @@ pub(super) async fn find<'a>(
             source: "registry",
             driver: None,
             newest_values: tested,
-            // An estimate of half a unit for each of at most 1,000 devices.
+            // An estimate: half a unit for each candidate whose newest values may be read.
             estimated_read_units: f64::from(u32::try_from(estimated).unwrap_or(u32::MAX)) / 2.0,
             consumed_read_units: call.session.invocation.read_units(),
         }),
