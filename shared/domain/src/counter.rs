@@ -6,7 +6,7 @@ use super::energy_unit::EnergyUnit;
 use super::exact::Exact;
 use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Verdict};
 
-/// The rule by which a counter's steps are judged.
+/// The rule that turns the values of a counter into steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterRule {
     /// The power that a step may not exceed; `None` if the counter does not count energy.

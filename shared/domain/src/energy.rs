@@ -1,4 +1,4 @@
-//! Divides steps of counters and times of powers that span several rows among these rows. Folds no reading.
+//! Divides among rows what spans several of them: the step of a counter, or the time of a power. Folds no reading.
 
 use chrono::TimeDelta;
 

@@ -77,9 +77,9 @@ impl Device {
     /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if the
     /// means include the metric.
     ///
-    /// These decide, the first that applies: a person about the metric; a metric's name that is that of a thing; a
-    /// person about the device; the kind of device. Powers and counters are added up and never left out: the fridge's
-    /// plug uses the room's energy.
+    /// The first of these that applies decides: a person's choice for the metric, the name of a thing in the metric or
+    /// the device's id, a person's choice for the device, the kind of device. Powers and counters are added up and
+    /// never left out: the fridge's plug uses the room's energy.
     pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
         let info = self.metrics().get(metric)?;
         if MetricRule::of(info) != MetricRule::Gauge {
