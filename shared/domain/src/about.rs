@@ -1,4 +1,4 @@
-//! Facts that a sender gives about a device beside a reading's values, in their stored form. Knows no device.
+//! Facts about a device that a sender adds to a reading's values, and their stored form. Knows no device.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Label, MetricInfo, MetricKind, MetricName, Role, SourceField, Unit};
 
-/// Facts that a sender gives about a device beside the values of a reading. The reading's item has them as JSON.
+/// Facts that a sender gives about a device in addition to a reading's values. The reading's item has them as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -73,7 +73,7 @@ impl About {
         *self == Self::default()
     }
 
-    /// Adds the facts of another reading. Facts that are there already stay.
+    /// Adds the facts of another reading. Facts that are already known are not replaced.
     pub fn absorb(&mut self, other: Self) {
         self.name = self.name.take().or(other.name);
         self.room_name = self.room_name.take().or(other.room_name);
@@ -89,12 +89,12 @@ impl About {
 }
 
 impl AboutMetric {
-    /// Whether a fact describes the values: kind, unit, modulus or hold.
+    /// Whether a fact describes the values: their kind, their unit, the modulus or the hold time.
     const fn is_description(&self) -> bool {
         self.kind.is_some() || self.unit.is_some() || self.modulus.is_some() || self.hold.is_some()
     }
 
-    /// Adds the facts of another reading. Facts that describe the values all come from one reading.
+    /// Adds the facts of another reading. The facts that describe the values are all taken from a single reading.
     fn absorb(&mut self, other: Self) {
         let (role, field) = (self.role.or(other.role), self.field.take().or(other.field.clone()));
         if !self.is_description() {
@@ -103,7 +103,7 @@ impl AboutMetric {
         (self.role, self.field) = (role, field);
     }
 
-    /// The facts that a metric's settings lack; `None` if there are no such facts.
+    /// The facts that a metric's settings do not have yet; `None` if there are no such facts.
     pub(super) fn news(&self, info: &MetricInfo) -> Option<Self> {
         let role = self.role.filter(|_| info.role.is_none());
         let is_description = self.is_description() && !info.is_described;
@@ -114,7 +114,7 @@ impl AboutMetric {
         Some(Self { role, field: None, ..described })
     }
 
-    /// Adds facts to a metric that lacks them.
+    /// Adds these facts to the settings of a metric, which do not have them yet.
     pub(super) fn apply(self, info: &mut MetricInfo) {
         info.role = info.role.or(self.role);
         if !self.is_description() {
@@ -131,7 +131,7 @@ impl AboutMetric {
 }
 
 impl About {
-    /// Drops the name, the fields and the tags for which `free` bytes are not enough.
+    /// Drops the name, the fields and the tags that do not fit into `free` bytes.
     pub(super) fn keep_what_fits(&mut self, mut free: usize) {
         let mut fits = |size: usize| {
             let fits = size <= free;

@@ -1,5 +1,5 @@
-//! The aggregate functions of a series' rows. The API's parameter, the tools of models and the InfluxDB queries that
-//! rollups answer follow from this list. Combines no devices.
+//! The aggregate functions of a series' rows. This list decides which functions the API's parameter and the tools of
+//! language models accept, and which InfluxDB queries are answered from rollups. Combines no devices.
 
 use crate::{Exact, MetricRollup, MetricRule};
 
@@ -29,7 +29,7 @@ crate::words! {
 }
 
 impl Aggregate {
-    /// The functions that a row shows of a metric if the request names no function.
+    /// The functions of a metric that a row shows if the request names no function.
     pub const fn usual(rule: &MetricRule) -> &'static [Self] {
         match rule {
             MetricRule::Counter(_) => &[Self::Increase, Self::Count],
@@ -39,7 +39,7 @@ impl Aggregate {
         }
     }
 
-    /// Whether the function applies to a metric that is folded by this rule.
+    /// Whether the function can be applied to a metric with this rule.
     pub const fn is_of(self, rule: &MetricRule) -> bool {
         match self {
             Self::TimeMean => matches!(rule, MetricRule::Power(_)),
@@ -48,7 +48,7 @@ impl Aggregate {
         }
     }
 
-    /// The function's value from a rollup. `None` for `TimeMean` and `Increase`: a row has these beside its rollup.
+    /// The function's value from a rollup. `None` for `TimeMean` and `Increase`, which a row has beside its rollup.
     pub fn of_rollup(self, rollup: &MetricRollup) -> Option<Quotient> {
         let value = match self {
             Self::Mean => return Quotient::of(&rollup.sum, rollup.count.into()),

@@ -1,4 +1,4 @@
-//! Annotations: people's notes on a time of a device, a room or a home. No I/O; no sum depends on an annotation.
+//! Annotations: people's notes about a device, a room or a home at some time. No I/O; no sum depends on an annotation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use smol_str::SmolStr;
 
 use super::{DeviceId, HomeId, IdError, Label, RoomId, TimeRange, Timestamp, excerpt};
 
-/// The longest time of one annotation. A list also reads this much time before its range.
+/// The longest time of one annotation, and how far before its range a list looks for annotations.
 pub const MAX_ANNOTATED: TimeDelta = TimeDelta::days(31);
-/// The largest number of characters after the time in an id.
+/// The largest number of characters of an id after its time.
 const MAX_SUFFIX: usize = 64;
 
-/// The id of an annotation: the time at which the annotation begins, and a suffix for several of one time.
+/// The id of an annotation: the time at which it begins, and a suffix that tells apart annotations of the same time.
 ///
 /// As a text it is `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
 /// annotations of a range, by the id alone.
@@ -45,7 +45,7 @@ impl FromStr for AnnotationId {
         let parse = || {
             let (time, suffix) = text.split_once("Z-")?;
             let time = format!("{time}Z");
-            // Each time has only one accepted text.
+            // Of the texts that mean the same time, only the text in UTC to the millisecond is accepted.
             let at = Timestamp::parse_absolute(&time).ok().filter(|at| at.to_string() == time)?;
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
             let is_suffix = (1..=MAX_SUFFIX).contains(&suffix.len());
@@ -126,7 +126,7 @@ impl fmt::Display for Annotated {
     }
 }
 
-/// A person's note on a time.
+/// A person's note about some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
     /// The id, which contains the time at which the annotation begins.

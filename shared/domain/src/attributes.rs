@@ -9,10 +9,10 @@ use super::parsed_text::parsed_text;
 use super::text_or_number::is_number;
 use super::{Decimal, Label, LabelError, excerpt};
 
-/// The largest number of values by which a device is found: its name, kind, tags and attributes. A number counts twice:
-/// as a text and as a number.
+/// The largest number of values by which a search finds one device: its name, kind, tags and attributes. A number
+/// counts twice: as a text and as a number.
 ///
-/// One transaction takes 100 items, so it can replace all values of a device.
+/// A transaction may change 100 items, so a single one can replace all values of a device.
 pub const MAX_SEARCH_ENTRIES: usize = 32;
 
 /// Names that mean something else as a member of a device or in a search for devices.
@@ -82,7 +82,7 @@ impl AttributeValue {
         }
     }
 
-    /// The value as a number. A text counts if it reads as a number.
+    /// The value as a number; also for a text that can be read as a number.
     pub fn number(&self) -> Option<Decimal> {
         match self {
             Self::Text(text) => Decimal::parse(text.as_str()).ok(),
@@ -135,7 +135,7 @@ impl std::ops::Deref for AttributeValues {
 }
 
 impl AttributeValue {
-    /// The value of a JSON text, which is a string or a number.
+    /// The value of a JSON string or a JSON number.
     fn of_json(text: &str) -> Result<Self, String> {
         if is_number(text) {
             return Decimal::parse(text).map(Self::Number).map_err(|why| why.to_string());

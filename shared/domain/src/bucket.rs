@@ -38,7 +38,7 @@ impl QuarterHour {
         TimeRange::new(self.0, self.end()).expect("it is longer than nothing")
     }
 
-    /// The quarter that follows; the last one follows itself.
+    /// The next quarter. The very last quarter returns itself.
     #[must_use]
     pub fn next(self) -> Self {
         Self::of(self.end())

@@ -1,4 +1,4 @@
-//! The calendar: time zones, local dates, and the buckets in which values are totalled. Reads no clock.
+//! The calendar: time zones, local dates, and the buckets for which totals are computed. Reads no clock.
 //!
 //! A local day runs from the first instant of its date to the first instant of the next date. Midnight is not always
 //! this instant: in many zones a change of the clock skips midnight or shows it twice.

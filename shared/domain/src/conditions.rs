@@ -1,7 +1,7 @@
-//! Conditions on metrics: the quarters of an hour that match, the episodes of matching quarters, and their addresses in
-//! an index. Reads no table.
+//! Conditions on metrics: the quarters of an hour that match, the episodes of matching quarters, and the addresses by
+//! which an index finds the quarters. Reads no table.
 //!
-//! A condition is about the mean of a metric in a quarter of an hour. The mean hides a spike.
+//! A condition is about the mean of a metric in a quarter of an hour. A short spike does not show in the mean.
 
 mod episode;
 mod interval;

@@ -1,4 +1,4 @@
-//! The steps of a counter: the amount that was used between two neighbouring values of a meter. Sums up nothing.
+//! The steps of a counter: the amounts that were used between two neighbouring values of a meter. Sums up nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::energy_unit::EnergyUnit;
 use super::exact::Exact;
 use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Verdict};
 
-/// The rule by which a counter's steps are read.
+/// The rule that turns the values of a counter into steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterRule {
-    /// The limit of a rise; `None` if the counter does not count energy.
+    /// The power that a step may not exceed; `None` if the counter does not count energy.
     rate: Option<Rate>,
     tolerance: Exact,
     modulus: Option<Exact>,
@@ -21,14 +21,14 @@ pub struct CounterRule {
     cycle: Option<MetricName>,
 }
 
-/// The largest power that a rise may mean.
+/// The largest power that a believed step may mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rate {
     max_w: Exact,
     unit: EnergyUnit,
 }
 
-/// The largest power, in W, that is believed if no `max_w` is set.
+/// The largest believed power, in W, if no `max_w` is set.
 const DEFAULT_MAX_W: i64 = 50_000;
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
@@ -38,16 +38,16 @@ crate::words! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Flag {
-        /// The counter fell a little, perhaps back over its modulus. The step counts negative, so that coming back
-        /// cancels it.
+        /// The counter fell a little, or went back over its modulus. The amount of the step is negative, so the
+        /// counter's next rise cancels it.
         Dip = "dip",
         /// The counter passed its modulus, from a value of at least 90 % of the modulus.
         Wrapped = "wrapped",
         /// The counter began again near zero.
         Reset = "reset",
-        /// The step cannot be explained and counts nothing. A declared exchange may have wrong figures.
+        /// The step cannot be explained and counts nothing; for example, figures of a declared exchange are wrong.
         Suspect = "suspect",
-        /// A person declared an exchange of the meter, with possible figures.
+        /// A person declared an exchange of the meter, and the figures are plausible.
         Exchanged = "exchanged",
         /// A person accepted the step.
         Accepted = "accepted",
@@ -72,7 +72,7 @@ impl Flags {
         Self(bits)
     }
 
-    /// The flags as bits, one bit a flag. Stored in this form.
+    /// The flags as stored: one bit for each flag.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -115,17 +115,17 @@ pub struct Step {
     pub flag: Option<Flag>,
 }
 
-/// A step according to its two values alone, before a person judges it.
+/// A step as its two values explain it, before a person judges it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     step: Step,
     /// The amount that counts if a person accepts the step.
     accepted: Exact,
-    /// The amounts of other explanations, if the counter fell.
+    /// If the counter fell: the amount by each explanation.
     fall: Option<Fall>,
 }
 
-/// The amounts that a fall counts, one for each explanation.
+/// The amount of a fall by each explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fall {
     reset: Exact,
@@ -166,7 +166,7 @@ impl Found {
     }
 }
 
-/// What is believed of a step.
+/// The limits within which a step is believed.
 struct StepBounds<'a> {
     rate: Option<&'a Rate>,
     tolerance: Exact,
@@ -205,8 +205,8 @@ impl CounterRule {
         }
     }
 
-    /// Whether a value takes part. Devices report 0 while they boot, and some report -1 for "unknown". Values at zero
-    /// or below are real in a net meter only.
+    /// Whether rollups count a value. Devices report 0 while they boot, and some report -1 for "unknown". Values at
+    /// zero or below are real in a net meter only.
     pub fn counts(&self, value: &Decimal) -> bool {
         self.is_net || value.is_positive()
     }
@@ -229,7 +229,7 @@ impl CounterRule {
         self.found(from, to).judged(verdict).map(|_| verdict)
     }
 
-    /// The verdicts that would change the step as its values alone say it.
+    /// The verdicts that would each change the step. A verdict that a person has already given is ignored.
     pub fn verdicts(&self, from: &Sample, to: &Sample) -> Vec<Verdict> {
         let found = self.found(from, to);
         Verdict::ALL.into_iter().filter(|verdict| found.judged(*verdict).is_some()).collect()
@@ -242,7 +242,7 @@ impl CounterRule {
         found.fall.filter(|_| is_ambiguous)?.wrap
     }
 
-    /// The step without regard to verdicts.
+    /// The step, with all verdicts ignored.
     fn found(&self, from: &Sample, to: &Sample) -> Found {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
@@ -272,7 +272,7 @@ impl CounterRule {
         self.rise(rise, &bounds)
     }
 
-    /// A step over an exchange of the meter.
+    /// A step during which the meter was exchanged.
     fn exchange(&self, legs: &[Exact], bounds: &StepBounds<'_>) -> Found {
         let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
         let falls = !self.is_net && legs.iter().any(|leg| -leg > bounds.tolerance);
@@ -280,7 +280,7 @@ impl CounterRule {
         Found::if_possible(is_possible, amount, Some(Flag::Exchanged))
     }
 
-    /// A step up. If it is too large, the counter may have dipped back over its modulus.
+    /// A step up. A rise that is too large may be a dip, from just above zero back to just below the modulus.
     fn rise(&self, rise: Exact, bounds: &StepBounds<'_>) -> Found {
         if bounds.permit(&rise) {
             return Found::of(rise, None);
@@ -312,8 +312,8 @@ impl CounterRule {
         Found { fall: Some(Fall { reset: new, wrap, dip: rise }), ..found }
     }
 
-    /// The amount on each meter between two values. There are several meters if an exchange is after the first value
-    /// and not after the second.
+    /// The amount on each meter between two values. There are several meters if the meter was exchanged after the first
+    /// value and no later than the second.
     fn legs(&self, from: &Sample, old: &Exact, to: &Sample, new: &Exact) -> Vec<Exact> {
         use std::ops::Bound::{Excluded, Included};
         let mut figure = old.clone();

@@ -39,7 +39,7 @@ pub enum DecimalError {
 }
 
 const MAX_DIGITS: usize = 38;
-/// Numbers with more digits than this before or after the point are written in scientific notation.
+/// A number with more digits than this before or after the point is written in scientific notation.
 const PLAIN: i64 = 40;
 
 impl Decimal {
@@ -103,7 +103,7 @@ impl From<Small> for Decimal {
     }
 }
 
-/// Whether a text has the form that [`canonical`] writes for a number of few digits. Most measured values have.
+/// Whether a text has the form that [`canonical`] writes for a number of few digits, as most measured values have it.
 fn is_canonical(text: &str) -> bool {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);

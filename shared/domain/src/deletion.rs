@@ -4,11 +4,11 @@ use chrono::TimeDelta;
 
 use super::{DeviceId, Timestamp};
 
-/// A deletion may end after this time, if no data of the device was found in the meantime.
+/// The time after which a deletion may end, if no data of the device was found during this time.
 ///
-/// By then every instance has read the registry again and refuses the device's readings. Also, every invocation is over
-/// that read a reading before the deletion and could still put a rollup of the reading. The longest invocation, of the
-/// rollup function, takes 5 minutes.
+/// By then every instance has read the registry again and refuses the device's readings. Invocations that read a
+/// reading before the deletion, and could still store its rollup, have ended too: the longest, of the rollup function,
+/// takes 5 minutes.
 pub const DELETION_QUIET: TimeDelta = TimeDelta::minutes(6);
 
 /// The progress of the deletion of a device.
@@ -20,8 +20,8 @@ pub struct Deletion {
     pub found: Timestamp,
     /// The end of the deletion: nothing of the device is left.
     pub ended: Option<Timestamp>,
-    /// The number of the device's fold settings. A new device of the same id counts on from this number. Otherwise the
-    /// numbers that functions remember for folds and rooms could mean another device.
+    /// The number of the device's fold settings. If a new device gets the same id, its numbers continue from this one.
+    /// Otherwise functions that remember a number for folds and rooms could take the new device for the deleted one.
     pub settings: u64,
 }
 
@@ -37,7 +37,7 @@ impl Deletion {
     }
 }
 
-/// A device that is being deleted, or was deleted and is not forgotten yet.
+/// A device whose deletion is under way, or has ended and is still remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedDevice {
     /// The id.

@@ -6,8 +6,8 @@ use super::source::MAX_SOURCE;
 use super::{Device, DeviceParts, MAX_KNOWN_METRICS};
 
 impl Device {
-    /// The facts that the device lacks and has room for; `None` if there are no such facts. Facts about the room do not
-    /// belong to a device.
+    /// The facts to add to the device: those that are not known yet and for which its item has space; `None` if there
+    /// are no such facts. Facts about the room do not belong to a device.
     pub fn news(&self, about: &About) -> Option<About> {
         let source = self.source();
         let mut news = About {
@@ -40,7 +40,7 @@ impl Device {
         (!news.is_empty()).then_some(news)
     }
 
-    /// The device with the facts of `about` added; `None` if nothing changes. Known facts stay.
+    /// The device with the facts of `about` added; `None` if nothing changes. Known facts are not replaced.
     pub fn with_about(&self, about: &About) -> Option<Self> {
         let About { name, tags, metrics, introduced_by, .. } = self.news(about)?;
         let mut device = self.clone();
@@ -59,7 +59,7 @@ impl Device {
             }
         }
 
-        // Readings of the device may be folded already.
+        // Readings of the device may have been folded with the old settings.
         if let Some(extent) = extent_of_change(self.metrics(), &parts.metrics) {
             parts.fold_settings.note(extent);
         }
@@ -72,7 +72,7 @@ impl Device {
     #[must_use]
     pub fn described(self, about: &About) -> Self {
         let DeviceParts { fold_settings, version, .. } = self.0.clone();
-        // No reading of a new device is folded yet.
+        // No reading of a new device is folded yet, so the facts change neither its fold settings nor its version.
         let described = self.with_about(about).unwrap_or(self);
         Self(DeviceParts { fold_settings, version, ..described.0 })
     }

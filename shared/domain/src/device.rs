@@ -15,11 +15,11 @@ pub struct Device(pub(crate) DeviceParts);
 /// The members of a [`Device`], unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceParts {
-    /// The id in its readings.
+    /// The device's id, as in its readings.
     pub id: DeviceId,
     /// The name that a person set; see [`shown_name`](Device::shown_name).
     pub name: Option<Label>,
-    /// Its place, which decides where readings without a room are filed.
+    /// The room where the device is. Readings that name no room are stored with this room.
     pub place: Place,
     /// The kind of device; a person sets it.
     pub kind: Option<Label>,
@@ -29,26 +29,26 @@ pub struct DeviceParts {
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that the device has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// The origin of the device, as senders describe it.
+    /// What senders say about the origin of the device.
     pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
-    /// The rooms that the registry has because of this device's readings, at most [`MAX_INTRODUCED_ROOMS`].
+    /// The rooms that this device's readings have added to the registry, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
     /// The meter that measures this device too, so that sums over a room leave the device out. A person sets the meter.
     pub behind: Option<DeviceId>,
-    /// The devices directly behind this device, according to their `behind`. A meter with such devices cannot be
-    /// deleted. Devices that an earlier version put behind the meter are missing.
+    /// The devices that name this device in `behind`. A meter with such devices cannot be deleted. Devices that an
+    /// earlier version put behind the meter are missing.
     pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms include the device, if a person has decided; see
     /// [`not_of_room`](Device::not_of_room).
     pub in_room_means: Option<bool>,
-    /// Counts the changes of the settings that rollups are folded with.
+    /// Counts the changes of the settings by which readings are folded into rollups.
     pub fold_settings: FoldSettings,
-    /// The newest stay in a room, ended or not.
+    /// The newest stay in a room, which may have ended.
     pub stay: Option<Stay>,
-    /// Counts edits, stays, learned facts and changes of `behind`. These writes expect the version that was read. New
-    /// metrics without a description, rooms and first readings change no version.
+    /// Counts edits, stays, learned facts and changes of `behind`: a write of these fails if another write has changed
+    /// the version. New rooms, first readings, and new metrics without a description do not change the version.
     pub version: u64,
 }
 
@@ -66,15 +66,15 @@ pub enum DeviceError {
     TooManyBehind(usize),
 }
 
-/// The number of rooms that one device may add to the registry; further rooms appear in its readings only.
+/// The number of rooms that one device may add to the registry. Any further room appears only in its readings.
 ///
 /// Without this limit a token for one device could fill the list of rooms, which everybody reads.
 pub const MAX_INTRODUCED_ROOMS: usize = 32;
 
 /// A summary of some readings of one device.
 ///
-/// [`see`](Self::see) is idempotent, and commutative except for facts on which readings disagree. So redelivered or
-/// reordered readings give the same observation.
+/// [`see`](Self::see) is idempotent, and commutative except for facts on which readings disagree. So readings that are
+/// delivered again, or in another order, give the same summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceObservation {
     /// The timestamp of the earliest reading.
@@ -83,7 +83,7 @@ pub struct DeviceObservation {
     pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
-    /// The room that each reading named, so that a move is known to the reading.
+    /// The room that each reading named. They show from which reading on a device was in its new room.
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
@@ -129,7 +129,7 @@ impl DeviceObservation {
             let once = Span { first: reading.at, last: reading.at };
             let span = self.rooms.entry(room.clone()).or_insert(once);
             *span = Span { first: span.first.min(reading.at), last: span.last.max(reading.at) };
-            // Of two rooms at one time the greater id counts, so that the order of the readings does not matter.
+            // If two rooms are named for the same time, the greater id counts, whatever the order of the readings.
             let named = self.named.entry(reading.at).or_insert_with(|| room.clone());
             if *named < *room {
                 named.clone_from(room);
@@ -158,15 +158,15 @@ impl DeviceObservation {
         self.about.absorb(about);
     }
 
-    /// The begin of the run of readings up to `at` that all name `room`; `at` itself if the last reading names another
+    /// The timestamp since which all readings up to `at` name `room`; `at` itself if the last of them names another
     /// room.
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
     }
 
-    /// The device to register if the registry has no device of this id. The device introduces unknown rooms. Its
-    /// place is the room of the newest reading that names a known or introduced room.
+    /// The device to register if the registry has no device of this id. The device introduces the rooms that are not
+    /// known. It is in the room of its newest reading that names a known or introduced room.
     pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_known(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
@@ -208,13 +208,13 @@ impl DeviceObservation {
 /// The changes that an observation makes to a registered device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceUpdate {
-    /// The timestamp of the first reading, if earlier than known.
+    /// The timestamp of the first reading, if it is earlier than the known one.
     pub first_seen: Option<Timestamp>,
     /// A new room, and the timestamp of the reading that names it.
     pub room: Option<(Timestamp, RoomId)>,
     /// New metrics.
     pub metrics: BTreeSet<MetricName>,
-    /// Facts that the device lacks.
+    /// Facts that the device does not have yet.
     pub about: Option<About>,
 }
 
@@ -248,8 +248,8 @@ impl DeviceUpdate {
 impl Device {
     /// Checks the parts and makes a device of them.
     ///
-    /// If there are more than [`MAX_KNOWN_METRICS`] metrics, metrics with settings are kept first. Concurrent
-    /// observations may have stored more metrics. A metric without settings is folded like an unknown metric.
+    /// Concurrent observations may have stored more than [`MAX_KNOWN_METRICS`] metrics. Then metrics with settings are
+    /// kept first: a metric without settings is folded in the same way if it is not known.
     pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
@@ -286,21 +286,21 @@ impl Device {
         Self::new(parts)
     }
 
-    /// The device after a write that expected its version.
+    /// The device with its version counted up, as after a write that expected the old version.
     #[must_use]
     pub fn next_version(mut self) -> Self {
         self.0.version += 1;
         self
     }
 
-    /// The device as it is registered again after its deletion. Its settings count on from the deleted device's number.
+    /// The device as it is registered again after its deletion. Its settings are numbered on from the deleted device's.
     #[must_use]
     pub fn numbered_after(mut self, deletion: &Deletion) -> Self {
         self.0.fold_settings = FoldSettings::after(deletion);
         self
     }
 
-    /// The device after a stay was recorded, in its next version.
+    /// The device with a stay that was recorded, in its next version.
     #[must_use]
     pub fn with_stay(&self, stay: Option<Stay>) -> Self {
         Self(DeviceParts { stay, ..self.0.clone() }).next_version()
@@ -401,12 +401,12 @@ impl Device {
         self.stay().filter(|stay| stay.until.is_none())
     }
 
-    /// The stay to record if the device has settled in the room of its readings. It has settled if the room has held
-    /// for [`SETTLING`] up to `newest`, the timestamp of a reading. `None` if the stay in this room is recorded
-    /// already.
+    /// The stay to record if the device has settled in the room of its readings. It has settled if the room has not
+    /// changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
+    /// recorded already.
     ///
-    /// Stays are only appended. After a person took the device out of its room, a late reading may name a room of a
-    /// time before the newest stay. The room then counts from the end of this stay.
+    /// A new stay never begins before the end of the newest stay. After a person took the device out of its room, a
+    /// late reading may name a room for an earlier time; the stay in this room then begins at that end.
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
         let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {
@@ -418,9 +418,8 @@ impl Device {
 
     /// The changes that `observation` makes to this device.
     ///
-    /// A room is a change only if the device moves (see [`Place::is_moved_by`]), so that the registry is not
-    /// written once per reading. The room must also be registered, because a room that the device may not
-    /// introduce does not exist.
+    /// A room is a change only if the device moves (see [`Place::is_moved_by`]); otherwise each reading would write to
+    /// the registry. The room must also be registered: a room that the device may not introduce does not exist.
     pub fn diff(
         &self,
         observation: &DeviceObservation,

@@ -16,7 +16,7 @@ use super::{
 pub struct DevicePatch {
     /// The name.
     pub name: Edit<Label>,
-    /// The room. When it is cleared, the next reading that names a room decides.
+    /// The room. After it is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
     /// Since when the device is in the room, or in no room; `None` means now.
     #[serde(deserialize_with = "set")]
@@ -35,7 +35,7 @@ pub struct DevicePatch {
     pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
 }
 
-/// Reads a value that may be absent but not `null`.
+/// Reads a value that may be absent, but may not be `null`.
 fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     Timestamp::deserialize(deserializer).map(Some)
 }
@@ -49,7 +49,7 @@ pub enum DevicePatchError {
     /// An attribute in the patch has the name of a metric, so a search could mean either.
     #[error("is a metric that the device has sent")]
     AttributeIsMetric(AttributeName),
-    /// The device would be found by more values than are allowed, and by more than before.
+    /// The device would be found by too many values. An edit that does not raise their number is allowed even then.
     #[error(
         "the device would be found by {0} values: its name, kind, tags and attributes, where one that reads \
          as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
@@ -61,10 +61,10 @@ pub enum DevicePatchError {
     /// The device cannot be put behind the meter.
     #[error(transparent)]
     Behind(#[from] BehindError),
-    /// The device is in the room already, since this timestamp.
+    /// The device is already in the room, since this timestamp.
     #[error("cannot be changed; the device is in {0} since {1}")]
     InRoom(RoomId, Timestamp),
-    /// `room_since` is too early: the newest stay of the device ends later, or began later and lasts.
+    /// `room_since` is too early: stays may not overlap, and the newest stay ends later, or is open and begins later.
     #[error(
         "is too early; the device's newest stay, in {0}, began at {1}, and the next one can begin at {2}"
     )]
@@ -86,7 +86,7 @@ impl DevicePatchError {
 }
 
 impl DevicePatch {
-    /// The device after the edit. An edit that is made twice changes the device once.
+    /// The device after the edit. The same edit made twice changes the device once.
     pub fn edited(&self, device: &Device, now: Timestamp) -> Result<Device, DevicePatchError> {
         self.check(device)?;
         let mut edited = device.clone();
@@ -94,8 +94,8 @@ impl DevicePatch {
         Ok(edited)
     }
 
-    /// Refuses an edit that does not fit the device as it is. Whether the device may be put behind a meter also depends
-    /// on other devices.
+    /// Refuses an edit that does not fit the device. Whether it may be put behind a meter also depends on other
+    /// devices, and is not checked here.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
         let is_unknown = |(name, _): &(&MetricName, _)| !device.metrics().contains_key(*name);
         if let Some((name, _)) = self.settings().find(is_unknown) {
@@ -119,7 +119,7 @@ impl DevicePatch {
                     Err(DevicePatchError::InRoom(room, begun))
                 }
             }
-            // No open stay would end.
+            // The newest stay has ended already, so the edit ends no stay.
             Edit::Clear if until.is_some() => Ok(()),
             _ if since >= stay.earliest_next() => Ok(()),
             _ => Err(DevicePatchError::BeforeStay(room, begun, stay.earliest_next())),
@@ -193,8 +193,8 @@ impl DevicePatch {
         }
     }
 
-    /// Applies the edit without a check; [`edited`](Self::edited) checks first. An edit that is applied twice changes
-    /// the device once, and never puts a device behind itself.
+    /// Applies the edit without a check; [`edited`](Self::edited) checks first. The same edit applied twice changes the
+    /// device once. No edit puts a device behind itself.
     pub fn apply(&self, device: &mut Device, now: Timestamp) {
         self.apply_searchable(device);
         self.apply_room(device, now);
@@ -218,8 +218,8 @@ impl DevicePatch {
         }
     }
 
-    /// Applies the edit of the room. A stay may have begun after `now`, by the clock of the device. Without
-    /// `room_since` the edit then counts from the next millisecond on.
+    /// Applies the edit of the room. Without `room_since` it counts from `now` on. If the newest stay is after `now`,
+    /// as the device's clock may be ahead, the edit counts from the first timestamp at which the next stay may begin.
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
         let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);

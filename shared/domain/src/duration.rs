@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 /// The units and their seconds, the largest first.
 const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-/// Reads a whole number and its unit, a letter of `units` such as `"smhdw"`.
+/// Reads a whole number followed by its unit, which is a letter of `units` such as `"smhdw"`.
 pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
     let (digits, seconds) = UNITS
         .into_iter()
@@ -26,7 +26,7 @@ pub fn text(duration: TimeDelta, units: &str) -> String {
     format!("{}{unit}", seconds / length)
 }
 
-/// The time for which the value of a power holds, in texts such as `15m`.
+/// The hold time: how long the value of a power counts if no newer value comes. Its texts are like `15m`.
 pub mod hold {
     use chrono::TimeDelta;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -1,4 +1,4 @@
-//! The shares of rows in counter steps and powers that span the edges of rows. Folds no reading.
+//! Divides among rows what spans several of them: the step of a counter, or the time of a power. Folds no reading.
 
 use chrono::TimeDelta;
 
@@ -8,7 +8,7 @@ use super::rollup::{MetricRollup, OfKind};
 use super::sample::Sample;
 use super::{TimeRange, Timestamp};
 
-/// A part of a range, with the rollup of its values if there are any.
+/// A part of a range. If it contains values, it has their rollup.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// The part of the range. Rows follow each other without a gap.
@@ -29,11 +29,11 @@ pub struct Neighbours {
 /// The amount that a counter counted in one row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowIncrease {
-    /// The amount, in the metric's unit. `None` if no two values say anything about the row.
+    /// The amount, in the metric's unit. `None` if the row has no part of any step.
     pub amount: Option<Exact>,
     /// The flags of the steps that touch the row.
     pub flags: Flags,
-    /// Whether the row contains a part of a step between two values that lie more than 15 minutes apart.
+    /// Whether a part of the amount is estimated, from a step between two values that are more than 15 minutes apart.
     pub estimated: bool,
 }
 
@@ -42,18 +42,18 @@ pub struct RowIncrease {
 pub struct RowArea {
     /// The sum of value times time, in the metric's unit times milliseconds.
     pub area: Exact,
-    /// The time during which values held.
+    /// The time during which a value was valid.
     pub held: TimeDelta,
 }
 
-/// The longest time between two values over which energy counts as measured. Over a longer time it is an estimate.
+/// The longest time between two values for which energy counts as measured. Over a longer time it is an estimate.
 const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 
 /// The amount that a counter counted in each row.
 ///
-/// A step that spans edges is divided by time. The part before an edge is the step times the share of the time that has
-/// elapsed, rounded down to 9 decimals. A row gets the difference of two such parts. So any partition of a range adds
-/// up to the same total, to the last digit.
+/// A step that spans several rows is divided by time. At each edge, the part before it is the step times the share of
+/// the time that has elapsed, rounded down to 9 decimals. A row gets the difference of the parts at its two edges. So
+/// the rows of a range add up to the same total, to the last digit, wherever the edges are.
 pub fn increases(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
@@ -81,7 +81,7 @@ pub fn increases(
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     match rollup.map(|metric| (metric.count, &metric.of_kind)) {
-        // The rollup of a single value contains no step.
+        // With a single value there is no step.
         Some((2.., OfKind::Counter { increase, flags })) => {
             RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
         }
@@ -89,8 +89,8 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     }
 }
 
-/// The integral of a power over each row; `None` where no value held. Each value holds until the next value, for at
-/// most `hold`, and not beyond `now`.
+/// The integral of a power over each row; `None` where no value is valid. Each value is valid until the next value, and
+/// the last value until `now`, but no value for longer than `hold`.
 pub fn areas(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
@@ -98,7 +98,7 @@ pub fn areas(
     now: Timestamp,
 ) -> Vec<Option<RowArea>> {
     let inside = |row: &Row<'_>| match row.rollup.map(|metric| &metric.of_kind) {
-        // The rollup of a single value contains no time during which the value held.
+        // With a single value there is no time between values.
         Some(OfKind::Power { area, held }) if *held > TimeDelta::zero() => {
             Some(RowArea { area: area.clone(), held: *held })
         }
@@ -125,7 +125,7 @@ impl Default for RowArea {
     }
 }
 
-/// Two neighbouring values that are not in the same row, and the rows that they span.
+/// Two neighbouring values that are not in the same row, and the first and the last row that they touch.
 struct Pair<'a> {
     from: &'a Sample,
     /// The later value; `None` after the very last value.

@@ -16,20 +16,20 @@ use super::{Decimal, DecimalError};
 
 /// A decimal number of any length.
 ///
-/// A [`Decimal`] has at most 38 digits, which a sum of decimals exceeds: 1e20 + 1e-20 has 41.
+/// A [`Decimal`] has at most 38 digits, and a sum of decimals may need more: 1e20 + 1e-20 has 41.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact(Number);
 
-/// A number in its only form, which is small if possible.
+/// A number that is small if it fits, else large, so each number has only one form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Number {
     Small(Small),
     Large(BigDecimal),
 }
 
-/// The significant digits of a quotient or an integral that is shown.
+/// The number of significant digits to which a shown quotient or integral is rounded.
 const SHOWN_DIGITS: std::num::NonZeroU64 = std::num::NonZeroU64::new(15).expect("not zero");
-/// The decimals of a part of a step, see [`Exact::part`].
+/// The number of decimals to which [`Exact::part`] rounds.
 const PART_DECIMALS: u32 = 9;
 
 impl Exact {
@@ -97,7 +97,7 @@ impl Exact {
         Self::of_large(&self.large().with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven))
     }
 
-    /// This number times `elapsed` / `whole`, rounded down to 9 decimals. If the two are equal, the number itself.
+    /// This number times `elapsed` / `whole`, rounded down to 9 decimals; the number itself if the two are equal.
     ///
     /// The differences of such parts at consecutive edges add up to the number itself, to the last digit.
     #[must_use]
@@ -246,8 +246,8 @@ impl PartialOrd for Exact {
     }
 }
 
-/// Writes a value that fits a [`Decimal`] as `Decimal` does, and any other in scientific notation. Equal values have
-/// the same text.
+/// Writes a number that fits a [`Decimal`] in the same way as `Decimal`, and any other number in scientific notation.
+/// Equal numbers have the same text.
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_decimal() {

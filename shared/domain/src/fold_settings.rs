@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use super::{Deletion, TimeRange, Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
 use crate::MetricName;
 
-/// The number of changes whose extent is kept; an older change counts as concerning everything.
+/// The number of changes whose timestamps are kept. An older change counts as if it concerned all timestamps.
 const MAX_CHANGES: usize = 16;
 
 /// The number of changes of a device's settings, and the timestamps that each of the newest changes concerns.
 ///
-/// Every change of a setting that affects the fold adds 1. A rollup stores the number with which it was folded. A
-/// rollup of a smaller number never replaces one of a greater number.
+/// Every change of a setting by which readings are folded adds 1. A rollup stores the number with which it was folded.
+/// A rollup with a smaller number never replaces a rollup with a greater number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoldSettings {
     /// The number of changes so far.
     pub number: u64,
-    /// The timestamps that the newest changes concern, by the numbers of the changes.
+    /// The timestamps that each of the newest changes concerns, by the number of the change.
     pub changes: BTreeMap<u64, Extent>,
 }
 
-/// The timestamps that a change of settings concerns, both ends inside.
+/// The timestamps that a change of settings concerns, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// The first timestamp.
@@ -43,13 +43,13 @@ impl Extent {
 
 impl FoldSettings {
     /// The settings of a device that is registered again after a deletion. Their number is above all numbers of the
-    /// deleted device, so nobody confuses the two. Rollups that the new device already has stay as they are.
+    /// deleted device, so nobody confuses the two. Rollups that the new device already has are not folded again.
     pub fn after(deletion: &Deletion) -> Self {
         let number = deletion.settings + 1;
         Self { number, changes: [(number, Extent::NONE)].into() }
     }
 
-    /// Notes a change that concerns `extent`.
+    /// Records a change that concerns `extent`.
     pub(crate) fn note(&mut self, extent: Extent) {
         self.number += 1;
         self.changes.insert(self.number, extent);
@@ -64,7 +64,7 @@ impl FoldSettings {
         changed.is_some_and(|extent| extent.first < range.to() && range.from() <= extent.last)
     }
 
-    /// The timestamps that all changes after the number `done` concern; `None` without such a change.
+    /// The first and the last timestamp that changes after the number `done` concern; `None` without such a change.
     pub fn changed_since(&self, done: u64) -> Option<Extent> {
         if done >= self.number {
             return None;
@@ -78,7 +78,7 @@ impl FoldSettings {
     }
 }
 
-/// The timestamps that a change of metrics concerns; `None` if every reading is folded as before.
+/// The timestamps that a change of metrics concerns; `None` if the change affects no fold.
 pub(crate) fn extent_of_change(
     before: &BTreeMap<MetricName, MetricInfo>,
     after: &BTreeMap<MetricName, MetricInfo>,
@@ -108,7 +108,7 @@ pub(crate) fn extent_of_change(
     extents.reduce(Extent::join)
 }
 
-/// The keys whose values differ.
+/// The keys whose values differ between the two maps.
 fn differing<'a, T: PartialEq>(
     old: &'a BTreeMap<Timestamp, T>,
     new: &'a BTreeMap<Timestamp, T>,

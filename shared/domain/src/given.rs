@@ -1,4 +1,4 @@
-//! Short functions that give tests ids, timestamps, numbers, readings, devices, and cases from a text.
+//! Short functions for tests: they make ids, timestamps, numbers, readings and devices, and parse a text of test cases.
 //! Holds no state.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ pub fn range(from: Timestamp, to: Timestamp) -> TimeRange {
     TimeRange::new(from, to).expect("a range")
 }
 
-/// All timestamps but the last millisecond of the year 9999.
+/// All timestamps except the last, 9999-12-31T23:59:59.999Z.
 pub fn always() -> TimeRange {
     range(Timestamp::MIN, Timestamp::MAX)
 }
@@ -151,7 +151,7 @@ pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device 
     observation.new_device(first.device.clone(), |_| true)
 }
 
-/// One case of a text for [`cases`].
+/// One of the test cases that [`cases`] parses.
 #[derive(Debug)]
 pub struct Case<'a> {
     line: usize,
@@ -177,8 +177,8 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// Parses the cases of a text. A line that begins with `//` is the statement of the cases below it. A line without an
-/// indent is the input of a case, and the indented lines below are the expected output.
+/// Parses a text of test cases. A line that begins with `//` states what the cases below it show. A line without an
+/// indent is the input of a case, and the indented lines below it are the expected output.
 pub fn cases(text: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     let mut statement = "";

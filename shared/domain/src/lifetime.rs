@@ -10,7 +10,7 @@ const MAX_LIFETIME: TimeDelta = TimeDelta::days(36_500);
 /// The reasons for which a text is not a lifetime.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LifetimeError {
-    /// The text has another form.
+    /// The text does not have the form of a lifetime.
     #[error("expected hours, days or weeks, such as 12h, 90d or 4w")]
     Form,
     /// The lifetime is longer than a token may be valid.

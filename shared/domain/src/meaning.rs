@@ -1,8 +1,8 @@
-//! Refuses settings that a metric's kind or unit does not use: no fold would read them. Edits nothing.
+//! Refuses settings that a metric of its kind or unit does not use, because they would have no effect. Edits nothing.
 
 use super::{Edit, EnergyUnit, MetricInfo, MetricKind, MetricName, MetricPatch, MetricRule};
 
-/// A setting that its metric's kind or unit does not have.
+/// A setting that a metric of its kind or unit does not use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct MeaninglessSetting {

@@ -1,7 +1,7 @@
 //! The energy of a device: decides by units, names and roles which of the device's metrics count. Reads no values.
 //!
-//! Counters come before powers. Metrics of one direction add up. If a total and its parts are both there, only the
-//! total counts. Sold energy never counts as bought energy.
+//! If a device has counters, its powers do not count. Metrics of one direction, used or sold, are added up. If there is
+//! a total as well as its parts, only the total counts. Sold energy never counts as bought energy.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ pub struct Meter<'a> {
     pub sold: Vec<&'a MetricName>,
     /// Whether the metrics are counters; else they are powers.
     pub is_counter: bool,
-    /// The role of the metrics in [`used`](Self::used), if they do not measure consumption. An example is a device that
-    /// only produces.
+    /// The role of the metrics in [`used`](Self::used), if it is not consumption. For example, a device may only
+    /// produce.
     pub other_role: Option<Role>,
     /// The metrics of energy and power that do not count, each with the reason.
     pub left_out: BTreeMap<&'a MetricName, NotCounted<'a>>,
-    /// Whether a metric counts as used only because its role is unknown.
+    /// Whether a metric counts as used although its role is unknown.
     pub is_unsure: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Meter<'a> {
 pub enum NotCounted<'a> {
     /// The role of the metric is production, storage or none.
     Role(Role),
-    /// The energy of the metric is already in this other metric.
+    /// The energy of the metric is already contained in this other metric.
     PartOf(&'a MetricName),
     /// The metric is a power, and the device has counters.
     CounterInstead,
@@ -70,7 +70,7 @@ impl<'a> Meter<'a> {
         (!one.is_empty()).then(|| Self::of_candidates(&one))
     }
 
-    /// The meter of one metric alone, whatever its role, for a request about the device alone.
+    /// The meter of one metric alone, whatever its role, for a request that asks about this device only.
     pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
         let all = candidates(metrics, |_, _| None);
         let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();
@@ -111,12 +111,12 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Whether the meter adds to a sum: it measures used or sold energy.
+    /// Whether sums include the meter, because it measures used or sold energy.
     pub const fn is_of_sums(&self) -> bool {
         !self.used.is_empty() || !self.sold.is_empty()
     }
 
-    /// The meter for a request about the device alone. A device that measures neither used nor sold energy shows its
+    /// The meter for a request about this device only. A device that measures neither used nor sold energy shows its
     /// production. Without production it shows its only metric of storage: a sum of charge and discharge means nothing.
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
@@ -156,7 +156,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The directions in which metrics add up.
+/// The directions of energy. The metrics of each direction are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Flow {
     Used,
@@ -177,14 +177,14 @@ fn candidates(
     found.map(|(name, info)| Candidate { name, info, role: role(name, info) }).collect()
 }
 
-/// The counter of bought energy in the payloads of devices; the names of parts have a suffix.
+/// The counter of bought energy in the payloads of devices. A counter of one part has a suffix after this name.
 const BOUGHT: &str = "cumulative_kwh_p";
-/// The counter of sold energy in the payloads of devices; the names of parts have a suffix.
+/// The counter of sold energy in the payloads of devices. A counter of one part has a suffix after this name.
 const SOLD: &str = "cumulative_kwh_n";
-/// The power in the payloads of devices; the names of parts have a suffix.
+/// The power in the payloads of devices. A power of one part has a suffix after this name.
 const POWER: &str = "current_w";
 
-/// The role that a metric's name says.
+/// The role that follows from a metric's name.
 fn role_of_metric(name: &MetricName) -> Option<Role> {
     match &*Family::of(name).base {
         BOUGHT => Some(Role::Import),
@@ -193,13 +193,13 @@ fn role_of_metric(name: &MetricName) -> Option<Role> {
     }
 }
 
-/// A metric of energy or power, with its name taken apart.
+/// A metric of energy or power, with the words of its name.
 struct FamilyMember<'a> {
     family: Family,
     metric: Candidate<'a>,
 }
 
-/// The metrics of one direction that add up. If some are of the main meter, the main meter contains the others.
+/// The metrics of one direction that are added up: those of the main meter if there is one, as it measures all.
 fn summands<'a>(
     all: &[Candidate<'a>],
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
@@ -238,10 +238,10 @@ fn summands<'a>(
     counted
 }
 
-/// The metrics of a family that add up: the total alone, or its parts. A name without a part stands for a missing first
-/// part, as in `current_w`, `current_w_b`, `current_w_c`.
+/// The metrics of a family that are added up: the total alone, or its parts. If the first part is missing, the name
+/// without a part stands for it, as in `current_w`, `current_w_b`, `current_w_c`.
 fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
-    // Metrics that are derived from others count only if there are no others.
+    // A metric that is derived from others counts only if all metrics of the family are derived.
     let are_derived = members.iter().all(|member| member.family.is_derived);
     let mut whole: Vec<&FamilyMember<'a>> = Vec::new();
     let mut parts: Vec<&FamilyMember<'a>> = Vec::new();
@@ -258,7 +258,7 @@ fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
         return vec![whole.metric];
     }
 
-    // A part with two units, or for two periods of time, counts once.
+    // If a part is there with two units, or for two periods of time, only one of its metrics counts.
     let mut by_part: BTreeMap<Option<Part>, Candidate<'a>> = BTreeMap::new();
     for member in parts.into_iter().chain(whole) {
         by_part.entry(member.family.part).or_insert(member.metric);
@@ -266,7 +266,7 @@ fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
     by_part.into_values().collect()
 }
 
-/// A metric's name, taken apart into words that relate the metric to others.
+/// A metric's name, split into the words that show how the metric is related to others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Family {
     /// The name without words for a part, a total, a unit or a period of time.
@@ -278,25 +278,25 @@ struct Family {
     is_derived: bool,
 }
 
-/// One of several phases, relays or channels.
+/// The number of a part: of one of several phases, relays or channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Part(u16);
 
 impl Part {
-    /// Whether this is the first part. Some devices count from 0.
+    /// Whether this is the first part, which some devices give the number 0.
     const fn is_first(self) -> bool {
         self.0 <= 1
     }
 }
 
-/// Words that stand before the number or the letter of a part.
+/// Words that may precede the number or the letter of a part.
 const PART_WORDS: [&str; 16] = [
     "phase", "channel", "ch", "relay", "switch", "output", "port", "socket", "outlet", "plug",
     "emeter", "tariff", "tarif", "circuit", "ct", "clamp",
 ];
-/// Single letters before a part's number, as in `l1` and `t2`.
+/// Single letters that may precede a part's number, as in `l1` and `t2`.
 const PART_LETTERS: [&str; 2] = ["l", "t"];
-/// Words that are a part by themselves, and the part's number: sides of a socket, and tariffs.
+/// Words that name a part without a number, and the number of this part: sides of a socket, and tariffs.
 const PARTS: [(&str, u16); 7] = [
     ("left", 1),
     ("center", 2),
@@ -346,7 +346,7 @@ impl Family {
         let (mut is_total, is_derived) = (has(&TOTALS), has(&DERIVED));
         words.retain(|word| !TOTALS.contains(word) && !DERIVED.contains(word));
         let mut part = take_part(&mut words);
-        // Register 1.8.0 of a meter is the total of its tariffs 1.8.1 and 1.8.2.
+        // A meter's register 1.8.0 is the total of the registers 1.8.1 and 1.8.2, one for each tariff.
         if part == Some(Part(0)) && matches!(words[..], [.., "1" | "2", "8"]) {
             (part, is_total) = (None, true);
         }
@@ -357,7 +357,7 @@ impl Family {
     }
 }
 
-/// Takes the words that name a part from the end or the beginning of a name.
+/// Removes the words that name a part from the end or the beginning of a name, and returns the part.
 fn take_part(words: &mut Vec<&str>) -> Option<Part> {
     if let Some(last) = words.pop() {
         if let Some((rest, part)) = part_of(last) {
@@ -378,7 +378,7 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
         return Some(part);
     }
 
-    // At the beginning, only the letters of phases name a part: the `e` of `e_in` means energy.
+    // At the beginning of a name, only the letters a, b and c name a part: a phase. The `e` of `e_in` means energy.
     let is_letter = word.len() == 1;
     let (rest, part) = part_of(word).filter(|_| !is_letter || matches!(word, "a" | "b" | "c"))?;
     if rest.is_empty() {

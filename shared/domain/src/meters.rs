@@ -8,7 +8,7 @@ use super::DeviceId;
 /// The number of meters that may be above a device when it is put behind a meter. All of them fit into one transaction.
 pub const MAX_METERS_ABOVE: usize = 16;
 
-/// The number of devices that may be directly behind one meter. The meter's item names each of them.
+/// The number of devices that may be directly behind one meter. The item of the meter lists them.
 pub const MAX_BEHIND: usize = 200;
 
 /// The reasons for which a device cannot be put behind a meter.
@@ -28,7 +28,7 @@ pub enum BehindError {
         /// The device that was to be put behind it.
         device: DeviceId,
     },
-    /// Too many meters would be above the device.
+    /// More meters would be above the device than are allowed.
     #[error(
         "{0} is behind {MAX_METERS_ABOVE} meters or more, one behind the other; at most {MAX_METERS_ABOVE} may be above a device"
     )]
@@ -38,7 +38,7 @@ pub enum BehindError {
     Full(DeviceId),
 }
 
-/// The meters above a device, the nearest first. In a circle each meter is listed once, without the device itself.
+/// The meters above a device, the nearest first. In a circle, each meter except the device itself is listed once.
 pub fn meters_above<'a>(
     device: &'a DeviceId,
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
@@ -52,10 +52,10 @@ pub fn meters_above<'a>(
     above
 }
 
-/// The nearest counted meter above `device`. Because of this meter a sum leaves out `device`.
+/// The nearest counted meter above `device`, because of which a sum leaves out `device`.
 ///
-/// If devices are behind one another in a circle, the sum keeps the counted device with the smallest id. So every
-/// counted device is in the sum, or below a device in the sum.
+/// If devices are behind one another in a circle, the sum keeps the counted device with the smallest id. So the sum
+/// contains each counted device or a meter above it.
 pub fn meter_of<'a>(
     device: &'a DeviceId,
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,

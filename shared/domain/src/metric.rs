@@ -60,7 +60,7 @@ impl MetricName {
         (MetricKind::Gauge, unit(known))
     }
 
-    /// Whether the values are prices, which are known before they hold: the name is `price` or begins with `price_`.
+    /// Whether the values are prices, which are known in advance: the name is `price` or begins with `price_`.
     pub fn is_price(&self) -> bool {
         let rest = self.as_str().strip_prefix("price");
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))

@@ -9,15 +9,15 @@ use super::{Decimal, MetricInfo, MetricKind, MetricName, Reading, Sample};
 /// The rule by which a metric is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetricRule {
-    /// The values are levels.
+    /// The values are levels at points in time.
     Gauge,
-    /// The values are totals.
+    /// The values are totals that a counter shows.
     Counter(CounterRule),
-    /// The values are powers. A value holds for at most this time.
+    /// The values are powers. A value is valid until the next one, but at most for this time.
     Power(TimeDelta),
 }
 
-/// The time for which the value of a power holds if no `hold` is set.
+/// The hold time of a metric without the setting `hold`: how long the value of a power is valid at most.
 pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 impl MetricRule {
@@ -32,7 +32,7 @@ impl MetricRule {
         }
     }
 
-    /// Whether a value takes part in a rollup.
+    /// Whether rollups count a value.
     pub fn counts(&self, value: &Decimal) -> bool {
         match self {
             Self::Counter(rule) => rule.counts(value),
@@ -40,7 +40,7 @@ impl MetricRule {
         }
     }
 
-    /// The value of a metric in a reading; `None` if the reading has no value that takes part.
+    /// The value of a metric in a reading; `None` if the reading has no value that rollups count.
     pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
         let value = reading.metrics().get(name).filter(|value| self.counts(value))?;
         let sample = Sample::new(reading.at, value.clone());

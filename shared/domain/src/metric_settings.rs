@@ -1,4 +1,4 @@
-//! The registry's knowledge of one metric of a device, and a person's edits of it. Folds no reading.
+//! What the registry knows of one metric of a device, and a person's edits of it. Folds no reading.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration, excerpt};
 
-/// The number of metrics of one device that the registry keeps. The readings of the device may have more.
+/// The number of metrics of one device that the registry keeps. The device's readings may have further metrics.
 ///
 /// Without this limit a device that writes a counter into metric names would grow its item beyond `DynamoDB`'s 400 KB.
 pub const MAX_KNOWN_METRICS: usize = 256;
 
-/// The largest number of exchanges, of one metric, and the largest number of its verdicts.
+/// The largest number of exchanges of one metric, and the largest number of verdicts.
 pub const MAX_JUDGEMENTS: usize = 64;
 
 /// One metric of one device.
@@ -27,27 +27,27 @@ pub struct MetricInfo {
     pub modulus: Option<Decimal>,
     /// The largest power that the meter can measure, in W.
     pub max_w: Option<Decimal>,
-    /// The largest fall of a counter that is noise, in the metric's unit.
+    /// The largest fall of a counter that counts as noise, in the metric's unit.
     pub tolerance: Option<Decimal>,
-    /// The longest time for which the value of a power holds if no further value comes.
+    /// The longest time for which the value of a power is valid if no newer value comes.
     pub hold: Option<TimeDelta>,
     /// The exchanges of a meter, by the time at which the new meter took over.
     pub exchanges: BTreeMap<Timestamp, Exchange>,
-    /// A person's verdicts on falls and suspect steps, by the timestamp of the reading that ends the step.
+    /// A person's verdicts on falls and suspect steps, by the timestamp of the reading with which the step ends.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
     /// The role of a meter, set by a person or a sender. A sender's role never replaces a person's.
     pub role: Option<Role>,
     /// Whether a counter is a net meter, which also counts backwards: a fall is negative.
     pub is_net: bool,
-    /// The metric of the same readings whose value names the cycle of a counter. Where the value changes, the counter
-    /// has begun again.
+    /// The metric whose value, in the same readings, names the current cycle of the counter. When this value changes,
+    /// the counter has begun again.
     pub cycle: Option<MetricName>,
     /// Whether the means of rooms include the metric, if a person has decided; see
     /// [`Device::not_of_room`](super::Device::not_of_room).
     pub in_room_means: Option<bool>,
-    /// The time until which an import found only hourly means.
+    /// The end of the time for which an import found hourly means instead of readings.
     pub hourly_until: Option<Timestamp>,
-    /// Whether a sender or a person has described the metric. Later descriptions by senders change nothing.
+    /// Whether a sender or a person has described the metric. If so, descriptions by senders change nothing any more.
     pub is_described: bool,
 }
 
@@ -61,20 +61,20 @@ pub struct Exchange {
 }
 
 crate::words! {
-    /// A person's verdict on a step of a counter that fell or is suspect.
+    /// A person's verdict on a step of a counter, the change between two values, that fell or is suspect.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictWord"))]
     pub enum Verdict {
-        /// The step counts. A suspect rise counts as it is, a suspect fall as a reset, and any other fall as without a
-        /// verdict.
+        /// The step counts. A suspect rise counts in full, and a suspect fall as a reset. Any other fall counts as it
+        /// would without a verdict.
         Accept = "accept",
         /// The step counts nothing.
         Discard = "discard",
         /// The counter began again near zero: the new value counts.
         Reset = "reset",
-        /// The counter passed its modulus: the rest up to the modulus counts, and the new value.
+        /// The counter passed its modulus: the amount up to the modulus counts, plus the new value.
         Wrap = "wrap",
-        /// The counter fell and comes back: the fall counts negative.
+        /// The counter fell and will rise again: the fall counts as a negative amount.
         Dip = "dip",
     }
 }
@@ -148,7 +148,7 @@ struct DatedExchange {
     new: Decimal,
 }
 
-/// A verdict as a person writes it, with the timestamp of the reading that ends the step.
+/// A verdict as a person writes it, with the timestamp of the reading with which the step ends.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DatedVerdict {

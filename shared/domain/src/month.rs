@@ -1,4 +1,4 @@
-//! Months of UTC, in which the table notes that a device was in a room. Knows no time zone of a home.
+//! Months of UTC, for each of which the table records the rooms in which a device was. Knows no time zone of a home.
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,7 +41,7 @@ impl FromStr for Month {
             year: year.parse().map_err(|_| MonthError)?,
             month: month.parse().map_err(|_| MonthError)?,
         };
-        // Each month has only one accepted text.
+        // Of the texts that mean the same month, only one is accepted.
         let is_month = (1..=12).contains(&parsed.month) && parsed.to_string() == text;
         is_month.then_some(parsed).ok_or(MonthError)
     }

@@ -1,4 +1,4 @@
-//! A macro for types of text that are checked once, when they are parsed. Contains no rule of any text.
+//! A macro for types of text that are checked once, when they are parsed. Contains no rule for any text.
 
 /// Declares a type for texts that `$check`, a `fn(&str) -> Result<(), $error>`, accepts.
 macro_rules! parsed_text {

@@ -31,10 +31,11 @@ impl Place {
         }
     }
 
-    /// Whether a reading of `at` that names `room` moves the device.
+    /// Whether a reading of the time `at` that names `room` moves the device.
     ///
-    /// The room must differ from the known room. The reading must not be older than the reading that named the known
-    /// room. A reading of the same timestamp moves the device too: it may have been sent again with the right room.
+    /// It does if the device has no room, or another room named by a reading of this time or earlier. A reading of the
+    /// same time may have been sent again with the right room. No reading moves a device from a room that a person
+    /// chose.
     pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
         match self {
             Self::Unknown => true,

@@ -21,8 +21,8 @@ pub struct Reading {
     pub room: Option<RoomId>,
     /// The room that the sender named. Only this room moves a device: a room from the registry may be out of date.
     pub named_room: Option<RoomId>,
-    /// The facts that the sender gives about the device beside the values; no answer shows them. The function ingest
-    /// keeps only facts that the registry lacks.
+    /// The facts that the sender gives about the device in addition to the values; no answer shows them. The function
+    /// ingest keeps only those that the registry does not know yet.
     pub about: Option<Box<About>>,
     metrics: BTreeMap<MetricName, Decimal>,
 }
@@ -52,8 +52,8 @@ impl Reading {
         }
     }
 
-    /// A reading as the table stores it. Merging writes may have added any number of metrics. The room counts as named
-    /// by the sender.
+    /// A reading as the table stores it. Writes that merge readings may have given it any number of metrics. The room
+    /// counts as named by the sender.
     pub fn stored(
         device: DeviceId,
         at: Timestamp,
@@ -74,8 +74,8 @@ impl Reading {
         self
     }
 
-    /// Adds the facts that a point of this reading gives about the device, and about the room that the point names.
-    /// Facts about other rooms and other metrics are dropped.
+    /// Adds facts that the sender gives about the device and about `room`. Facts about metrics that this reading does
+    /// not have are dropped, and so is the name of another room.
     pub fn say(&mut self, mut about: About, room: Option<&RoomId>) {
         about.metrics.retain(|name, _| self.metrics.contains_key(name));
         about.room_name.take_if(|_| room.is_none() || self.named_room.as_ref() != room);
@@ -101,8 +101,8 @@ impl Reading {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
-    /// Adds the metrics of another point of the same device and timestamp, however many there are. The values of the
-    /// added point win.
+    /// Adds the metrics of a later reading of the same device and timestamp, without limiting their number. Where both
+    /// have a value, the later one wins.
     pub fn unite(&mut self, later: Self) {
         if let Some(about) = &mut self.about
             && later.named_room.is_some()
@@ -120,8 +120,8 @@ impl Reading {
         }
     }
 
-    /// The stored reading after a merging write of `new`, a reading of the same device and timestamp. New values win. A
-    /// room that was filled in does not replace the stored room.
+    /// This stored reading after a write that merges `new` into it, a reading of the same device and timestamp. New
+    /// values win. A room that was filled in from the registry does not replace the stored room.
     #[must_use]
     pub fn merged(&self, new: &Self) -> Self {
         let mut metrics = self.metrics.clone();

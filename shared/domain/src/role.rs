@@ -4,8 +4,8 @@
 use serde::Deserialize;
 
 crate::words! {
-    /// The role of a meter. Import and consumer count as consumption, export counts as sold, and none is ignored.
-    /// Production and storage are left out of sums and reported.
+    /// The role of a meter. Import and consumer count as used energy, export counts as sold energy, and none is
+    /// ignored. Sums leave out production and storage, and say so.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Role {
@@ -36,10 +36,9 @@ const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
 const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
 /// Whole words for production.
 const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
-/// Parts of words for consumption. Beside them, a word for production is doubtful.
+/// Parts of words for consumption. Beside them, words for production, export and storage are doubtful.
 const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
-/// Whole words beside which a word for production is doubtful too: own consumption, and devices that take heat or power
-/// from the sun.
+/// Whole words with the same effect: own consumption, and devices that take heat or power from the sun.
 const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
 /// Whole words for the battery of a house.
 const BATTERY_WORDS: [&str; 8] =
@@ -51,8 +50,8 @@ const VEHICLE_WORDS: [&str; 8] =
     ["car", "ev", "vehicle", "auto", "wallbox", "charger", "evse", "bike"];
 
 impl Role {
-    /// The role that a meter's name states without doubt. `None` if the name has words of two roles. `None` also for a
-    /// consumer, which may be a part of another meter or the whole.
+    /// The role that a meter's name states without doubt. `None` if the words of the name contradict each other. `None`
+    /// also for a consumer: its energy may be a part of another meter's or not.
     pub fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_lowercase();
         let words: Vec<&str> =

@@ -1,5 +1,5 @@
-//! The rollup of a device's readings: the fold of a bucket, and the combination of consecutive rollups. Stores nothing
-//! and knows no calendar.
+//! The rollup of a device's readings: folds the readings of a bucket, and joins consecutive rollups. Stores nothing and
+//! knows no calendar.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use super::{MetricRule, Sample, Timestamp};
 
 /// The rollup of some consecutive readings of one device.
 ///
-/// [`append`](Self::append) is associative, and the empty rollup is its identity. So the rollup of a day is the fold of
-/// its quarters, to the last digit.
+/// [`append`](Self::append) is associative, and the empty rollup is its identity. So the rollups of a day's quarters,
+/// appended to each other, are the rollup of the day, to the last digit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rollup {
-    /// The rooms of the readings, at most the first [`MAX_ROLLUP_ROOMS`] in their order. `None` stands for readings
-    /// without a room.
+    /// The rooms of the readings: at most the first [`MAX_ROLLUP_ROOMS`], ordered by id. `None`, for readings without a
+    /// room, comes before all ids.
     pub rooms: BTreeSet<Option<RoomId>>,
     /// The rollup of each metric.
     pub metrics: BTreeMap<MetricName, MetricRollup>,
@@ -43,27 +43,27 @@ pub struct MetricRollup {
     pub first: Sample,
     /// The latest value.
     pub last: Sample,
-    /// The part that only counters and powers have.
+    /// What only counters and only powers have.
     pub of_kind: OfKind,
 }
 
-/// The part of a metric's rollup that depends on the kind of metric.
+/// What the rollup of a metric has in addition because of the metric's kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfKind {
-    /// A gauge, which needs nothing further.
+    /// A gauge, which has nothing in addition.
     Gauge,
-    /// A counter, with the steps between values inside. The steps across an edge are not included.
+    /// A counter, with the steps between the values of this rollup, but not those to values before or after.
     Counter {
         /// The sum of the steps, in the metric's unit.
         increase: Exact,
         /// The flags of all these steps.
         flags: Flags,
     },
-    /// A power. Each value holds until the next value inside, for at most the time that the rule allows.
+    /// A power. Each value is valid until the next value of this rollup, for at most the time that the rule allows.
     Power {
         /// The sum of value times time, in the metric's unit times milliseconds.
         area: Exact,
-        /// The time during which values held.
+        /// The time during which a value was valid.
         held: TimeDelta,
     },
 }
@@ -82,15 +82,15 @@ impl FoldRules {
         Self { known: rules.collect() }
     }
 
-    /// The rule for a metric. A metric that the registry does not know yet is folded by its name, because readings may
-    /// be folded before the registry learns of their metrics.
+    /// The rule for a metric. If the registry does not know the metric, the name decides: readings may be folded before
+    /// the registry learns of their metrics.
     pub fn rule(&self, name: &MetricName) -> MetricRule {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
 
-    /// Removes metrics that would make the rollup too large. Of the metrics that the registry does not know, the first
-    /// are kept, as many as fit. Known metrics have reserved space even if they are absent. Otherwise a part of the
-    /// rollup could keep a metric that the whole drops.
+    /// Removes metrics that would make the rollup too large. Each metric that the registry knows has reserved space,
+    /// even if this rollup does not contain it. The first of the other metrics get the rest. Without the reservation a
+    /// quarter could keep a metric that its day drops.
     fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
         let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
         if metrics.len() <= free {
@@ -111,7 +111,7 @@ impl Rollup {
         Self::fold_some(readings, rules, |_| true)
     }
 
-    /// Folds only the wanted metrics of the readings.
+    /// Folds those metrics of the readings that `is_wanted` accepts.
     pub fn fold_some<'a>(
         readings: impl IntoIterator<Item = &'a Reading>,
         rules: &FoldRules,
@@ -137,38 +137,38 @@ impl Rollup {
         rollup
     }
 
-    /// Keeps the first rooms in their order. The first rooms of a whole are always among the first rooms of its parts.
+    /// Keeps the first rooms, ordered by id. The first rooms of a day are always among the first rooms of its quarters.
     fn limit_rooms(&mut self) {
         while self.rooms.len() > MAX_ROLLUP_ROOMS {
             self.rooms.pop_last();
         }
     }
 
-    /// Whether all readings are of these rooms; `false` if rooms may be missing in the rollup.
+    /// Whether all readings are from these rooms; `false` if the rollup may not name all rooms of its readings.
     pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() < MAX_ROLLUP_ROOMS
             && self.rooms.iter().all(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether a reading may be of one of these rooms; `true` if rooms may be missing in the rollup.
+    /// Whether a reading may be from one of these rooms; `true` if the rollup may not name all rooms of its readings.
     pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether this is the rollup of no reading. Readings without a value that takes part still have a room.
+    /// Whether this is the rollup of no reading. A reading without a value that rollups count still has a room.
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
     }
 
-    /// The times of the first and of the last value; `None` if no value takes part.
+    /// The times of the first and of the last value; `None` without a value.
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let metrics = || self.metrics.values();
         let first = metrics().map(|metric| metric.first.at).min()?;
         Some((first, metrics().map(|metric| metric.last.at).max()?))
     }
 
-    /// The largest number of values of any metric, which is about the number of readings.
+    /// The number of values of the metric that has the most, which is about the number of readings.
     pub fn most_values(&self) -> u64 {
         self.metrics.values().map(|metric| metric.count).max().unwrap_or(0)
     }
@@ -188,7 +188,7 @@ impl Rollup {
 }
 
 impl MetricRollup {
-    /// The rollup of one value that takes part.
+    /// The rollup of a single value.
     pub fn of(sample: Sample, rule: &MetricRule) -> Self {
         let of_kind = match rule {
             MetricRule::Gauge => OfKind::Gauge,
@@ -210,8 +210,8 @@ impl MetricRollup {
 
     /// Appends the rollup of later values of the same metric.
     ///
-    /// The two rollups are of different kinds if the metric's settings changed between the folds. The part of the kind
-    /// is then taken from the later rollup, until the earlier rollup is folded again.
+    /// The two rollups are of different kinds if the metric's settings changed between the folds. Until the earlier one
+    /// is folded again, `of_kind` then covers the later values only.
     pub fn append(&mut self, later: &Self, rule: &MetricRule) {
         match (&mut self.of_kind, &later.of_kind, rule) {
             (

@@ -1,7 +1,7 @@
-//! Whether a metric describes the air of a room. The values of a freezer, of soil or of a chip in the room do not.
-//! Combines no values.
+//! Decides whether a metric describes the air of a room. The values of a freezer, of soil or of a chip in the room do
+//! not. Combines no values.
 //!
-//! The decision is made when a request is answered, never when a reading is stored. So it counts for everything that is
+//! This is decided when a request is answered, not when a reading is stored. So a change applies to everything that is
 //! stored.
 
 use super::{Device, MetricName, MetricRule};
@@ -12,9 +12,9 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "NotOfRoomReason"))]
 pub enum NotOfRoom {
-    /// A person decided so.
+    /// A person decided to leave it out.
     Person,
-    /// The device is of a kind with an inside of its own, or is a chip.
+    /// The kind of device measures inside a thing, such as a freezer, or the device is a chip.
     Kind,
     /// The name of the metric is that of a thing, such as soil or a processor.
     Metric,
@@ -46,7 +46,7 @@ const KINDS: [&str; 22] = [
     "vivarium",
 ];
 
-/// The end of the id of a processor, which is a part of a device.
+/// The end of the id of a device's processor, which is stored as a part of the device.
 const PROCESSOR: &str = ":ESP32";
 
 /// Things whose `..._temperature` is not the temperature of a room.
@@ -77,9 +77,9 @@ impl Device {
     /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if the
     /// means include the metric.
     ///
-    /// A person's decision about the metric comes first. A metric with the name of a thing is left out, whatever a
-    /// person decided about the device. For other metrics, a person's decision about the device comes before the kind
-    /// of device. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
+    /// The first of these that applies decides: a person's choice for the metric, the name of a thing in the metric or
+    /// the device's id, a person's choice for the device, the kind of device. Powers and counters are added up and
+    /// never left out: the fridge's plug uses the room's energy.
     pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
         let info = self.metrics().get(metric)?;
         if MetricRule::of(info) != MetricRule::Gauge {
@@ -100,8 +100,8 @@ impl Device {
         }
     }
 
-    /// Whether the end of the device's id says that its temperature is the temperature of a thing. Home Assistant names
-    /// the entity of a chip in this way: `sensor.gateway_cpu_temperature`.
+    /// Whether the device's id ends with the name of a thing whose temperature is measured. Home Assistant names the
+    /// entity of a chip in this way: `sensor.gateway_cpu_temperature`.
     fn is_named_after_thing(&self, metric: &MetricName) -> bool {
         let name = self.id().as_str().rsplit(['.', ':']).next().unwrap_or_default();
         let thing = name.strip_suffix("_temperature").and_then(|word| word.rsplit('_').next());
@@ -109,8 +109,8 @@ impl Device {
             && thing.is_some_and(|word| THINGS.contains(&word))
     }
 
-    /// Whether a word in the device's kind names a thing with an inside, in any letter case: `Deep freezer`. An earlier
-    /// version stored the processor of a Tasmota as a part of the device; such a part counts too.
+    /// Whether the device measures inside a thing. A word in its kind says so, in any letter case: `Deep freezer`. A
+    /// processor does too: an earlier version stored the processor of a Tasmota as a part of the device.
     fn has_inside(&self) -> bool {
         let kind = self.kind().map(|kind| kind.as_str().to_lowercase()).unwrap_or_default();
         kind.split(|c: char| !c.is_alphanumeric()).any(|word| KINDS.contains(&word))
@@ -119,7 +119,7 @@ impl Device {
 }
 
 impl MetricName {
-    /// Whether the metric's name is that of a thing: `soil_...`, or the temperature of a chip, of water and the like.
+    /// Whether the metric is named after a thing: `soil_...`, or the temperature of a chip, of water and the like.
     pub fn is_of_thing(&self) -> bool {
         let name = self.as_str();
         let thing = name.strip_suffix("_temperature");

@@ -1,4 +1,4 @@
-//! The JSON schemas of ids, texts, numbers and timestamps, for the document of the API. No function is built with them.
+//! The JSON schemas of ids, texts, numbers and timestamps, for the API's document. Functions are built without them.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The values by which a device is found, as texts that sort like the values. Reads nothing.
+//! The values by which a search finds a device, as texts that sort like the values. Reads nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::{AttributeName, AttributeNameError, Decimal, Device};
 
-/// The largest number of bytes of a normalised text that search keeps.
+/// The largest number of bytes of a normalised text that is stored for search.
 const MAX_TEXT: usize = 256;
 /// The prefix of a text.
 const TEXT: &str = "s:";
@@ -50,7 +50,7 @@ impl FromStr for Subject {
     }
 }
 
-/// A value as search keeps it: `s:` and a normalised text, or `n:` and a number as `ordered` writes it.
+/// A value as it is stored for search: `s:` and a normalised text, or `n:` and a number as `ordered` writes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchValue(String);
 
@@ -58,7 +58,7 @@ impl SearchValue {
     /// The prefix of all numbers.
     pub const NUMBERS: &'static str = "n:";
 
-    /// A text. Texts that differ only in case or in the composition of their characters are equal.
+    /// A text. Two texts are equal if only their case differs, or the way in which Unicode composes their characters.
     pub fn text(text: &str) -> Self {
         let normalised = normalise(text);
         let end = normalised.floor_char_boundary(MAX_TEXT);
@@ -70,7 +70,7 @@ impl SearchValue {
         Self(format!("{}{}", Self::NUMBERS, ordered(number)))
     }
 
-    /// Reads a value that search has stored.
+    /// Reads a value that is stored for search.
     pub fn parse(text: &str) -> Option<Self> {
         (text.starts_with(TEXT) || text.starts_with(Self::NUMBERS)).then(|| Self(text.to_owned()))
     }
@@ -98,7 +98,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The signs of all comparisons, the longest first: the first sign that matches is taken.
+    /// The signs of all comparisons, the longest first, because the first sign that matches is taken.
     pub(super) const SIGNS: [(&'static str, Self); 4] =
         [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
 
@@ -117,7 +117,7 @@ impl Comparison {
     }
 }
 
-/// A range of values of one subject, without a gap in the order of their texts.
+/// Values of one subject that follow each other in the order of their texts, so that one query reads them all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchRange {
     /// All values.
@@ -144,14 +144,14 @@ impl SearchRange {
     }
 }
 
-/// The text in lower case and in normal form C. Each character is lowered by itself, so the beginning of a text has the
-/// same form alone and within the text.
+/// The text in lower case and in normal form C. Each character is lowered by itself, so the beginning of a text is
+/// normalised in the same way with or without the rest.
 pub fn normalise(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).nfc().collect()
 }
 
-/// Writes a number as 42 digits that sort like the numbers: a sign, an exponent and 38 digits. The exponent and digits
-/// of a negative number are complements.
+/// Writes a number as 42 digits that sort like the numbers: a digit for the sign, 3 for the exponent, and 38 digits.
+/// For a negative number, 9 minus each digit of the exponent and of the number is written.
 fn ordered(number: &Decimal) -> String {
     const DIGITS: usize = 38;
     let text = number.as_str();
@@ -168,7 +168,7 @@ fn ordered(number: &Decimal) -> String {
     let leading = all.len() - digits.len();
     let place = |length: usize| i32::try_from(length).expect("a few hundred digits");
     let exponent: i32 = exponent.parse().expect("a decimal's text is canonical");
-    // The point is from -129 to 126, so the sum has three digits.
+    // The position of the decimal point is from -129 to 126, so 200 more has always three digits.
     let point = place(whole.len()) - place(leading) + exponent + 200;
 
     let digits = digits.trim_end_matches('0');
@@ -181,7 +181,7 @@ fn ordered(number: &Decimal) -> String {
     }
 }
 
-/// One value by which a device is found.
+/// One value by which a search finds a device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchEntry {
     /// The part of the device that the value describes.
@@ -191,7 +191,7 @@ pub struct SearchEntry {
 }
 
 impl Device {
-    /// The values by which the device is found. An attribute that reads as a number is found as a text and as a number.
+    /// The values by which a search finds the device. An attribute that reads as a number is listed as text and number.
     pub fn search_entries(&self) -> BTreeSet<SearchEntry> {
         let entry = |subject, value| SearchEntry { subject, value };
         let mut entries = BTreeSet::new();

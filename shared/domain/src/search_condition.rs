@@ -1,4 +1,4 @@
-//! Conditions on the values by which a device is found, such as `firmware=1.4`, and their exact test. Reads nothing.
+//! Conditions on the values by which a search finds devices, such as `firmware=1.4`, and the exact test. Reads nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::search::{Comparison, SearchRange, SearchValue, Subject, normalise};
 use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
-/// A condition on the values of a device, met if any of the values meets it.
+/// A condition on the values of a device. It is met if any of the values meets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCondition {
     /// The part of the device whose values are tested.
@@ -67,7 +67,7 @@ impl SearchCondition {
         Ok(Self { subject, test })
     }
 
-    /// Whether one of the device's own values meets the condition. The device's name is the one that people see.
+    /// Whether one of the device's own values meets the condition. Tests the name that people see.
     pub fn holds_for(&self, device: &Device) -> bool {
         let text = |text: &str| self.holds_for_value(text, || None);
         match &self.subject {
@@ -99,8 +99,8 @@ impl SearchCondition {
         }
     }
 
-    /// The range of values that may meet the condition. Long texts are cut, so a value of the range may fail the exact
-    /// test.
+    /// The range of values that may meet the condition. Of a long text only the beginning is compared, so the exact
+    /// test must follow.
     pub fn range(&self) -> SearchRange {
         match &self.test {
             SearchTest::Equals(text) => SearchRange::Equals(SearchValue::text(text)),

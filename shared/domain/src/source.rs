@@ -1,5 +1,5 @@
 //! The origin of a device's readings, as the registry keeps it: the sender's name for the device, the tags, and the
-//! fields that became metrics. Learns nothing; see [`About`](super::About).
+//! fields that became metrics. How facts are added: see [`About`](super::About).
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Label, MetricName};
 
-/// The largest number of bytes of all texts of one source. A text that does not fit is not kept.
+/// The largest number of bytes of all texts of one source together. A text that does not fit is dropped.
 ///
-/// With its metrics a device's item then stays below 16 KB.
+/// With this limit the item of a device, with its metrics, stays below 16 KB.
 pub(super) const MAX_SOURCE: usize = 6 * 1_024;
 
-/// The origin of a device's readings, as the sender describes it. The fact that was learned first stays.
+/// The origin of a device's readings, as the sender describes it. The first value of each fact is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
     /// The name that people see until a person sets [`Device::name`](super::Device::name).
@@ -51,7 +51,7 @@ impl Source {
 }
 
 impl SourceField {
-    /// The number of bytes that the field of a metric takes in a source.
+    /// The number of bytes that this field and its metric take in a source.
     pub(super) fn size(&self, metric: &MetricName) -> usize {
         metric.as_str().len() + self.measurement.len() + self.field.len()
     }

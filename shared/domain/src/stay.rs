@@ -1,12 +1,12 @@
-//! Stays of devices in rooms. New stays are only appended. No I/O.
+//! Stays of devices in rooms. A new stay always follows the newest one in time. No I/O.
 
 use chrono::TimeDelta;
 
 use super::{DeviceId, RoomId, TimeRange, Timestamp};
 
-/// The time for which readings must name the same room before a stay in the room is recorded.
+/// For how long readings must name the same room before a stay in the room is recorded.
 ///
-/// A device that flaps between two rooms would otherwise cost a transaction a minute.
+/// Otherwise a device that switches between two rooms would cost a transaction each minute.
 pub const SETTLING: TimeDelta = TimeDelta::minutes(15);
 
 /// A time during which a device is in a room.

@@ -1,4 +1,4 @@
-//! The groups of devices that the rollup function sweeps together. Sweeps nothing.
+//! The groups of devices for which the rollup function makes rollups at the same time, called a sweep. Sweeps nothing.
 
 use super::DeviceId;
 
@@ -7,7 +7,7 @@ pub const SWEEP_GROUPS: usize = 15;
 
 /// The group of a device.
 ///
-/// CRC-32 distributes ids that differ in one character evenly. A sum of code points does not.
+/// CRC-32 spreads ids that differ in one character evenly over the groups. A sum of code points would not.
 pub fn sweep_group(device: &DeviceId) -> usize {
     crc32fast::hash(device.as_str().as_bytes()) as usize % SWEEP_GROUPS
 }

@@ -1,4 +1,4 @@
-//! Ids that are made of a text that people chose, such as the name of a room. Knows no sender.
+//! Ids that are made from a text that people chose, such as the name of a room. Knows no sender.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The length of a digest.
 const DIGEST: usize = 12;
 
-/// Makes an id of a text that people chose. Also returns the text if the id differs from it.
+/// Makes an id from a text that people chose. Also returns the text if the id differs from it.
 pub fn id_of<T>(text: &str) -> Result<(T, Option<Label>), IdError>
 where
     T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
@@ -28,7 +28,7 @@ where
     Ok((id, name))
 }
 
-/// Makes the id of a part of a device. Also returns the part's text if the id does not end with it.
+/// Makes the id of a part of a device. Also returns the text of the part if the id does not end with this text.
 pub fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     let is_readable = part.chars().all(|c| is_plain(c) || c == ':') && !ends_like_a_digest(part);
     let id: DeviceId = finish(&format!("{device}:{part}"), is_readable, || {
@@ -38,7 +38,7 @@ pub fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>
     Ok((id, name))
 }
 
-/// Makes the id of a text: the text itself if it can be read back from the id, else a similar text with a digest.
+/// Makes the id of a text: the text itself if it can be read back from the id, else a similar text and a digest.
 pub fn finish<T>(
     text: &str,
     is_readable: bool,
@@ -49,7 +49,7 @@ where
 {
     if is_readable && text.len() <= MAX_READABLE {
         match text.parse() {
-            // A reserved text or a dot segment of a path gets a digest.
+            // A text that is reserved, or a dot segment of a path, gets a digest.
             Err(IdError::Reserved(_) | IdError::DotSegment(_)) => {}
             parsed => return parsed,
         }
@@ -58,7 +58,7 @@ where
     format!("{shown}-{}", digest()).parse()
 }
 
-/// The parts of a tag's value. A slash separates parts, and a blank becomes `_`.
+/// The parts of a tag's value, which a slash separates. A blank becomes `_`.
 pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
     value
         .split('/')
@@ -66,8 +66,8 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
         .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
 }
 
-/// Whether the parts can be read back from their id: every character is allowed in an id, and the end does not look
-/// like a digest.
+/// Whether these parts can be read back from an id made of them: an id may contain all their characters, and the end
+/// does not look like a digest.
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
 ) -> bool {
@@ -80,7 +80,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// A text as an id shows it: each character that is not allowed becomes `_`.
+/// A text as it appears in an id: each character that is not allowed becomes `_`.
 fn shown(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|c| if is_plain(c) || c == ':' { c } else { '_' })
 }
@@ -91,7 +91,7 @@ pub fn before_digest(id: &str) -> Option<&str> {
     is_digest(end).then_some(text)
 }
 
-/// Whether an id may have been made of a text, alone or together with others.
+/// Whether an id may have been made from a text, alone or together with other texts.
 pub fn may_be_made_of(id: &str, text: &str) -> bool {
     let read = before_digest(id).unwrap_or(id);
     let is_cut = read.len() < id.len() && read.len() >= MAX_READABLE;
@@ -102,7 +102,7 @@ pub fn may_be_made_of(id: &str, text: &str) -> bool {
     is_cut || id_parts.windows(text_parts.len()).any(|some| some == text_parts)
 }
 
-/// 12 characters of a digest of lists of texts: 60 bits.
+/// A digest of lists of texts in 12 characters, which are 60 bits.
 pub fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String {
     let mut hash = Sha256::new();
     for list in lists {
@@ -124,7 +124,7 @@ fn is_digest(end: &str) -> bool {
     end.len() == DIGEST && end.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
-/// 6 characters of a digest of a text: 30 bits.
+/// A digest of a text in 6 characters, which are 30 bits.
 pub fn short_digest(text: &str) -> String {
     shortened(&Sha256::digest(text), 6)
 }

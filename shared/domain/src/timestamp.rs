@@ -74,10 +74,9 @@ impl Timestamp {
 
     /// Parses RFC 3339 with any offset, an epoch number, or a time relative to `now`.
     ///
-    /// The unit of an epoch number follows from its size: with `abs/1e9` below 5 it counts seconds,
-    /// below 5,000 milliseconds, below 5,000,000 microseconds, else nanoseconds. Relative times are
-    /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits below a
-    /// millisecond are cut off.
+    /// The unit of an epoch number follows from its size: below 5e9 it is seconds, below 5e12 milliseconds, below 5e15
+    /// microseconds, else nanoseconds. Relative times are `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`,
+    /// `h`, `d`, `w`. Digits below a millisecond are cut off.
     pub fn parse(text: &str, now: Self) -> Result<Self, TimestampError> {
         let text = text.trim();
         match relative(text) {
@@ -91,8 +90,8 @@ impl Timestamp {
         }
     }
 
-    /// Parses the forms of [`parse`](Self::parse) except relative times. A reading with a relative time would get
-    /// another timestamp when it is sent again.
+    /// Parses the forms of [`parse`](Self::parse) except relative times: a reading with a relative time would get
+    /// another timestamp each time it is sent.
     pub fn parse_absolute(text: &str) -> Result<Self, TimestampError> {
         let text = text.trim();
         if relative(text).is_some_and(|offset| distance(offset).is_some()) {
@@ -100,7 +99,7 @@ impl Timestamp {
         }
 
         let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
-        // A minus sign after the first character belongs to a date or to an exponent.
+        // A minus sign after the first character is part of a date or of an exponent.
         let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
         let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         if begins && text.chars().all(numeric) && !dated(&text[1..]) {
@@ -120,7 +119,7 @@ impl Timestamp {
     }
 }
 
-/// The part after `now` in a relative time; `None` for every other form.
+/// The offset in a relative time, which may have `now` before it; `None` for every other form.
 fn relative(text: &str) -> Option<&str> {
     let bare = || text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic);
     text.strip_prefix("now").or_else(|| bare().then_some(text))
@@ -140,7 +139,7 @@ fn distance(text: &str) -> Option<TimeDelta> {
 
 /// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off.
 fn epoch(text: &str) -> Option<Timestamp> {
-    // Computed with decimal digits: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
+    // Computed with decimal digits: an `f64` is exact neither for 19 digits of nanoseconds nor for .001.
     let number = Decimal::parse(text).ok()?;
     let (whole, fraction) = number.as_str().split_once('.').unwrap_or((number.as_str(), ""));
     let size: i128 = whole.parse().ok().filter(|_| !text.starts_with('-'))?;

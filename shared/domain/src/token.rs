@@ -75,7 +75,7 @@ pub enum Scope {
     Write(WriteScope),
     /// To read everything.
     Read,
-    /// To look at some rooms and homes, and nothing else.
+    /// To look at some rooms and homes, and at nothing else.
     View(ViewScope),
     /// To do everything: read, store readings of any device, edit.
     Admin,
@@ -93,7 +93,7 @@ impl Scope {
     }
 }
 
-/// The rooms and homes that a token shows. A home does not include its rooms.
+/// The rooms and homes that a token shows. A home that is listed does not make its rooms visible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ViewScope {
     /// The rooms.
@@ -130,7 +130,7 @@ impl ViewScope {
 /// The rooms and homes, for people: `the rooms a, b and the homes c`.
 impl fmt::Display for ViewScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The text names at most so many rooms, and so many homes; the rest is a number.
+        /// The text names at most this many rooms, and this many homes. Of the others it says only how many there are.
         const MAX_NAMED: usize = 5;
         let named = |what: &str, ids: Vec<&str>| {
             let more = ids.len().saturating_sub(MAX_NAMED);
@@ -145,12 +145,12 @@ impl fmt::Display for ViewScope {
     }
 }
 
-/// The permissions of a write token, and how line protocol of the token becomes devices.
+/// The permissions of a write token, and the tags by which line protocol sent with the token is divided into devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteScope {
     /// The devices whose readings the token stores.
     pub devices: WritableDevices,
-    /// The tags of line protocol that identify a device. If there is no such tag, all tags do.
+    /// The tags of line protocol that identify a device. If the list is empty, all tags identify it.
     pub device_tags: Vec<String>,
     /// The tag of line protocol that names a room.
     pub room_tag: Option<String>,
@@ -163,7 +163,7 @@ pub enum WritableDevices {
     Any,
     /// These devices and their parts.
     Only(BTreeSet<DeviceId>),
-    /// The parts of this device. Every id from line protocol begins with the device's id.
+    /// This device and its parts. Every id made from line protocol begins with the device's id.
     Prefix(DeviceId),
 }
 
@@ -214,8 +214,8 @@ pub struct Token {
     pub revoked: Option<Timestamp>,
     /// The first instant at which the token is refused; `None` if the token never expires.
     pub expires: Option<Timestamp>,
-    /// The admin token with which the API made this token. `None` if the command line made it, or if no token was
-    /// needed.
+    /// The admin token with which the API made this token. `None` if the command line made it, or if the API required
+    /// no token.
     pub issued_by: Option<TokenHash>,
 }
 

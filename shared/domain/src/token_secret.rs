@@ -24,15 +24,15 @@ pub enum TokenSecretError {
     Checksum,
 }
 
-/// Makes a token of 43 random characters of base64url by adding a checksum. The checksum reveals a mistyped token
-/// without a read of the table.
+/// Adds the checksum to 43 random characters of base64url, which makes a token. A mistyped token is then noticed
+/// without reading the table.
 pub fn token_of(random: &str) -> String {
     let text = format!("{TOKEN_PREFIX}{random}");
     let checksum = checksum(&text);
     text + &checksum
 }
 
-/// Refuses a text that cannot be a token. Accepts tokens without a checksum, which are older than the checksum.
+/// Refuses a text that cannot be a token. Accepts tokens that were made before tokens had a checksum.
 pub fn check_token(text: &str) -> Result<(), TokenSecretError> {
     let rest = text.strip_prefix(TOKEN_PREFIX).ok_or(TokenSecretError::Form)?;
     let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

@@ -1,9 +1,9 @@
-//! Z-order: addresses that interleave the bits of several attributes, so that a box in the attributes is a few
-//! ranges of addresses. Knows no metric and no table.
+//! Z-order: addresses that interleave the bits of several attributes. A box, one range of values for each attribute, is
+//! then a few ranges of addresses. Knows no metric and no table.
 //!
-//! An attribute is encoded to a fixed number of bits by a monotone function ([`encode`]). A [`Curve`]
-//! interleaves the bits of all attributes, the highest first. A [`Region`] is a box: [`Curve::ranges`] splits
-//! it into ranges of addresses, and [`Curve::next_inside`] finds the next address inside.
+//! A monotone function encodes an attribute to a fixed number of bits ([`encode`]). A [`Curve`] interleaves the bits of
+//! all attributes, the highest first. A [`Region`] is a box: [`Curve::ranges`] splits it into ranges of addresses, and
+//! [`Curve::next_inside`] finds the next address inside.
 
 mod curve;
 pub mod encode;

@@ -8,6 +8,6 @@ pub enum Auth {
     On,
     /// Only edits and deletions need a token. Anybody may read, and store readings.
     Off,
-    /// Nobody needs a token, because only the owner of this machine can reach the function.
+    /// Nobody needs a token: only the owner of this machine can reach the function.
     Owner,
 }

@@ -9,7 +9,7 @@ use api::{Problem, ProblemKind, Request, Secret};
 use domain::{HomeId, RoomId, Scope, Token, TokenHash, ViewScope, WriteScope, check_token};
 use table::{BoundedMemory, FindToken, Session};
 
-/// How long a looked-up token is cached; a revoked token keeps working for at most this long.
+/// How long a looked-up token is cached. A revoked token may still be accepted for this time.
 pub const TOKEN_CACHE_AGE: TimeDelta = TimeDelta::seconds(30);
 /// The largest number of cached tokens, including unknown ones. A client that tries many tokens only
 /// empties the cache.
@@ -17,19 +17,19 @@ const MAX_CACHED_TOKENS: usize = 10_000;
 
 const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or delete without an admin token.";
 
-/// The refusal of an admin token in an address: addresses are kept in histories and in the logs of others.
+/// The refusal of an admin token in an address: browsers keep addresses in their histories, and servers in their logs.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
 
-/// The refusal of a view token in an address. A link that shows a home has the token after `#`, which no browser sends
-/// and no log keeps.
+/// The refusal of a view token in an address. A link that shows a home has the token after `#`: browsers do not send
+/// this part, so no log has it.
 const VIEW_IN_ADDRESS: &str = "A view token is not taken in an address, which logs keep; send it in the header Authorization.";
 
 /// The access that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// The access of the endpoint, which says whose token permits the request.
+    /// The access of the endpoint, which decides which tokens permit the request.
     pub access: Access,
-    /// The room or home, if the request only looks at this place.
+    /// The room or home, if the request only reads this room or home.
     pub place: Option<Place<'a>>,
 }
 
@@ -43,16 +43,16 @@ impl From<Access> for Asked<'_> {
 #[derive(Debug)]
 pub struct Authenticator {
     auth: Auth,
-    /// The looked-up tokens; `None`: the table has no such token.
+    /// The looked-up tokens; `None` stands for a token that the table does not have.
     tokens: BoundedMemory<TokenHash, Option<Token>>,
 }
 
-/// The permissions of a request's token; all permissions where no token is needed.
+/// The permissions of a request: those of its token, or all if no token is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     scope: Option<Scope>,
     token: Option<TokenHash>,
-    /// Whether the request came without a token, so that it may only read and store.
+    /// Whether the request counts as one without a token, which may only read and store.
     is_anybody: bool,
 }
 
@@ -107,7 +107,7 @@ impl Authenticator {
         self.look_up(request, session, log).await
     }
 
-    /// Looks up the request's token, even if `auth` demands none.
+    /// Looks up the request's token, even if `auth` requires none.
     async fn look_up(
         &self,
         request: &Request,
@@ -170,7 +170,7 @@ impl Grant {
         Self { scope: None, token: None, is_anybody: false }
     }
 
-    /// The permissions without a token, if reading and storing need none.
+    /// The permissions of a request without a token: to read and to store if `auth` is `Off`, else all.
     fn without_token(auth: Auth) -> Self {
         Self { is_anybody: auth == Auth::Off, ..Self::all() }
     }
@@ -184,7 +184,7 @@ impl Grant {
         }
     }
 
-    /// The token, if the request needs one.
+    /// The token, if it was looked up.
     pub const fn token(&self) -> Option<&TokenHash> {
         self.token.as_ref()
     }
@@ -194,7 +194,7 @@ impl Grant {
         let Asked { access, place } = asked.into();
         match (access, &self.scope) {
             (Access::Public | Access::Formed, _) => Ok(()),
-            // The only place that says what a view token permits: no answer is filtered.
+            // Nothing else decides what a view token permits: answers are not filtered.
             (Access::Read, Some(Scope::View(view)))
                 if place.is_some_and(|place| shows(view, place)) =>
             {

@@ -18,14 +18,14 @@ pub fn called_as() -> Option<String> {
     std::env::args_os().next()?.into_string().ok()
 }
 
-/// The credentials and the region of the environment, for a command line.
+/// The credentials and the region in the environment, for the command line.
 pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {
     let variables = Variables(environment);
     let region = variables.text("AWS_REGION").or_else(|| variables.text("AWS_DEFAULT_REGION"));
     Ok((variables.credentials()?, region))
 }
 
-/// The root certificates that the environment names, for a command line.
+/// The root certificates that the environment names, for the command line.
 pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
     Variables(environment).ca_bundle()
 }
@@ -92,24 +92,24 @@ pub struct Config {
     pub page_url: Option<String>,
     /// `HEARTBEAT_URL`: the address that is called every five minutes, so that somebody notices when the calls stop.
     pub heartbeat_url: Option<String>,
-    /// `ALERTING_FUNCTION`: the function that sends messages, for functions that hint that messages wait.
+    /// `ALERTING_FUNCTION`: the function that sends messages, for functions that tell it when messages wait.
     pub alerting_function: Option<String>,
     /// `INGEST_FUNCTION`: the function that stores readings, for the function that fetches them.
     pub ingest_function: Option<String>,
-    /// `FETCHING_FUNCTION`: the function that fetches from sources, for tests of a source.
+    /// `FETCHING_FUNCTION`: the function that fetches from sources, for requests that test a source.
     pub fetching_function: Option<String>,
-    /// Amazon SNS: the same region, credentials and certificates, with `AWS_ENDPOINT_URL_SNS` or `AWS_ENDPOINT_URL`.
+    /// Amazon SNS: region, credentials and certificates as above, with `AWS_ENDPOINT_URL_SNS` or `AWS_ENDPOINT_URL`.
     pub sns: ServiceConfig,
-    /// Lambda: the same with `AWS_ENDPOINT_URL_LAMBDA`.
+    /// Lambda: the same, with `AWS_ENDPOINT_URL_LAMBDA` or `AWS_ENDPOINT_URL`.
     pub lambda: ServiceConfig,
-    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second, of the table or of its index by
-    /// room if that has fewer; 500 by default.
+    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second that the table may consume, or its
+    /// room index if that may consume fewer; 500 by default.
     pub max_units: MaxUnits,
 }
 
 /// The stack name of a function that belongs to no stack.
 pub const LOCAL: &str = "local";
-/// The default for the earliest timestamp: earlier readings come from clocks that were never set and began in 1970.
+/// The default for the earliest timestamp. Earlier readings come from clocks that count from 1970 and were never set.
 pub const EARLIEST_TIMESTAMP: &str = "2000-01-01T00:00:00Z";
 
 /// An error in the environment.
@@ -128,7 +128,7 @@ pub enum ConfigError {
         /// The expected form.
         expected: &'static str,
     },
-    /// A retention that is shorter than the retention of its source.
+    /// Data would be kept for a shorter time than the finer data that it is made from.
     #[error(
         "{name} is {days} and {finer} is {finer_days}; rollups are kept at least as long as what they sum up, and 0 is for ever"
     )]
@@ -305,7 +305,7 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
         })
     }
 
-    /// The configuration of an AWS service whose address is in a variable.
+    /// The configuration of an AWS service. The variable `endpoint` has the address of the service.
     fn service(&self, endpoint: &'static str) -> Result<ServiceConfig, ConfigError> {
         Ok(ServiceConfig {
             region: self.required("AWS_REGION")?,
@@ -321,7 +321,7 @@ impl<L: Fn(&'static str) -> Option<String>> Variables<L> {
         Ok(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout })
     }
 
-    /// The days of several retentions, each at least as long as the one before. `None` is for ever.
+    /// The days of several retentions. Each must be at least as long as the previous one. `None` means for ever.
     fn retentions<const N: usize>(
         &self,
         names: [&'static str; N],

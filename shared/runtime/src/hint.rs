@@ -1,4 +1,4 @@
-//! The hint to the function `alerting` that messages wait. Sends no message.
+//! The hint that tells the function `alerting` that messages wait. Sends no message.
 
 mod lambda;
 
@@ -6,8 +6,8 @@ use crate::clock::Deadline;
 
 pub use lambda::LambdaHint;
 
-/// Asks the function `alerting` to send waiting messages now. A lost hint costs a minute: the function's schedule finds
-/// the messages.
+/// Asks the function `alerting` to send waiting messages now. If a hint is lost, the messages are sent a minute later,
+/// by the function's schedule.
 pub trait Hint: Send + Sync {
     /// Gives the hint without waiting for messages to be sent. The error says why no hint was given.
     fn ask(&self, deadline: Deadline) -> impl Future<Output = Result<(), String>> + Send;

@@ -21,7 +21,7 @@ pub struct Call<'a, S> {
     pub id: String,
     /// The parameters in the query.
     pub params: Params,
-    /// The permissions of the token.
+    /// The permissions of the request.
     pub grant: Grant,
     /// The request itself.
     pub request: &'a Request,
@@ -54,7 +54,7 @@ impl<C: Clock> HttpFunction<C> {
         Self { function, authenticator, clock, telemetry, max_units: None }
     }
 
-    /// Adds the limits of the table's capacity. Answers contain the limits, so that bulk work leaves devices their
+    /// Adds the limits of the table's capacity to each answer, so that senders of much data can leave devices their
     /// share.
     #[must_use]
     pub fn with_max_units(self, max_units: Option<MaxUnits>) -> Self {
@@ -80,7 +80,7 @@ impl<C: Clock> HttpFunction<C> {
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                // A client may choose the id above; this id is in the gateway's own log.
+                // A client may choose the request id. This one is the id in the gateway's own log.
                 if let Some(id) = &request.arrival {
                     log.set("http.gateway_request_id", id.as_str());
                 }

@@ -1,4 +1,4 @@
-//! A queue in memory, which fails on demand: for tests. Delivers nothing by itself.
+//! A queue in memory for tests, which can be made to fail. Delivers nothing by itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub struct MemoryQueue<T> {
     is_depth_secret: Arc<AtomicBool>,
 }
 
-// A derived implementation would require messages with a default.
+// A derived implementation would require a default message.
 impl<T> Default for MemoryQueue<T> {
     fn default() -> Self {
         Self { sent: Arc::default(), full: Arc::default(), is_depth_secret: Arc::default() }
@@ -25,22 +25,22 @@ impl<T> Default for MemoryQueue<T> {
 }
 
 impl<T: Clone> MemoryQueue<T> {
-    /// The messages that were sent and not taken, oldest first.
+    /// The messages that were sent and not taken yet, oldest first.
     pub fn messages(&self) -> Vec<T> {
         self.sent().clone()
     }
 
-    /// Takes all messages, to deliver them.
+    /// Takes all messages, so that a test can deliver them.
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.sent())
     }
 
-    /// Lets all sending fail from now on, or succeed again.
+    /// From now on all sending fails, or succeeds again.
     pub fn fail(&self, fails: bool) {
         self.full.store(fails, Ordering::SeqCst);
     }
 
-    /// From now on takes messages and does not tell how many there are, or tells it again.
+    /// From now on the number of messages is unknown, or known again. Messages are taken in both cases.
     pub fn fail_depth(&self, fails: bool) {
         self.is_depth_secret.store(fails, Ordering::SeqCst);
     }

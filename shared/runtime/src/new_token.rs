@@ -14,7 +14,7 @@ pub struct NewToken {
     pub name: Option<Label>,
     /// How long the token is valid; `None`: for ever.
     pub lifetime: Option<TimeDelta>,
-    /// The admin token that permits the new token.
+    /// The admin token that was used to make the new token.
     pub issued_by: Option<TokenHash>,
 }
 

@@ -1,4 +1,4 @@
-//! The error of a queue that does not take messages. Sends nothing.
+//! The error of a queue that cannot take messages. Sends nothing.
 
 use table::StoreError;
 

@@ -28,7 +28,7 @@ pub trait MessageConsumer: Send + Sync {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// What a function that reads a queue does around its consumer: batches, failures, telemetry.
+/// All parts of a function that reads a queue, except the consumer: batches, failures, telemetry.
 #[derive(Debug)]
 pub struct QueueFunction<C> {
     name: &'static str,
@@ -37,22 +37,22 @@ pub struct QueueFunction<C> {
 }
 
 impl<C: Clock> QueueFunction<C> {
-    /// The queue side of the function called `name`.
+    /// These parts of the function called `name`.
     pub const fn new(name: &'static str, clock: C, telemetry: Telemetry) -> Self {
         Self { name, clock, telemetry }
     }
 
     /// Applies the messages of a batch, one after the other. Returns the messages that should be delivered again.
     ///
-    /// An error, a panic or an unreadable body fails a single message. SQS delivers a failed message again, and moves
-    /// it to the dead-letter queue after the largest number of deliveries.
+    /// An error, a panic or an unreadable body makes only its own message fail. SQS delivers a failed message again,
+    /// and moves it to the dead-letter queue after the largest number of deliveries.
     pub async fn handle<K: MessageConsumer>(
         &self,
         event: SqsEvent,
         deadline: Deadline,
         consumer: &K,
     ) -> SqsBatchResponse {
-        // No sender waits, so throttled requests are repeated until the deadline.
+        // No sender waits for an answer, so throttled requests are repeated until the deadline.
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         log.set("queue.messages", event.records.len());

@@ -1,4 +1,4 @@
-//! The registry that the functions share: cached in memory, and read from the table if memory lacks something.
+//! The registry that the functions share: cached in memory, and read from the table if memory does not have something.
 //! Registers new devices and rooms, and edits nothing.
 
 mod cache;
@@ -19,6 +19,6 @@ pub use look_up::DeviceDetail;
 pub use shared_map::SharedMap;
 pub use snapshot::Snapshot;
 
-/// How many times longer than the registry a single fact is cached, such as the room of a device in a large fleet. Each
+/// How many times longer a single fact is cached than the registry, such as the room of a device in a large fleet. Each
 /// look-up costs a read unit, and in a large fleet most devices never move.
 pub const PLACE_AGE_FACTOR: u32 = 60;

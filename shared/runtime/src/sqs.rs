@@ -15,14 +15,14 @@ use crate::work_queue::{FoldRequest, WorkQueue};
 /// The largest number of messages that SQS takes with one request.
 const MAX_BATCH: usize = 10;
 
-/// The counts of messages that make up the depth of a queue.
+/// The numbers of messages that add up to the depth of a queue.
 const COUNTS: [QueueAttributeName; 3] = [
     QueueAttributeName::ApproximateNumberOfMessages,
     QueueAttributeName::ApproximateNumberOfMessagesDelayed,
     QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
 ];
 
-/// A client of one queue. The queue may also get records that Lambda itself gave up.
+/// A client of one queue. Lambda itself may send records that it gave up to the same queue.
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     client: Client,
@@ -60,7 +60,7 @@ impl SqsQueue {
             }
             let answer = invocation.within(request.send()).await?;
             let answer = answer.map_err(|error| NotSent::because(chain(&error)))?;
-            // SQS answers 200 also if it refuses a message of the batch.
+            // SQS answers 200 even if it refuses some messages of the batch.
             if let Some(refused) = answer.failed().first() {
                 let reason = refused.message().unwrap_or_default();
                 return Err(NotSent::because(format!("{}: {reason}", refused.code())));

@@ -1,5 +1,5 @@
 //! One invocation by the table's stream: decodes the records of a batch once, lets a consumer apply the changes, and
-//! answers. The policy for failures is written only here.
+//! answers. Only this file decides what happens after failures.
 
 mod record;
 
@@ -19,13 +19,13 @@ use table::panic::{Panic, catching};
 pub use record::{TouchedReading, touched_reading, written_reading};
 
 /// A consumer of the changes in a stream. Each consumer returns its own result, so that several consumers can share one
-/// decoded batch. A third function cannot read the stream ([AWS][streams]: "no more than two processes at most should
-/// be reading from the same stream shard at the same time"): both places are taken.
+/// decoded batch. They must share it: at most two functions should read a stream ([AWS][streams]: "no more than two
+/// processes at most should be reading from the same stream shard at the same time"), and two do already.
 ///
 /// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing
 pub trait Consumer<T>: Send + Sync {
-    /// Applies the changes of a batch, in the stream's order. Applied twice or in another order, changes must have the
-    /// same effect.
+    /// Applies the changes of a batch, in the stream's order. If changes are applied twice or in another order, the
+    /// effect must be the same.
     fn apply(
         &self,
         changes: &[Recorded<T>],
@@ -48,30 +48,30 @@ pub struct Recorded<T> {
 pub struct BatchResult {
     /// The first record that has to be delivered again.
     first_failure: Option<usize>,
-    /// Items that can never be written as the records say.
+    /// Items whose changes can never be applied.
     poison: Vec<Poison>,
 }
 
 impl BatchResult {
-    /// Notes that a record has to be delivered again, with all later records.
+    /// Has a record delivered again, with all later records.
     pub fn retry_from(&mut self, record: usize) {
         self.first_failure = Some(self.first_failure.map_or(record, |first| first.min(record)));
     }
 
-    /// Notes an item of the table that can never be applied. `record` is the first record about the item.
+    /// Gives up an item of the table, because its change can never be applied. `record` is the first about the item.
     pub fn give_up(&mut self, record: usize, key: ItemKey, reason: String) {
         let ItemKey { pk, sk } = key;
         let letter = DeadLetter { pk, sk, reason };
         self.poison.push(Poison { letter, first_record: record });
     }
 
-    /// Takes in the result of another consumer of the same batch.
+    /// Adds the result of another consumer of the same batch.
     pub fn append(&mut self, other: Self) {
         self.poison.extend(other.poison);
         other.first_failure.into_iter().for_each(|record| self.retry_from(record));
     }
 
-    /// Returns an error with the reason if the batch is not completely applied.
+    /// Returns an error, with the reason, if the batch is not applied completely.
     pub fn ensure_whole(self) -> Result<(), String> {
         match (self.poison.first(), self.first_failure) {
             (Some(Poison { letter, .. }), _) => {
@@ -82,8 +82,8 @@ impl BatchResult {
         }
     }
 
-    /// Notes the result of writing one item. After a permanent error or a panic, the item is given up. Any other error
-    /// is logged, and the record is delivered again.
+    /// Records the result of writing one item. After a permanent error or a panic, the item is given up. After any
+    /// other error, which is logged, the record is delivered again.
     pub fn note(
         &mut self,
         record: usize,
@@ -103,27 +103,26 @@ impl BatchResult {
     }
 }
 
-/// An item that can never be applied, with the first record about the item.
+/// An item whose change can never be applied, with the first record about the item.
 #[derive(Debug)]
 struct Poison {
     letter: DeadLetter,
     first_record: usize,
 }
 
-/// The largest number of items that can never be applied and are named in a log event; all are counted.
+/// The largest number of items given up that a log event names. All of them are counted.
 const MAX_NAMED_POISON: usize = 10;
 /// The largest number of items in `reported`.
 const MAX_REPORTED: usize = 1_000;
 
-/// The stream side of one function: everything around its consumer.
+/// All parts of a function that reads the stream, except the consumer.
 #[derive(Debug)]
 pub struct StreamFunction<Q, C> {
     name: &'static str,
     dead_letters: Q,
     clock: C,
     telemetry: Telemetry,
-    /// The items that this process has given up while applying batches: each further record of such an item would send
-    /// the same letter.
+    /// The items that this process has given up while applying batches. Further records of them send no further letter.
     reported: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -136,7 +135,7 @@ struct Batch<T> {
 }
 
 impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
-    /// The stream side of the function called `name`.
+    /// These parts of the function called `name`.
     pub fn new(name: &'static str, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         Self { name, dead_letters, clock, telemetry, reported: Mutex::default() }
     }
@@ -153,7 +152,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
         consumer: &impl Consumer<T>,
     ) -> DynamoDbEventResponse {
-        // No sender waits, so throttled requests are repeated until the deadline.
+        // No sender waits for an answer, so throttled requests are repeated until the deadline.
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         let batch = decoded(event, decode).await;
@@ -175,7 +174,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
             log.set("stream.retried", batch.sequence_numbers.len() - record);
             let mut failure = DynamoDbBatchItemFailure::default();
-            // Without a sequence number the whole batch is delivered again.
+            // If the sequence number is missing, the whole batch is delivered again.
             failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
             response.batch_item_failures = vec![failure];
         }
@@ -184,8 +183,8 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         response
     }
 
-    /// Sends to the dead-letter queue: a letter for each unreadable record, and a single letter for each item that can
-    /// never be applied. Returns the first record concerned if the queue does not take the letters.
+    /// Sends letters to the dead-letter queue: one for each unreadable record, and one for each item that is given up.
+    /// If the queue does not take them, returns the first record that they are about.
     async fn give_up(
         &self,
         unreadable: &[Poison],

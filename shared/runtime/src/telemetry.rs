@@ -14,18 +14,18 @@ use table::{Invocation, StoreError};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::{Config, LOCAL};
 
-/// The metric for invocations that fail because the table throttles, counted for the stack and not for a function.
+/// The metric that counts invocations which fail because the table throttles; for the stack, not by function.
 const THROTTLED: &str = "requests.throttled";
 
-/// The largest number of failures of a kind that an event names.
+/// The largest number of failures that one field of an event names.
 const MAX_NAMED: usize = 10;
 
-/// The destination of log events, and the choice of events that are written.
+/// Where log events are written, and which of them.
 #[derive(Clone)]
 pub struct Telemetry {
     sink: Arc<dyn Fn(&str) + Send + Sync>,
     stack: Arc<str>,
-    /// Every n-th successful invocation is logged.
+    /// Only each n-th successful invocation is logged; this is n.
     every: u32,
     successes: Arc<AtomicU32>,
 }
@@ -37,7 +37,7 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Writes lines to standard output, as a deployed function is configured. On Lambda these are `CloudWatch` log
+    /// Writes lines to standard output, configured as for a deployed function. On Lambda they are `CloudWatch` log
     /// events.
     pub fn deployed(config: &Config) -> Self {
         Self { stack: config.stack.as_str().into(), every: config.log_every, ..Self::stdout() }
@@ -65,7 +65,7 @@ impl Telemetry {
         Self { every, ..self }
     }
 
-    /// Whether this successful invocation is logged. The first invocation of an instance always is.
+    /// Whether this successful invocation is logged. The first one of an instance always is.
     fn is_turn(&self) -> bool {
         self.successes.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every.max(1))
     }
@@ -77,7 +77,7 @@ pub struct WideEvent {
     fields: Map<String, Value>,
     metrics: Vec<Metric>,
     level: Level,
-    /// Whether the client was refused or the work failed, so that the event is always logged.
+    /// Whether the client was refused or the work failed. Such an event is always logged.
     has_failed: bool,
     is_throttled: bool,
     started: Stopwatch,
@@ -114,22 +114,22 @@ impl WideEvent {
         event
     }
 
-    /// Notes a field. Dots in its name only group fields for the eye: they make no nested objects.
+    /// Sets a field. Dots in its name only group fields for the reader: they make no nested objects.
     pub fn set(&mut self, field: &str, value: impl Into<Value>) {
         self.fields.insert(field.to_owned(), value.into());
     }
 
-    /// Notes a field that is also a metric, for an alarm or the dashboard. AWS bills metrics.
+    /// Sets a field that is also a metric, for an alarm or the dashboard. AWS bills metrics.
     pub fn count(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", false);
     }
 
-    /// Notes a field that is also a metric of the stack, whichever the function.
+    /// Sets a field that is also a metric of the stack, for whichever function sets it.
     pub fn count_of_stack(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", true);
     }
 
-    /// Notes an age that is also a metric, even if it is zero.
+    /// Sets a field in seconds that is also a metric. Unlike a count, it is a metric even if it is zero.
     pub fn seconds(&mut self, field: &'static str, value: i64) {
         self.measure(field, value, "Seconds", false);
     }
@@ -148,14 +148,14 @@ impl WideEvent {
         self.set(name, value);
     }
 
-    /// Notes an error that did not make the invocation fail.
+    /// Logs an error that did not make the invocation fail.
     pub fn warn(&mut self, what: &str, error: &dyn std::error::Error) {
         self.level = self.level.max(Level::Warn);
         self.set(what, chain(error));
     }
 
-    /// Notes the first of several errors that did not make the invocation fail, in one text. Notes nothing without
-    /// errors.
+    /// Logs the first of several errors that did not make the invocation fail, as one text. Without errors, logs
+    /// nothing.
     pub fn warn_all(&mut self, what: &str, failures: impl IntoIterator<Item = String>) {
         let named: Vec<String> = failures.into_iter().take(MAX_NAMED).collect();
         if !named.is_empty() {
@@ -164,21 +164,21 @@ impl WideEvent {
         }
     }
 
-    /// Notes an error that a person must look at.
+    /// Logs an error that a person must look at.
     pub fn error(&mut self, what: &str, error: &(dyn std::error::Error + 'static)) {
         self.level = Level::Error;
         self.is_throttled |= matches!(error.downcast_ref(), Some(StoreError::Throttled(_)));
         self.set(what, chain(error));
     }
 
-    /// Notes the table's error that caused a problem, if there is such an error.
+    /// Logs the table's error that caused a problem, if there is such an error.
     pub fn cause(&mut self, problem: &Problem) {
         if let Some(cause) = &problem.cause {
             self.error("table.error", &**cause);
         }
     }
 
-    /// Notes the status of the answer to a request.
+    /// Logs the status of the answer to a request.
     pub fn answered(&mut self, status: u16) {
         self.set("http.status", status);
         self.has_failed |= status >= 400;
@@ -189,14 +189,14 @@ impl WideEvent {
 
     /// Writes the event, with the capacity that the invocation consumed, as one line.
     ///
-    /// Failures are always written, successes only in the configured proportion. All other successes write only their
-    /// counts, and do so at once, because counts in memory would be lost with the instance.
+    /// Failures are always written, successes only as often as configured. Any other success writes only its metrics,
+    /// and does so at once: if they were collected in memory, they would be lost with the instance.
     pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);
         }
 
-        // A count of zero is a field and no metric: AWS bills each metric that has values in a month.
+        // A count of zero stays a field, but is not a metric: AWS bills each metric that has values in a month.
         let Self { fields, metrics, .. } = &mut self;
         metrics
             .retain(|metric| metric.unit != "Count" || fields.get(metric.name) != Some(&json!(0)));

@@ -1,5 +1,5 @@
-//! The limits of what one answer may cost, checked by an estimate before its data is read. Reads only how dense
-//! readings are.
+//! The limits of what one answer may cost, checked by an estimate before its data is read. Reads only the densities of
+//! devices.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::gather::{DeviceQuestion, Level};
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
-/// The largest number of estimated read units of one answer in rows.
+/// The largest number of estimated read units of one answer that has rows.
 pub const MAX_ROW_UNITS: f64 = 10_000.0;
-/// The largest number of values of one answer in rows: rows times the metrics of each device. Each value takes about
-/// 400 bytes of the function's memory, also where nothing was measured.
+/// The largest number of values of one answer that has rows: rows times the metrics of each device. Each value takes
+/// about 400 bytes of the function's memory, also where nothing was measured.
 pub const MAX_ROW_VALUES: usize = 1_000_000;
 
 /// The cost of an answer so far, and its limit.
@@ -143,7 +143,7 @@ impl<'r, S: Store> RowReader<'r, S> {
             return Err(SeriesError::OutOfReach(allowance.too_many(&first.question)));
         }
 
-        // `gather` bounds the first read of a single device; further reads count here.
+        // `gather` limits the first read of a single device itself, so only further reads count here.
         let is_first_read_of_single_device = allowance.devices.len() == 1 && new == rows.len();
         if is_first_read_of_single_device {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The number of readings that a device has in a day, estimated from its newest day's rollup and remembered. Reads no
+//! The number of readings of a device in a day, estimated from its newest daily rollup and remembered. Reads no
 //! reading.
 
 use std::ops::RangeInclusive;
@@ -11,13 +11,13 @@ use table::{BoundedMemory, Session, StoreResult};
 use crate::gather::{DeviceQuestion, Level};
 use crate::ports::Store;
 
-/// The bytes of a read unit.
+/// The number of bytes that one read unit covers.
 const UNIT: f64 = 8_192.0;
 /// About how many read units one daily rollup costs.
 const DAY_UNITS: f64 = 0.05;
-/// Up to this length of a range, the usual density is assumed.
+/// For ranges up to this length, the usual density is assumed.
 const SHORT: TimeDelta = TimeDelta::days(2);
-/// The assumed readings a day of a device whose density is not known: one a minute.
+/// The number of readings a day that is assumed if it is not known: one reading a minute.
 const USUAL_READINGS: f64 = 1_440.0;
 /// The largest number of remembered pairs of device and date; beyond this number all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
@@ -80,8 +80,8 @@ fn days_of(length: TimeDelta) -> f64 {
     length.as_seconds_f64() / 86_400.0
 }
 
-/// The densities of devices, remembered by device and date, so that a repeated question costs no extra read. Old
-/// entries do no harm: they only choose the cheaper items.
+/// The densities of devices, remembered by device and date, so that a repeated question costs no extra read. An old
+/// density only makes an estimate less exact.
 #[derive(Debug)]
 pub struct Densities(BoundedMemory<(DeviceId, LocalDate), NewestDay>);
 

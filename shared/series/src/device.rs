@@ -24,7 +24,7 @@ pub struct DeviceValues<'a> {
     pub gathered: DeviceRollups,
     /// The requested metrics of the device.
     pub metrics: BTreeMap<MetricName, MetricValues>,
-    /// The range, extended by the time in which neighbours were searched in rollups.
+    /// The range, extended by the time in which rollups were searched for the nearest values outside of it.
     pub reach: TimeRange,
     /// The usual time between two readings of the device.
     pub interval: Option<TimeDelta>,
@@ -40,14 +40,14 @@ pub struct MetricValues {
 }
 
 impl DeviceValues<'_> {
-    /// Whether any row has a share of a counter's step or of a power.
+    /// Whether any row has a part of a counter's step or of a power.
     pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
         rows.any(|row| row.increase.amount.is_some() || row.area.is_some())
     }
 
-    /// The start of the first quarter of an hour with readings and no rollup; else the end of the range. If the table
-    /// throttles a device, the sweep seals its quarters without rollups and leaves them to the queue.
+    /// The start of the first quarter of an hour that has readings but no rollup; without such a quarter, the end of
+    /// the range. If the table throttles a device, its quarters wait in the queue and count as rolled up.
     pub async fn folded_until(
         &self,
         session: Session<'_, impl Store>,

@@ -1,6 +1,6 @@
 //! Notable steps of counters, each with its two readings. Judges nothing.
 //!
-//! The flags of rollups tell which days and quarters have notable steps. Readings are read only there.
+//! The flags of rollups show which days and quarters have notable steps. Only the readings of these are read.
 
 use domain::{
     Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
@@ -88,7 +88,7 @@ impl Events {
 }
 
 /// Finds the events of a device's counters whose steps overlap the range or end at its start, so that each flag of a
-/// row has an event. The last event's later reading may be after the range. Each event has a flag in `wanted`.
+/// row has an event. The reading that ends the last step may be after the range. Each event has a flag in `wanted`.
 pub async fn events(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -132,7 +132,7 @@ struct EventSearch<'a, S> {
 }
 
 impl<S: Store> EventSearch<'_, S> {
-    /// Searches pieces in order. Returns the last value, if the last piece is in the asked rooms.
+    /// Searches pieces in order. Returns the last value, if the last piece is in the requested rooms.
     async fn search_pieces(
         &mut self,
         question: &DeviceQuestion<'_>,
@@ -207,7 +207,7 @@ impl<S: Store> EventSearch<'_, S> {
         Ok(())
     }
 
-    /// Notes a step, if it is notable.
+    /// Adds an event for a step, if the step is notable.
     fn step(&mut self, device: &Device, from: &Sample, to: &Sample) {
         let MetricRule::Counter(rule) = self.rule else { return };
         let step = rule.step(from, to);
@@ -227,7 +227,7 @@ impl<S: Store> EventSearch<'_, S> {
         });
     }
 
-    /// Notes a bucket as an event, because its steps cannot be found any more.
+    /// Adds an event for a whole bucket, because its steps cannot be found any more.
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
         let event = self.event(device, range.from(), flags.iter().collect());
         self.found.push(Event { until: Some(range.to()), ..event });

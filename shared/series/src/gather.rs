@@ -1,8 +1,8 @@
-//! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from
-//! readings. Computes no value of a row.
+//! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from readings. Computes
+//! no value of a row.
 //!
-//! Readings are read for time that is not sealed, and for time before the first rollup. They also replace a quarter
-//! that is cut by the edge of a row, has readings of several rooms, or was folded with older settings.
+//! Readings are read for time without complete rollups, and for time before the first rollup. They also replace
+//! quarters that an edge of a row cuts, that have readings of several rooms, or that were folded with older settings.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering as MemoryOrder;
@@ -27,22 +27,22 @@ pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device from which rows are made.
 pub const MAX_ROLLUPS: usize = 45_000;
-/// The shortest length of one read, in quarters, so that years without readings take few queries. A request may
-/// therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
+/// The smallest number of quarters that are asked for at once, so that years without readings take few queries. A
+/// request may therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
-/// The number of gaps between days that are read at once.
+/// The number of gaps between daily rollups that are read at once.
 const GAP_CONCURRENCY: usize = 8;
-/// The newest time without daily rollups may be read from readings instead of quarters, if it begins at most this long
-/// ago. This spans the open day and the day before, whose rollup follows some minutes after its end.
+/// How long ago the newest time without daily rollups may have begun if readings are read for it instead of quarters.
+/// This spans the open day and the day before, whose rollup follows some minutes after its end.
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 
-/// The largest number of a device's moves within one answer for which the first reading in the new room is read.
+/// The largest number of a device's moves in one answer for which the first reading in the new room is looked up.
 const MAX_ARRIVALS: usize = 200;
 
 domain::words! {
-    /// A level of items from which rows are made, the finest first.
+    /// The kinds of items from which rows are made, the finest first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Level {
         /// Each reading.
@@ -55,7 +55,7 @@ domain::words! {
 }
 
 impl Level {
-    /// The coarsest items from which rows of a unit can be made; a total, without a unit, can be made from days.
+    /// The coarsest items from which rows of a unit can be made. Without a unit there is one row, made from days.
     pub fn of(unit: Option<CalendarUnit>) -> Self {
         match unit {
             Some(unit) if unit < CalendarUnit::QuarterHour => Self::Readings,
@@ -111,7 +111,7 @@ impl<'a> DeviceQuestion<'a> {
         self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
     }
 
-    /// The part of the range that rollups serve.
+    /// The part of the range for which rollups are used.
     pub fn rolled_up_range(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
@@ -131,7 +131,7 @@ impl<'a> DeviceQuestion<'a> {
         }
     }
 
-    /// Refuses a range if too much of it is not rolled up. Callers that gather in parts check the whole first.
+    /// Refuses a range if too much of it is not rolled up. Callers that gather a range in parts check the whole first.
     pub fn check(&self) -> Result<(), SeriesError> {
         Gathering::new(self, false).map(drop)
     }
@@ -148,8 +148,8 @@ pub struct RollupPiece {
     pub rollup: Rollup,
     /// Whether the readings are in a room that was not asked for.
     pub is_in_other_room: bool,
-    /// The timestamp of the first reading. A stored rollup gives only its first folded value; after a move the first
-    /// reading is looked up.
+    /// The timestamp of the first reading. For a stored rollup, it is that of the first value that the rollup counts.
+    /// Only after a move is the first reading looked up.
     pub first: Timestamp,
     /// The timestamp of the last reading.
     pub last: Timestamp,
@@ -163,8 +163,8 @@ impl RollupPiece {
         Self { range, level, rollup, is_in_other_room, first, last }
     }
 
-    /// Whether two pieces without values can be joined: they touch, and have the same level and rooms. A gap stays a
-    /// gap, because it shows a quarter that waits in the queue.
+    /// Whether two pieces without values can be joined: they touch, and have the same level and rooms. If there is a
+    /// gap between them, a quarter may be waiting in the queue, so the gap is kept.
     fn goes_on_with(&self, next: &Self) -> bool {
         (self.level, self.is_in_other_room) == (next.level, next.is_in_other_room)
             && self.rollup.rooms == next.rollup.rooms
@@ -190,16 +190,16 @@ pub struct DeviceRollups {
     pub pieces: Vec<RollupPiece>,
     /// The kinds of items that the pieces are made from.
     pub levels: BTreeSet<Level>,
-    /// Rollups that were folded from readings: one for each quarter of an hour or outdated day. The usual interval is
-    /// computed from them.
+    /// Rollups that were folded from readings: one for each quarter of an hour or outdated day. The usual interval
+    /// between readings is computed from them.
     pub(crate) of_readings: Vec<Rollup>,
-    /// The rollup of the day before the range, if neighbours are needed and this rollup has them.
+    /// The rollup of the day before the range, if it has the last values before the range and these are needed.
     pub day_before: Option<StoredRollup>,
 }
 
 impl DeviceRollups {
-    /// Drops the values and keeps the stays. The rows are already made, and hundreds of devices would need memory for
-    /// their values twice.
+    /// Drops the values of the pieces and keeps their times and rooms. The rows are already made, and hundreds of
+    /// devices would need memory for their values twice.
     pub(crate) fn drop_values(&mut self) {
         self.of_readings = Vec::new();
         let mut stays: Vec<RollupPiece> = Vec::new();
@@ -214,7 +214,7 @@ impl DeviceRollups {
     }
 }
 
-/// Gathers the rollups that the question needs.
+/// Gathers the rollups that a question needs.
 pub async fn gather(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -222,7 +222,7 @@ pub async fn gather(
     Gathering::new(question, false)?.run(session).await
 }
 
-/// Gathers the rollups of the range and, with the same query, the day before the range, where neighbours may be.
+/// Gathers the rollups of the range. The same query reads the day before it, which may have the nearest values.
 pub(crate) async fn gather_with_day_before(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -234,7 +234,7 @@ pub(crate) async fn gather_with_day_before(
 enum Use {
     /// The rollup is used. Its readings may be in a room that was not asked for.
     Whole { is_in_other_room: bool },
-    /// The readings are read instead: the settings have changed since.
+    /// The readings are read instead: the settings have changed since the fold.
     Refold,
     /// The next finer level is read instead, because the rollup has readings of requested rooms and of others.
     Split,
@@ -248,7 +248,7 @@ struct Gathering<'a> {
     ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
-    /// The length of time whose readings may still replace outdated rollups.
+    /// For how much more time readings may replace outdated rollups.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }
@@ -295,8 +295,8 @@ impl<'a> Gathering<'a> {
         Ok(DeviceRollups { levels, ..self.gathered })
     }
 
-    /// Takes the part of the range that rollups serve: whole days, and quarters in the gaps between them. The last gap is
-    /// taken from readings where they cost less.
+    /// Takes the range for which rollups are used: whole days, and quarters in the gaps between them. The last gap is
+    /// taken from readings if these cost less.
     async fn take_rollups(
         &mut self,
         session: Session<'_, impl Store>,
@@ -322,7 +322,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Reads the days, if rows may be made of them. Keeps the day before the range, if it has the neighbours.
+    /// Reads the daily rollups, if rows may be made from them. Keeps the day before the range if it has neighbours.
     async fn read_days(
         &mut self,
         session: Session<'_, impl Store>,
@@ -336,7 +336,7 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Takes the days that lie in one row each. Returns the ranges that are taken.
+    /// Takes the daily rollups that each lie in a single row. Returns the ranges of these days.
     fn take_days(&mut self, range: TimeRange, days: &[StoredRollup]) -> Vec<TimeRange> {
         let mut taken = Vec::new();
         for day in days {
@@ -351,10 +351,10 @@ impl<'a> Gathering<'a> {
         taken
     }
 
-    /// Reads the quarters in gaps between days, in order of time.
+    /// Reads the quarters in gaps between daily rollups, in order of time.
     ///
-    /// A gap may be years without any quarter, so the limit is on the quarters that are found. Each read spans as many
-    /// quarters as may still be found.
+    /// Only the quarters that are found are limited, because a gap may be years without any quarter. Each read spans as
+    /// many quarters as may still be found.
     async fn quarters(
         &self,
         session: Session<'_, impl Store>,
@@ -399,7 +399,7 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Whether a rollup is of a local day of the home's zone: the whole day, or the begun part of an open day.
+    /// Whether a rollup is of a local day in the home's zone: of the whole day, or of its beginning if it is not over.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
         let zone = self.question.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
@@ -408,15 +408,15 @@ impl<'a> Gathering<'a> {
         day.zone.as_deref() == Some(zone.name()) && zone.day(date).is_some_and(is_part)
     }
 
-    /// The range in which days are read; it includes the day before if neighbours are needed.
+    /// The range in which days are read. It includes the day before if the last values before the range are needed.
     fn with_day_before(&self, range: TimeRange) -> TimeRange {
         let before = range.from().saturating_add(TimeDelta::milliseconds(-1));
         let from = if self.wants_day_before { before } else { range.from() };
         TimeRange::new(from, range.to()).expect("it is at least as long as the range")
     }
 
-    /// Whether a day's rollup has the neighbours before the range: the day ends where the range begins, and its last
-    /// values are those of its readings.
+    /// Whether a day's rollup gives the last values before the range: it ends where the range begins, is complete, and
+    /// is not outdated or frozen.
     fn has_neighbours(&self, day: &StoredRollup) -> bool {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         self.wants_day_before
@@ -427,8 +427,8 @@ impl<'a> Gathering<'a> {
             && !day.is_frozen
     }
 
-    /// Reads the newest part from readings, if the last full day suggests that readings cost less than quarter hours.
-    /// Takes nothing without daily rollups, or if there are more readings than suggested; the attempt costs at most as
+    /// Reads the newest part from readings, if they cost less than quarters as far as the newest daily rollup shows.
+    /// Takes nothing without daily rollups, or if there are more readings than expected. The attempt costs at most as
     /// much as the quarters.
     async fn take_newest(
         &mut self,
@@ -450,7 +450,7 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        // Readings that follow the gap are read anyway, so the same query reads them.
+        // Readings right after the gap are read in any case, so the same query reads them.
         let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
         let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
@@ -467,7 +467,7 @@ impl<'a> Gathering<'a> {
         Ok(true)
     }
 
-    /// Uses a rollup or queues the read of its readings; returns false if the level below must be read.
+    /// Uses a rollup, or plans to read its readings instead. Returns false if the next finer level must be read.
     fn use_or_refold(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
@@ -526,7 +526,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The message for more than [`MAX_ROLLUPS`] quarters; those before `reached` fit.
+    /// The message for more than [`MAX_ROLLUPS`] quarters. Those before `reached` are as many as allowed.
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
         let whole = self.question.grid.range();
         let is_cut = |day: &StoredRollup| {
@@ -545,8 +545,8 @@ impl<'a> Gathering<'a> {
         )
     }
 
-    /// Refuses time without quarters if daily rollups show that it had readings. Its quarters have expired then,
-    /// because days are kept longer than quarters.
+    /// Refuses time without quarters if daily rollups show that it had readings. The quarters must have expired,
+    /// because days are kept longer.
     async fn check_expiry(
         &self,
         session: Session<'_, impl Store>,
@@ -573,7 +573,7 @@ impl<'a> Gathering<'a> {
         )))
     }
 
-    /// Folds the readings of a range page by page. Memory holds one page, and the unit that the page cuts.
+    /// Folds the readings of a range page by page. Memory holds one page, and the [unit](Self::unit_of) that it cuts.
     async fn fold_readings(
         &mut self,
         session: Session<'_, impl Store>,
@@ -597,7 +597,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The index of the first reading of the last unit, because this unit may go on in the next page.
+    /// The index of the first reading of the last unit. The next page may have further readings of this unit.
     fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
         let Some(last) = readings.last() else { return 0 };
         let unit = self.unit_of(last, self.row_part(range, last));
@@ -683,8 +683,8 @@ impl<'a> Gathering<'a> {
         self.gathered.of_readings.extend(folded);
     }
 
-    /// The start of the unit in which a reading is folded: an outdated day, else a quarter of an hour. If rows are
-    /// shorter, the unit is the row.
+    /// The start of the unit in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// an hour. If rows are shorter than a quarter, the unit is the row.
     fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {
             return row.from();
@@ -693,8 +693,8 @@ impl<'a> Gathering<'a> {
         day.map_or_else(|| QuarterHour::of(reading.at).start(), |day| day.from())
     }
 
-    /// Finds when a moved device sent its first reading in the new room. A first reading with a counter of 0 is in no
-    /// rollup.
+    /// Finds when a moved device sent its first reading in the new room. No rollup shows this reading if its counter is
+    /// 0.
     async fn find_arrivals(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
         let device = self.question.device;
         let mut rules = device.metrics().values().map(MetricRule::of);
@@ -730,7 +730,7 @@ fn quarters_in(length: TimeDelta) -> usize {
     usize::try_from(length.num_minutes() / QuarterHour::LENGTH.num_minutes()).unwrap_or(0)
 }
 
-/// Takes ranges from the front, with a total length of at most `length`; the last range is cut.
+/// Takes ranges from the front until their total length is `length`. The last one is cut if it is too long.
 fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<TimeRange> {
     let mut taken = Vec::new();
     while length > TimeDelta::zero()

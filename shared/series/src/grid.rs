@@ -23,7 +23,7 @@ impl Grid {
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
     }
 
-    /// Rows of a range that is cut at these timestamps.
+    /// The rows that a range is cut into at these timestamps.
     pub fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
         let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
         let rows = edges.windows(2).map(|edges| TimeRange::new(edges[0], edges[1]));
@@ -63,7 +63,7 @@ impl Grid {
         row.is_some_and(|row| row.covers(range))
     }
 
-    /// The part of a range in each row, with its index.
+    /// The part of a range in each row, with the row's index.
     pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
         let first = self.place(range.from());
         let parts = self.0.iter().enumerate().skip(first);

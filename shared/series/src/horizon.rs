@@ -14,8 +14,8 @@ use crate::ports::Store;
 #[derive(Debug)]
 pub struct Horizon {
     state: Option<Arc<RollupState>>,
-    /// The newest time that can be sealed by now. A watermark beyond this time comes from a clock that was ahead, and
-    /// counts only up to here.
+    /// The newest time up to which rollups can be complete by now. If the stored end is later, a clock was ahead, and
+    /// the end counts only up to here.
     edge: Timestamp,
     following: Following,
     outdated: Arc<AtomicUsize>,
@@ -25,7 +25,7 @@ impl Horizon {
     /// The time zone of the daily rollups; UTC before there are any.
     pub fn zone(&self) -> Zone {
         let name = self.state.as_ref().map(|state| state.zone.as_str());
-        // If this binary does not know the zone, no stored day is a day of UTC, and quarters are read instead.
+        // If this binary does not know the zone, stored days do not fit days of UTC, and quarters are read instead.
         name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
     }
 
@@ -51,12 +51,12 @@ impl Horizon {
         self.following
     }
 
-    /// Limits a watermark (the end of sealed time) to the newest time that can be sealed by now.
+    /// Limits a stored end of complete rollups (a watermark) to the newest time that is possible by now.
     pub fn believed(&self, sealed: Timestamp) -> Timestamp {
         sealed.min(self.edge)
     }
 
-    /// The time, in whole quarters of an hour, for which each bucket of the device's readings has its rollup.
+    /// The time, in whole quarters of an hour, for which the rollups of the device's readings are complete.
     pub fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
         let sealed = QuarterHour::of(self.believed(state.sealed_of(device))).start();
@@ -66,7 +66,7 @@ impl Horizon {
 
 /// The state of the rollups as this process last read it.
 ///
-/// An older state is right as well: time that was sealed since then is folded from readings.
+/// An older state gives right answers too: time that has been rolled up since then is folded from readings.
 #[derive(Debug)]
 pub struct RollupStateCache {
     state: Remembered<RollupState>,
@@ -82,7 +82,7 @@ impl RollupStateCache {
         Self { state: Remembered::default(), following }
     }
 
-    /// The horizon, made of a state that was read at most a minute ago.
+    /// The horizon according to a state that was read at most a minute ago.
     pub async fn horizon(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         match self.state.get(session.now, |_| MAX_AGE) {
             Some(state) => Ok(self.of(Some(state), session.now)),
@@ -90,7 +90,7 @@ impl RollupStateCache {
         }
     }
 
-    /// The horizon, made of the state as it is read now.
+    /// The horizon according to the state that is read now.
     pub async fn read(&self, session: Session<'_, impl Store>) -> StoreResult<Horizon> {
         let state = session.rollup_state().await?;
         Ok(self.of(state.map(|state| self.state.keep(state, session.now)), session.now))

@@ -14,7 +14,7 @@ use super::presence::Presence;
 
 /// The largest number of devices of one answer.
 pub const MAX_DEVICES: usize = 200;
-/// The reason of a meter that was outside the rooms for too long.
+/// The reason for leaving out a meter that was outside of the rooms for too long.
 const MOVED: &str = "moved";
 
 /// The number of devices that are read at once.
@@ -26,7 +26,7 @@ pub const DEVICE_CONCURRENCY: usize = 4;
 pub struct LeftOut<'a> {
     device_id: &'a DeviceId,
     /// `behind`: another device measures this device too. `moved`: the meter was elsewhere for more than half of the
-    /// range, so its devices count instead. Any other reason is the role of the metrics.
+    /// range, so the devices behind it count instead. Any other reason is the role of the metrics.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["behind", MOVED, "production", "storage", "none"])))]
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,8 +39,8 @@ pub struct LeftOut<'a> {
     is_whole: bool,
 }
 
-/// A meter that was in the rooms for only a part of the range. In the rest of the range, energy of its devices may be
-/// missing; a request for each part alone has all energy.
+/// A meter that was in the rooms for only a part of the range. In the rest, energy of the devices behind it may be
+/// missing. A request for each part alone shows all energy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MovedMeter<'a> {
@@ -65,14 +65,14 @@ pub fn too_many(number: std::fmt::Arguments<'_>) -> SeriesError {
     ))
 }
 
-/// The devices that a sum leaves out because meters measure the same energy, and these meters.
+/// The devices that a sum leaves out because a meter measures the same energy, and these meters.
 #[derive(Debug, Default)]
 pub struct BehindMeters<'a> {
     /// Devices that a meter in the sum measures too, and meters that were in the rooms for less than half of the range.
     pub left_out: BTreeMap<&'a DeviceId, LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
-    /// Meters in the rooms above any device of the sum.
+    /// The meters that are above any device of the sum and were in the rooms at some time.
     pub meters: BTreeSet<&'a DeviceId>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> BehindMeters<'a> {
     /// Finds the devices of a sum that are left out.
     ///
     /// A device is left out if a meter above it was in the rooms for at least half of the range. A meter that was there
-    /// for less is left out itself, and its devices count. So no device is counted twice.
+    /// for less is left out itself, and the devices behind it count. So no device is counted twice.
     pub fn of(
         devices: impl Iterator<Item = &'a DeviceId>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
@@ -142,7 +142,7 @@ impl<'a> LeftOut<'a> {
         Self { metrics, ..self }
     }
 
-    /// Joins the entries of a device's metrics to one entry without metrics, if the entries are the same for all
+    /// Joins the entries of a device's metrics to a single entry that names no metric, if they are the same for all
     /// metrics.
     pub fn joined(of_metrics: Vec<Option<Self>>) -> Vec<Self> {
         let nameless = |left_out: &Option<Self>| {
@@ -187,7 +187,7 @@ impl<'a> LeftOut<'a> {
         self.is_whole && self.device_id == device
     }
 
-    /// Whether the entry leaves out the whole device, or, of a device without any counted metric, this metric.
+    /// Whether no metric of the device counts, and this entry is the reason for `metric`.
     pub fn is_of_metric(&self, device: &DeviceId, metric: &MetricName) -> bool {
         self.is_of_whole(device) && (self.metrics.is_empty() || self.metrics.contains(&metric))
     }

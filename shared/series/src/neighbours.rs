@@ -1,7 +1,7 @@
 //! The nearest values of counters and powers outside of a range, however far. Folds nothing.
 //!
-//! The search looks at the day before if this day has been read, at a few readings, and then at rollups. The first and
-//! last values of rollups are those of readings, so that far neighbours cost only a few read units.
+//! The search uses the day before the range if it has been read, then a few readings, then rollups. A rollup has the
+//! first and last values of its readings, so far neighbours cost only a few read units.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::ports::Store;
 const NEAREST: usize = 10;
 /// The number of readings that one query reads where there are no rollups.
 const FURTHER: usize = 10_000;
-/// The search reads this much time of quarters before it reads days.
+/// How much time the search goes through by quarters before it reads days.
 const QUARTERS: TimeDelta = TimeDelta::days(2);
-/// The limits of the queries for days, one after the other.
+/// The largest numbers of days that the queries for days return, one query after the other.
 const DAYS: [usize; 2] = [31, 366];
 
 /// The neighbours of a range.
@@ -64,8 +64,8 @@ pub(crate) async fn neighbours(
     }
     let from = before.run().await?;
 
-    // A power is cut at the end of the range. If the range ends after now, the power is cut at now, unless a value
-    // follows that is after now.
+    // The value of a power counts up to the end of the range. If this is after now, it counts up to now, or up to the
+    // next value if that is after now. So only in this case the next value is searched.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
         MetricRule::Power(_) => range.to() > question.now,
@@ -105,11 +105,11 @@ struct Search<'a, S> {
     left: Option<Timestamp>,
     /// Whether rollups were searched.
     has_rolled: bool,
-    /// The length of time whose readings may still replace outdated rollups.
+    /// For how much more time readings may replace outdated rollups.
     refoldable: TimeDelta,
 }
 
-/// A part of time in the direction of a search: the search begins at `near`.
+/// A stretch of time that a search goes through, from `near` to `far`.
 #[derive(Clone, Copy)]
 struct Stretch {
     near: Timestamp,
@@ -117,12 +117,12 @@ struct Stretch {
 }
 
 impl<S: Store> Search<'_, S> {
-    /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. Returns how far
-    /// from the edge the search used rollups.
+    /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. Returns how
+    /// far the search came if it used rollups, else the edge.
     async fn run(&mut self) -> Result<Timestamp, SeriesError> {
         let edge = self.at;
         let is_back = self.order == Order::Descending;
-        // The value of a power before the range matters only as long as it holds at the edge.
+        // The value of a power before the range matters only if it is still valid at the edge.
         let earliest = |rule: &MetricRule| match rule {
             MetricRule::Power(hold) => edge.saturating_add(-*hold),
             _ => Timestamp::MIN,
@@ -146,7 +146,7 @@ impl<S: Store> Search<'_, S> {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
             _ if !self.has_rolled => edge,
-            // A value that was not found may yet be stored anywhere.
+            // A value that was not found may still be stored later, at any timestamp.
             Order::Descending if !self.missing.is_empty() => Timestamp::MIN,
             Order::Ascending if !self.missing.is_empty() => Timestamp::MAX,
             Order::Descending => found.min().unwrap_or(Timestamp::MIN).min(edge),
@@ -154,7 +154,7 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// The stretch from where the search is to a time.
+    /// The stretch of time from where the search is to `far`.
     const fn until(&self, far: Timestamp) -> Stretch {
         Stretch { near: self.at, far }
     }
@@ -167,7 +167,7 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// The range of a stretch. `None` if it is empty, or if nothing is missing.
+    /// The range of a stretch. `None` if the stretch is empty, or if all neighbours are found.
     fn range_to_search(&self, Stretch { near, far }: Stretch) -> Option<TimeRange> {
         let range = match self.order {
             Order::Ascending => TimeRange::new(near, far).ok(),
@@ -212,8 +212,8 @@ impl<S: Store> Search<'_, S> {
             let near = rolled_up.from().min(month.far);
             self.read_all(self.until(near)).await?;
 
-            // Of the time beyond a month, only one page is read. If readings remain unread there, they may be nearer
-            // than any rollup, so the search ends.
+            // Beyond a month, only one page is read. If readings remain unread after it, they may be nearer than any
+            // rollup, so the search ends.
             let unread = self.read(Stretch { near, far: rolled_up.from() }, FURTHER).await?;
             return Ok(unread.is_none().then_some(rolled_up.from()));
         }
@@ -268,8 +268,8 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// Searches rollups up to `end`: the rest of the quarter in readings, two days of quarters, days, and quarters
-    /// again. Returns `end`, or `None` if days remain unread.
+    /// Searches up to `end`: the rest of the quarter in readings, then two days by quarters, then days, then the last
+    /// days by quarters again. Returns `end`, or `None` if days remain unread.
     async fn search_rollups(&mut self, end: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
@@ -283,7 +283,7 @@ impl<S: Store> Search<'_, S> {
             return Ok(None);
         }
 
-        // The days at this end are not whole: they may have no rollups yet, or never get any.
+        // `end` may be inside of a day. Such a day may have no rollup yet, or never get one.
         let near = self.farther(end, -QUARTERS);
         let near = if is_back { near.min(far) } else { near.max(far) };
         self.search_quarters(Stretch { near, far: end }).await?;
@@ -339,10 +339,10 @@ impl<S: Store> Search<'_, S> {
         Ok(self.missing.is_empty())
     }
 
-    /// Searches a day in its rollup, or in finer items if they know better.
+    /// Searches a day in its rollup, or in finer items if the rollup is not exact enough.
     async fn search_day(&mut self, day: &StoredRollup) -> Result<(), SeriesError> {
         let whole = self.whole(day);
-        // The rest of the day may have later values, which are nearer in a backward search.
+        // The rest of the day may have later values. In a backward search these are nearer.
         let is_part = self.order == Order::Descending && day.range.to() < whole.to();
 
         if self.missing.is_empty() {
@@ -358,8 +358,8 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// Whether readings are read in place of these rollups, because at least one rollup has older settings. If so, the
-    /// length of the range is spent.
+    /// Whether readings are read in place of these rollups, because at least one rollup has older settings. If so,
+    /// subtracts the length of the range from `refoldable`.
     fn claim_readings(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
         let is_claimed = stored.iter().any(|rollup| self.question.is_outdated(rollup))
             && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
@@ -370,8 +370,8 @@ impl<S: Store> Search<'_, S> {
         is_claimed
     }
 
-    /// Whether a rollup has readings both in the requested rooms and elsewhere. Only the next finer level tells them
-    /// apart.
+    /// Whether a rollup has readings both in the requested rooms and elsewhere. Only the next finer level can tell
+    /// which.
     fn is_mixed(&self, stored: &StoredRollup) -> bool {
         let Some(rooms) = self.question.rooms else { return false };
         stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
@@ -384,7 +384,7 @@ impl<S: Store> Search<'_, S> {
         self.question.horizon.zone().day(date).unwrap_or(day.range)
     }
 
-    /// Takes the nearest values of a rollup that are not nearer than the search has come.
+    /// Takes a rollup's nearest values that lie beyond the time which the search has reached.
     fn take_rollup(&mut self, stored: &StoredRollup) {
         self.question.note_use(stored);
         let mut rooms = stored.rollup.rooms.iter();
@@ -401,7 +401,7 @@ impl<S: Store> Search<'_, S> {
         }
     }
 
-    /// Takes a value as the neighbour of its metric, if the neighbour is still missing.
+    /// Takes a value as the neighbour of its metric, if none is known yet.
     fn take(&mut self, name: &MetricName, sample: &Sample) {
         if self.missing.remove(name).is_some() {
             self.found.insert(name.clone(), sample.clone());

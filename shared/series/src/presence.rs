@@ -17,7 +17,7 @@ pub struct Presence {
     range: TimeRange,
     /// The stays in order; no two touch.
     stays: Vec<TimeRange>,
-    /// Whether a row has a share of the meter's steps or powers.
+    /// Whether any row has a part of the meter's energy.
     has_share: bool,
 }
 
@@ -27,8 +27,8 @@ impl Presence {
         Self { range, stays, has_share: false }
     }
 
-    /// Finds when the meter of `values` was in the rooms. Its presence begins with the first reading of the meter or of
-    /// a device behind it, and ends now.
+    /// Finds when the meter of `values` was in the rooms. Only the time from the first reading of the meter, or of a
+    /// device behind it, until now is regarded.
     ///
     /// A meter stays in the room of its last reading, which may be from before the range, until its next reading.
     pub async fn of<'a>(
@@ -83,23 +83,23 @@ impl Presence {
         &self.stays
     }
 
-    /// Whether the meter was there at any time, or has a share in a row.
+    /// Whether the meter was in the rooms at any time, or any row has a part of its energy.
     pub const fn is_ever(&self) -> bool {
         !self.stays.is_empty() || self.has_share
     }
 
-    /// Whether the meter was there in the whole range.
+    /// Whether the meter was in the rooms in the whole range.
     pub fn is_always(&self) -> bool {
         self.stays == [self.range]
     }
 
-    /// Whether the meter was there for at least half of the range.
+    /// Whether the meter was in the rooms for at least half of the range.
     pub fn is_mostly(&self) -> bool {
         self.is_mostly_in(self.range)
     }
 
-    /// Whether the meter was there for at least half of a part of the range. Time before the first reading does not
-    /// count.
+    /// Whether the meter was in the rooms for at least half of a part of the range. Time before the first reading does
+    /// not count.
     pub fn is_mostly_in(&self, part: TimeRange) -> bool {
         let part = TimeRange::new(part.from().max(self.range.from()), part.to()).unwrap_or(part);
         let stays = self.stays.iter().filter_map(|stay| stay.intersection(part));
@@ -124,8 +124,8 @@ pub async fn presences<'a>(
     Ok(presences)
 }
 
-/// The part of the range since the first reading of the meter or of a device behind it, until now. Readings from after
-/// now extend it.
+/// The part of the range from the first reading of the meter, or of a device behind it, until now. If there are
+/// readings from after now, the part is longer.
 fn lifetime(
     question: &DeviceQuestion<'_>,
     pieces: &[RollupPiece],
@@ -138,7 +138,7 @@ fn lifetime(
     TimeRange::new(whole.from().max(begin), whole.to().min(end)).unwrap_or(whole)
 }
 
-/// When a silent device left the rooms, by its newest stay. `None` if the device is there, has sent a reading since, or
+/// When a silent device left the rooms, by its newest stay. `None` if it is still there, has sent a reading since, or
 /// has no stay.
 fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Timestamp> {
     let stay = question.device.stay()?;

@@ -10,7 +10,7 @@ use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
-/// The late changes, read from the table before any rollup. Changes that are stored after this read may be missing.
+/// The late changes, made after their time was rolled up. Read before any rollup, so newer ones may be missing.
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,
@@ -35,7 +35,7 @@ impl UnfoldedChanges {
     }
 
     /// The lag of the rollups of a range, for one device or for all. `None` if no lag is known. Call this after the
-    /// rollups are read, because only then the outdated rollups are counted.
+    /// rollups are read: only then is it known how many are outdated.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
@@ -45,7 +45,7 @@ impl UnfoldedChanges {
         has_lag.then_some(RollupLag { changes_since, quarters, outdated })
     }
 
-    /// The instant up to which all changes are folded, for all times and devices.
+    /// The instant before which every stored change is folded, whatever device and time it concerns.
     pub fn folded_until(&self) -> Timestamp {
         self.following.folded_until(&self.late, self.now)
     }
@@ -56,7 +56,7 @@ impl UnfoldedChanges {
     }
 }
 
-/// Changes that the rollups of past time may lack, shown for as long as the rollups may be behind.
+/// What the rollups of past time may not contain yet. Shown for as long as the rollups may be behind.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RollupsLack"))]
 pub struct RollupLag {
@@ -66,8 +66,8 @@ pub struct RollupLag {
     /// The number of quarters of an hour that could not be folded and are tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarters: Option<u64>,
-    /// The number of rollups with older settings of the device; they are folded again within minutes. Up to 31 days are
-    /// made from readings instead, and are not counted.
+    /// The number of rollups that were folded with older settings of the device. They are folded again within minutes.
+    /// Those that readings have replaced, for up to 31 days, are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     outdated: Option<usize>,
 }

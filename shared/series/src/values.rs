@@ -1,4 +1,4 @@
-//! The values of one metric in the rows of one device, made from pieces. Reads nothing.
+//! The values of one metric in the rows of one device, made from gathered rollups. Reads nothing.
 
 use chrono::TimeDelta;
 use domain::{
@@ -32,7 +32,7 @@ pub(crate) struct Metric<'a> {
 ///
 /// Time in a room that was not asked for splits the range into stays. A counter's increase from the last reading in one
 /// room to the first reading in the next counts in neither room. `left` is the device's first reading in another room
-/// after the range. A power holds until `left`, or until `now` if `now` is later.
+/// after the range. The last power is valid until `left`, or until `now` if this is later.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
@@ -90,7 +90,7 @@ fn add_stay(
     }
 }
 
-/// Joins the rollups of a metric in the pieces of a part of a row.
+/// Joins the rollups of a metric that lie in a part of a row.
 fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
     let first = pieces.partition_point(|piece| piece.range.from() < part.from());
     let inside = pieces[first..].iter().take_while(|piece| piece.range.to() <= part.to());
@@ -114,7 +114,7 @@ impl RowValues {
         held: Option<RowArea>,
     ) {
         match (&mut self.rollup, rollup) {
-            // Joined by the rule of a gauge, so that a counter's step between two stays counts in neither stay.
+            // Joined as for a gauge, so that a counter's step between two stays counts in neither stay.
             (Some(sum), Some(later)) => sum.append(later, &MetricRule::Gauge),
             (none, later) => *none = none.take().or_else(|| later.cloned()),
         }
@@ -133,8 +133,8 @@ impl RowValues {
     }
 }
 
-/// The usual time between two values of a device: the median of the mean intervals of days and quarters of an hour.
-/// Stored rollups count, and rollups of readings that were read. `None` if no bucket has two values.
+/// The usual time between two values of a device. It is the median over all days and quarters of an hour, stored or
+/// folded from readings, of the mean time between values. `None` if no bucket has two values.
 pub(crate) fn usual_interval(gathered: &DeviceRollups, names: &[MetricName]) -> Option<TimeDelta> {
     let interval = |rollup: &Rollup| {
         let metrics = names.iter().filter_map(|name| rollup.metrics.get(name));

@@ -1,4 +1,4 @@
-//! Local dates. Knows no time zone: a date alone is no range of time.
+//! Local dates. Knows no time zone, so it cannot say when a date begins or ends.
 
 use std::fmt;
 use std::str::FromStr;

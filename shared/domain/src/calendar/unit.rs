@@ -13,12 +13,12 @@ use crate::{TimeRange, Timestamp, excerpt};
 crate::words! {
     /// The unit of a series' rows.
     ///
-    /// A unit below a day begins where the local clock shows a multiple of it, and at every transition of the zone's
-    /// offset: no bucket is longer than its unit, and around a transition some are shorter. A unit from a day on
-    /// consists of whole local days.
+    /// A bucket of a unit shorter than a day begins where the local clock shows a multiple of the unit, and at each
+    /// transition of the zone's offset. So no bucket is longer than its unit, and near a transition some are shorter. A
+    /// unit of a day or more consists of whole local days.
     ///
-    /// Since 2000, the edges of units from 15 minutes on lie on UTC quarters of an hour, except for transitions at one
-    /// minute past. Seven zones of Canada, Palestine and Antarctica had such transitions, the last in 2022.
+    /// Since 2000, buckets of 15 minutes or more begin and end at UTC quarters of an hour, except at transitions one
+    /// minute past the hour. Seven zones of Canada, Palestine and Antarctica had these, the last in 2022.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum CalendarUnit {
         /// `1m`
@@ -96,12 +96,12 @@ impl CalendarUnit {
 enum Length {
     /// Seconds on the local clock.
     Seconds(i64),
-    /// A function that finds the first date of the unit that contains a date; then the unit's months and days.
+    /// A function that returns the first date of the unit around a date; then the unit's length in months and days.
     Dates(fn(NaiveDate) -> NaiveDate, u32, u64),
 }
 
-/// The bucket of a unit below a day that contains `second`. The bucket ends at the nearest multiples of `length` on the
-/// local clock, or at a transition that is nearer.
+/// The bucket that contains `second`, for a unit shorter than a day. Its ends are the nearest multiples of `length` on
+/// the local clock, or transitions that are nearer.
 fn clock_span(second: i64, length: i64, zone: Zone) -> (i64, i64) {
     let offset = zone.offset(second);
     let from = (second + offset).div_euclid(length) * length - offset;

@@ -3,9 +3,9 @@
 //! The database is the files of the release (RFC 9636). The file of a zone is read when the zone is first named. The
 //! files are 200 KB; tables in Rust made a function 1.6 MB larger.
 //!
-//! A transition is found by bisection of the offsets. So a stretch of [`MAX_STRETCH`] seconds must have at most one
-//! transition. Since 1970 any two transitions are at least six days apart, in every zone. A rule for the years to come
-//! is treated like the transitions that the file lists.
+//! A transition is found by bisection between two times with different offsets. This needs at most one transition in
+//! [`MAX_STRETCH`] seconds. Since 1970 any two transitions are at least six days apart, in every zone. A rule for the
+//! years to come is treated like the transitions that the file lists.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::{TimeRange, Timestamp, excerpt};
 /// Seconds of a day without a transition.
 const DAY: i64 = 86_400;
 
-/// The longest stretch, in seconds, that is searched for a transition. Two days suffice: an offset is less than a day.
+/// The longest time, in seconds, that is searched for a transition. Two days suffice: an offset is less than a day.
 pub(super) const MAX_STRETCH: i64 = 2 * DAY;
 
 /// A time zone of the IANA database that is compiled in.
@@ -58,8 +58,8 @@ impl Zone {
 
     /// The date of the local day that contains `at`.
     ///
-    /// The clock may show another date: if the clock goes back over midnight, the new day continues. No day follows
-    /// 9999-12-31, which lasts until [`Timestamp::MAX`].
+    /// The clock may show another date: after the clock went back over midnight, it shows the old date, and the day is
+    /// already the new one. The day of 9999-12-31 lasts until [`Timestamp::MAX`].
     pub fn date(self, at: Timestamp) -> LocalDate {
         let second = second(at);
         let clock = DateTime::from_timestamp(second + self.offset(second), 0);

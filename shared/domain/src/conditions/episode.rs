@@ -1,4 +1,4 @@
-//! Episodes: the stretches of time in which conditions hold. Reads nothing.
+//! Episodes: times during which conditions hold. Reads nothing.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub enum Basis {
     Readings,
 }
 
-/// A stretch of time in which all conditions hold.
+/// A time without a gap during which all conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Episode {
     /// The time in which the conditions hold.
@@ -52,7 +52,7 @@ impl Extremes {
     }
 }
 
-/// The longest time for which a value holds if its metric has no newer value.
+/// The longest time for which a value is valid if its metric has no newer value.
 pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 /// Joins matching quarters to episodes: one episode for each run of consecutive quarters. The quarters are in order.
@@ -71,8 +71,8 @@ pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -
 }
 
 /// The episodes within a range, computed from readings. The readings are in order and may begin before the range. Each
-/// value holds until the next value of its metric, for 15 minutes at most. There is no episode while a metric has no
-/// value. Values that rollups leave out, such as a counter's 0, are ignored.
+/// value is valid until the next value of its metric, for 15 minutes at most. Without a valid value of each metric
+/// there is no episode. Values that rollups leave out, such as a counter's 0, are ignored.
 pub fn exact_episodes(
     readings: &[Reading],
     rules: &FoldRules,

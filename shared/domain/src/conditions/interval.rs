@@ -14,7 +14,7 @@ pub struct Condition {
     pub interval: Interval,
 }
 
-/// Values from `low` to `high`, both inside. At least one of the two is set.
+/// The values from `low` to `high`, including both. A missing end means no limit; at least one end is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interval {
     low: Option<Decimal>,

@@ -7,7 +7,7 @@ use crate::{Decimal, Exact, Interval, MetricName, MetricRollup, Rollup, Timestam
 
 /// The largest version of a schema: an address has one byte for the version.
 pub const MAX_SCHEMA_VERSION: u8 = u8::MAX;
-/// The largest number of knots in the encoding of a metric.
+/// The largest number of knots, the numbers that divide the codes of a metric into equal parts.
 const MAX_KNOTS: usize = 65;
 
 /// The mean and the extremes of one metric in a quarter of an hour.
@@ -33,9 +33,9 @@ impl MetricMeans {
 /// How a metric's mean becomes a code. Codes have the order of the means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encoding {
-    /// For decimals: the position of the mean among knots, which increase.
+    /// For decimals: the position of the mean among knots, which are in rising order.
     Decimal(Vec<Decimal>),
-    /// For numbers of seconds since 1970: the position of the mean between two timestamps.
+    /// For means that are seconds since 1970: the position between two timestamps.
     Time(Timestamp, Timestamp),
     /// A whole number from 0 on; a fraction is cut off.
     Unsigned,
@@ -68,13 +68,13 @@ pub struct ConditionsSchema {
 /// The reasons for which metrics do not form a schema.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SchemaError {
-    /// There are too few or too many metrics. Conditions on a single metric are answered from the rollups.
+    /// There are too few or too many metrics. Conditions on a single metric need no index: rollups answer them.
     #[error("has {0} metrics; an index is for 2 to 8: one alone is answered from the rollups")]
     Metrics(usize),
     /// A metric is named twice.
     #[error("names {0} twice")]
     Twice(MetricName),
-    /// The knots of a metric do not increase.
+    /// The knots of a metric are not in rising order.
     #[error("the domain of {0} must be 2 to {MAX_KNOTS} numbers that increase")]
     Domain(MetricName),
     /// The codes have too many bits.
@@ -146,14 +146,14 @@ impl ConditionsSchema {
         Some(IndexEntry { address: self.address(self.curve.address(&point)), values })
     }
 
-    /// The bytes that the index stores for an address on the curve.
+    /// An address on the curve as the bytes that the index stores.
     pub fn address(&self, address: u64) -> Vec<u8> {
         let bytes = address.to_be_bytes();
         let bytes = &bytes[bytes.len() - self.curve.address_bytes()..];
         [&[self.version], bytes].concat()
     }
 
-    /// The address on the curve from the bytes in the index; `None` if the bytes are of another schema.
+    /// The address on the curve from the bytes in the index; `None` if the bytes were written with another schema.
     pub fn parse_address(&self, bytes: &[u8]) -> Option<u64> {
         let (version, address) = bytes.split_first()?;
         if *version != self.version || address.len() != self.curve.address_bytes() {

@@ -1,5 +1,5 @@
-//! Numbers of at most 18 digits, as most measured values are: arithmetic on integers, without a heap. Longer numbers
-//! are for [`Exact`](crate::Exact).
+//! Numbers of at most 18 digits, as most measured values are: integer arithmetic without allocation. For longer numbers
+//! there is [`Exact`](crate::Exact).
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ const MAX_DIGITS: u32 = 18;
 /// The significant digits of a quotient.
 const QUOTIENT_DIGITS: u32 = 15;
 
-/// `digits` / 10^`scale`. One number has one form: the last decimal is not zero.
+/// The number `digits` / 10^`scale`. Each number has only one form: the last digit after the point is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Small {
     digits: i64,
@@ -101,7 +101,7 @@ impl Small {
             let log = number.digits.unsigned_abs().checked_ilog10();
             log.map_or(1, |log| i64::from(log) + 1)
         };
-        // With this shift, the quotient of the digits has 15 or 16 digits.
+        // This shift gives the quotient of the digits 15 or 16 digits.
         let mut shift = i64::from(QUOTIENT_DIGITS) + length(divisor) - length(self);
         let shifted =
             |digits: i64, by: i64| i128::from(digits) * u32::try_from(by).map_or(1, power);

@@ -1,4 +1,4 @@
-//! The curve: the attribute's bit that each bit of an address comes from. Encodes no value.
+//! The curve: says from which bit of which attribute each bit of an address comes. Encodes no value.
 
 use std::ops::RangeInclusive;
 
@@ -11,11 +11,11 @@ pub const MAX_ADDRESS_BITS: u32 = 64;
 
 /// The order in which the bits of some attributes form an address.
 ///
-/// The highest bits come first, round robin. An attribute without further bits is skipped.
+/// The attributes take turns, each with its highest unused bit. An attribute without further bits is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
     widths: Vec<u8>,
-    /// The bits of an address from the highest on, each as an attribute and a bit of the attribute.
+    /// Where each bit of an address comes from, the highest bit first: an attribute, and a bit of its value.
     bits: Vec<(usize, u8)>,
 }
 
@@ -93,12 +93,12 @@ impl Curve {
         0..=self.below(0)
     }
 
-    /// The bits of an address from the highest on, each as an attribute and a bit of the attribute.
+    /// Where each bit of an address comes from, the highest bit first: an attribute, and a bit of its value.
     pub(super) fn bits(&self) -> &[(usize, u8)] {
         &self.bits
     }
 
-    /// The largest number that the bits of an address from `depth` on can hold.
+    /// The largest number that fits into the bits of an address after the highest `depth` bits.
     pub(super) fn below(&self, depth: usize) -> u64 {
         let left = self.bits.len() - depth;
         u32::try_from(left)

@@ -1,7 +1,7 @@
 //! Encodes values to a fixed number of bits, so that a greater value never has a smaller code. Interleaves nothing.
 //!
-//! So a box of values lies within the box of its encoded corners. Two values may have the same code: after a read by
-//! codes, the values themselves must be compared.
+//! So all values of a box have codes between the codes of its corners. Two values may have the same code. What is found
+//! by codes must therefore be compared by its values.
 
 use super::curve::max_of;
 
@@ -19,20 +19,20 @@ pub fn signed(value: i64, bits: u8) -> u64 {
     value.wrapping_add(half + 1).cast_unsigned()
 }
 
-/// The code of a floating-point number: its highest bits, all inverted if the number is negative, else with the sign
-/// bit flipped. -0 counts as 0.
+/// The code of a floating-point number: its highest bits. The sign bit is flipped, and all other bits too if the number
+/// is negative. -0 counts as 0.
 ///
-/// The highest bits of measured values hardly differ; [`scaled`] tells them apart better.
+/// The highest bits of measured values hardly differ; [`scaled`] tells such values apart better.
 pub fn float(value: f64, bits: u8) -> u64 {
     let code = (value + 0.0).to_bits();
     let ordered = if code >> 63 == 1 { !code } else { code | 1 << 63 };
     ordered >> (64 - bits)
 }
 
-/// The code of a number by its position among knots. There are at least two knots, in rising order. Any two
-/// neighbouring knots have equally many codes between them. Numbers outside have the first or the last code.
+/// The code of a number by its position among at least two knots in rising order. Between any two neighbouring knots
+/// there are equally many codes. Numbers outside have the first or the last code.
 ///
-/// Two knots make a linear scale. Knots that are quantiles of the values give each code about equally many values.
+/// Two knots make a linear scale. With quantiles of the values as knots, all codes are used about equally often.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,

@@ -5,7 +5,7 @@ use super::{Curve, MAX_ATTRIBUTES, Region};
 impl Curve {
     /// The smallest address in a box that is greater than `current`; `None` if there is no such address.
     ///
-    /// A reader that has left the box goes on at this address instead of at the next row.
+    /// A reader that has come to an address outside of the box goes on at this address instead of at the next row.
     ///
     /// Source: Tropf and Herzog, Multidimensional Range Search in Dynamically Balanced Trees, 1981.
     pub fn next_inside(&self, current: u64, region: &Region) -> Option<u64> {
@@ -15,8 +15,8 @@ impl Curve {
         for (n, (attribute, bit)) in self.bits().iter().enumerate() {
             let one = 1_u64 << bit;
             let is_set = |value: u64| value & one != 0;
-            // Of the values of this attribute with the same higher bits: the smallest value with the bit set, and the
-            // largest value without it.
+            // Two of the values that have the same higher bits: the smallest one with this bit set, and the largest one
+            // without it.
             let smallest = |value: u64| (value | one) & !(one - 1);
             let largest = |value: u64| value & !one | (one - 1);
 
@@ -39,7 +39,7 @@ impl Curve {
     }
 }
 
-/// A copy of a point, with zeros for the attributes that a curve does not have.
+/// A copy of a point, filled with zeros up to the largest number of attributes.
 fn copy(point: &[u64]) -> [u64; MAX_ATTRIBUTES] {
     let mut copy = [0; MAX_ATTRIBUTES];
     copy[..point.len()].copy_from_slice(point);

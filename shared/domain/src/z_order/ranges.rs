@@ -6,10 +6,9 @@ use std::ops::RangeInclusive;
 
 use super::{Curve, Region};
 
-/// A cell: all addresses with the same first bits. A part of the cell lies in the box.
+/// A cell: all addresses that begin with the same bits. At least one of its points lies in the box.
 struct Cell {
-    /// The number of first bits that all addresses of the cell have in common. `first` is the smallest of the
-    /// addresses.
+    /// The number of bits with which all addresses of the cell begin. `first` is the smallest of the addresses.
     depth: usize,
     first: u64,
     all: Region,
@@ -20,9 +19,9 @@ struct Cell {
 impl Curve {
     /// Ranges of addresses that cover a box: disjoint, sorted, and with gaps between them.
     ///
-    /// The cell with the most points outside of the box is split first, `max_splits` times at most; then the smallest
-    /// gaps are closed until at most `max_ranges` ranges are left. Without these limits the ranges contain the box and
-    /// nothing else.
+    /// The addresses are halved at most `max_splits` times, always in the part with the most points outside of the box.
+    /// Then the smallest gaps are closed until at most `max_ranges` ranges are left. Without these limits the ranges
+    /// contain exactly the box.
     pub fn ranges(
         &self,
         region: &Region,
@@ -74,7 +73,7 @@ impl Cell {
     }
 }
 
-/// Orders cells by waste. Of two cells with equal waste, the one with the smaller addresses is the greater.
+/// Orders cells by the number of points outside of the box. Of equal cells, the one with smaller addresses is greater.
 impl Ord for Cell {
     fn cmp(&self, other: &Self) -> Ordering {
         self.waste.cmp(&other.waste).then(other.first.cmp(&self.first))

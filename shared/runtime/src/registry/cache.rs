@@ -1,4 +1,4 @@
-//! The registry in memory: read at cold start, and again when it is too old or lacks something. Writes nothing.
+//! The registry in memory: read at cold start, and again if it is too old or something is missing. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,22 +18,22 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
-/// The time limits for refreshing a stale snapshot: the first limit, and (`MAX_REFRESH`) the longest after failed
-/// refreshes. A large registry may take longer than the first limit and would otherwise never be read again.
+/// The time limits for refreshing a stale snapshot: the first one, and, after failed refreshes, the longest one. A
+/// large registry may take longer than the first limit and would otherwise never be read again.
 const FIRST_REFRESH: Duration = Duration::from_secs(2);
 const MAX_REFRESH: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How long a list of devices or rooms counts as too long for memory: finding out again costs hundreds of read units.
+/// How long devices or rooms count as too many for memory. Finding out again costs hundreds of read units.
 const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
-/// The largest age of the registry for a list, if reading it again costs at most [`MAX_LIST_HALVES`].
+/// The largest age of the registry for an answer that is a list, if reading again costs at most [`MAX_LIST_HALVES`].
 const MAX_LIST_AGE: Duration = Duration::from_secs(2);
-/// The largest cost of reading the registry again for a list, in half read units: four units.
+/// The largest cost of reading the registry again for such a list, in half read units: four units.
 const MAX_LIST_HALVES: u64 = 8;
-/// The largest number of devices, or of rooms, that a process keeps, including new ones since the registry was read.
+/// The largest number of devices, and of rooms, that a process keeps, including those newer than its last read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
-/// Limits how often the registry is read again because a device or room is missing. This number of devices and rooms,
-/// some 4 read units, is read at most once a second. Twice as many are read every two seconds, fewer at once.
+/// Limits how often the registry is read again because a device or room is missing. A registry of this many devices and
+/// rooms, some 4 read units, is read at most once a second; twice as many every two seconds, fewer at once.
 const ENTRIES_PER_SECOND: usize = 100;
 /// How long an invocation may go on storing readings with a registry that has become too old.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
@@ -54,23 +54,23 @@ pub struct CachedRegistry<C> {
 #[derive(Debug, Default)]
 struct State {
     current: Option<Arc<Snapshot>>,
-    /// Devices and rooms that this process has read or written itself since the last read of the registry began. The
-    /// result of that read must not replace them by older ones.
+    /// Devices and rooms that this process has read or written individually since the last read of the registry began.
+    /// They are newer than the result of that read, which must not replace them.
     kept: Kept,
     /// The number of reads that have begun.
     begun: u64,
-    /// The number of the last read that succeeded, from 1. Requests from before this read began use the result.
+    /// The number of the last read that succeeded, from 1. It serves all requests that came before it began.
     succeeded: u64,
-    /// When more devices, and below more rooms, were found than memory holds.
+    /// When more devices were found than memory holds; below, the same for rooms.
     too_many_devices: Option<Timestamp>,
     too_many_rooms: Option<Timestamp>,
     /// The cost of the last read, in half read units.
     last_read_halves: u64,
-    /// The pause in requests to a table that does not answer.
+    /// The pause during which the table is not read, because it did not answer.
     back_off: Option<BackOff>,
 }
 
-/// Devices and rooms that this process has read, written or deleted itself.
+/// Devices and rooms that this process has read, written or deleted individually.
 #[derive(Debug, Default)]
 struct Kept {
     devices: BTreeMap<DeviceId, Device>,
@@ -80,7 +80,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Puts the kept devices and rooms into a snapshot that was read meanwhile, because the kept ones are newer.
+    /// Puts the kept devices and rooms into a snapshot. They are newer, because the snapshot was read meanwhile.
     fn apply(&self, snapshot: &mut Snapshot) {
         for device in self.devices.values() {
             if snapshot.has_all_devices {
@@ -102,7 +102,7 @@ impl Kept {
     }
 }
 
-/// A pause because the table did not answer. A stale snapshot serves meanwhile.
+/// A pause because the table did not answer. Until it ends, requests get the stale snapshot.
 #[derive(Debug, Clone, Copy)]
 struct BackOff {
     pause: Duration,
@@ -122,8 +122,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Reads the registry at cold start, and logs the read as `event`. If the read fails, the first request tries
-    /// again.
+    /// Reads the registry at cold start, and logs this as `event`. If it fails, the first request reads again.
     pub async fn load(&self, store: &impl ReadRegistry, event: &'static str, to: &Telemetry) {
         let mut log = WideEvent::begin(event);
         let invocation = Invocation::until(Deadline::after(COLD_START));
@@ -140,15 +139,15 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// The registry: from memory while it is fresh, else read from the table.
     ///
-    /// If the table cannot be read, returns the stale snapshot and logs the error. The table is then not read for a
-    /// pause that grows with each failure.
+    /// If the table cannot be read, returns the stale snapshot and logs the error. A pause follows in which the table
+    /// is not read. It grows with each failure.
     pub async fn snapshot(
         &self,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
         let Some(current) = self.current() else {
-            // Whatever another request has read while this one waited is good enough.
+            // If another request has read the registry while this one waited, its result is used, however old.
             let _reading = self.reading.lock().await;
             return self.current_if_or_read(|_| true, session, log).await;
         };
@@ -158,7 +157,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(with_unreadable_logged(current, log));
         }
 
-        // One request reads for all. While the table does not answer, the others do not wait for this read.
+        // One request reads for all. If the table did not answer the last time, the other requests do not wait for it.
         let _reading = match self.reading.try_lock() {
             Ok(reading) => reading,
             Err(_) if self.state().back_off.is_some() => {
@@ -169,9 +168,9 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(current, is_good_enough, session, log).await)
     }
 
-    /// The registry for a list, which shows what was registered a moment ago. A registry older than `MAX_LIST_AGE` is
-    /// read again if a read costs little; concurrent requests share one read. An empty registry is read each time: a
-    /// person who has just sent a first reading looks for the device.
+    /// The registry for an answer that is a list, with what was registered a moment ago. A registry older than
+    /// `MAX_LIST_AGE` is read again if this costs little; concurrent requests share one read. An empty registry is read
+    /// each time: a person who has just sent a first reading looks for the device.
     ///
     /// If the table cannot be read, returns the stale snapshot.
     pub async fn snapshot_for_list(
@@ -196,8 +195,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(snapshot, is_new, session, log).await)
     }
 
-    /// The registry as it is now or later, whatever its age in memory. Reads the table, or shares a read that began
-    /// after this call.
+    /// The registry as it is at the time of this call or later. Reads the table, or shares a read that began after the
+    /// call.
     pub async fn refresh(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -208,9 +207,9 @@ impl<C: Clock> CachedRegistry<C> {
         self.current_if_or_read(|_| self.state().succeeded > begun_before, session, log).await
     }
 
-    /// The registry for a request about a device or room that memory lacks. Reads the registry again, unless the last
-    /// read was a moment ago: a second for each hundred devices and rooms. In a smaller registry, a device that another
-    /// instance registered is found at once.
+    /// The registry for a request about a device or room that is not in memory. Reads the registry again, unless this
+    /// was done a moment ago: a second for each hundred devices and rooms. If there are fewer than a hundred, a device
+    /// that another instance registered is therefore found at once.
     pub async fn refresh_for_missing(
         &self,
         session: Session<'_, impl ReadRegistry>,
@@ -230,8 +229,8 @@ impl<C: Clock> CachedRegistry<C> {
         self.current_if_or_read(is_new, session, log).await
     }
 
-    /// Reads the registry again for a request about something that memory lacks. Returns whether the devices have
-    /// changed; `false` if memory does not hold all devices, because the request has then read the table already.
+    /// Reads the registry again for a request about something that is not in memory. Returns whether the devices have
+    /// changed. If memory does not hold all devices, the request has already read the table, and the result is `false`.
     pub async fn has_news(
         &self,
         before: &Snapshot,
@@ -246,7 +245,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms, because the cached
-    /// ones are too old. Reading a few devices alone is then cheaper.
+    /// ones are too old. To read a few devices by themselves is then cheaper.
     pub fn would_read_many(&self) -> bool {
         self.current().is_some_and(|snapshot| {
             entries(&snapshot) > ENTRIES_PER_SECOND
@@ -255,9 +254,9 @@ impl<C: Clock> CachedRegistry<C> {
         })
     }
 
-    /// One device, from the cache, else from the table. After a new device, the cache is read again as
-    /// [`refresh_for_missing`](Self::refresh_for_missing) says, so that it also has the device's room. If a large
-    /// registry would be read for this device only, the device is read alone. An unreadable item of the device is
+    /// One device, from memory, else from the table. If the device is new, the registry is read again as by
+    /// [`refresh_for_missing`](Self::refresh_for_missing), so that memory also has the device's room. If a large
+    /// registry would be read only for this device, the device is read by itself. An unreadable item of the device is
     /// always an error.
     pub async fn device(
         &self,
@@ -284,7 +283,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(found)
     }
 
-    /// One device from the table; from memory if the table does not answer.
+    /// One device from the table, or from memory if the table does not answer.
     async fn device_alone(
         &self,
         id: &DeviceId,
@@ -296,11 +295,10 @@ impl<C: Clock> CachedRegistry<C> {
                 found.iter().for_each(|device| self.keep_device(device.clone()));
                 Ok(found)
             }
-            // A permanent error is returned, because the device in memory would hide it until the whole registry is
-            // read.
+            // A permanent error must be returned: the device in memory would hide it until the whole registry is read.
             Err(error) if error.is_permanent() => Err(error),
-            // The device in memory serves, as it does for all other requests. Reading the whole registry in place of
-            // one device would burden a busy table the most.
+            // The device in memory is returned, as for all other requests. To read the whole registry in place of one
+            // device would burden a busy table even more.
             Err(error) => {
                 let remembered =
                     self.current().and_then(|snapshot| snapshot.devices.get(id).cloned());
@@ -310,7 +308,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// A room, and a registry with the room's devices. A room that memory lacks is read by its key.
+    /// A room, and a registry with the room's devices. A room that is not in memory is read by its key.
     pub async fn room(
         &self,
         id: &RoomId,
@@ -325,12 +323,12 @@ impl<C: Clock> CachedRegistry<C> {
         if !snapshot.has_all_rooms {
             return Ok(Some((room, snapshot)));
         }
-        // The room is not kept: as long as memory lacks the room, the registry is read again for its devices.
+        // The room is not put into memory: as long as it is missing there, the registry is read again for its devices.
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// The quiet time after which the deletion of a device ends: nothing of the device was found for this long. An
-    /// instance that stores readings may remember the device until then.
+    /// For how long nothing of a device must be found before its deletion ends. Until then, an instance that stores
+    /// readings may still remember the device.
     pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));
@@ -352,8 +350,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(with_unreadable_logged(snapshot, log))
     }
 
-    /// Like `read_unless`, but logs the error and returns `stale` if the table does not answer in time. The caller
-    /// holds `reading`.
+    /// Like `current_if_or_read`, but logs the error and returns `stale` if the table does not answer in time. The
+    /// caller holds `reading`.
     async fn read_or_stale(
         &self,
         stale: Arc<Snapshot>,
@@ -402,7 +400,7 @@ impl<C: Clock> CachedRegistry<C> {
             None => bounded(Box::pin(session.rooms()).await?),
         };
 
-        // Locked until the new snapshot is in place, so that nothing is kept in the old snapshot.
+        // Locked until the new snapshot is in place, so that nobody adds a device to the old one meanwhile.
         let mut state = self.state();
         let found_now =
             |fits: bool, before: Option<Timestamp>| (!fits).then(|| before.unwrap_or(read_at));
@@ -420,8 +418,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(snapshot)
     }
 
-    /// Takes over a device that this process has just read or written. If memory does not hold the registry, only the
-    /// device's place is remembered.
+    /// Stores a device in memory that this process has just read or written. If memory does not hold all devices, only
+    /// the device's room is stored.
     pub fn keep_device(&self, device: Device) {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
@@ -458,8 +456,8 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Takes over a room that this process has just read or written. If memory does not hold the rooms, only its id is
-    /// remembered.
+    /// Stores a room in memory that this process has just read or written. If memory does not hold all rooms, only the
+    /// room's id is stored.
     pub fn keep_room(&self, room: Room) {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
@@ -500,13 +498,13 @@ impl<C: Clock> CachedRegistry<C> {
         self.since(snapshot.read_at)
     }
 
-    /// The time since `then`; the longest duration if the clock was set back to before `then`.
+    /// The time since `then`. If the clock was set back to before `then`, the longest duration.
     fn since(&self, then: Timestamp) -> Duration {
         let millis = u64::try_from(self.clock.now().as_millis() - then.as_millis());
         millis.map_or(Duration::MAX, Duration::from_millis)
     }
 
-    /// Whether the pause after a failed read is not over.
+    /// Whether the pause after a failed read is still going on.
     fn must_wait(&self) -> bool {
         let back_off = self.state().back_off;
         back_off.is_some_and(|back_off| self.since(back_off.since) < back_off.pause)
@@ -530,8 +528,7 @@ fn entries(snapshot: &Snapshot) -> usize {
     snapshot.devices.len() + snapshot.rooms.len()
 }
 
-/// The half read units of an invocation so far. Concurrent reads that have nothing to do with the registry count as
-/// well.
+/// The half read units that an invocation has consumed so far. Concurrent reads of other items are included.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "units are few")]
 fn read_halves(invocation: &Invocation) -> u64 {
     (invocation.read_units() * 2.0) as u64

@@ -14,7 +14,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The number of devices that a token has introduced; a token is named as in
+    /// The number of devices that each token has introduced. The key is as in
     /// [`introduced_by`](domain::Source::introduced_by).
     pub fn number_introduced_by(&self, token: &str) -> usize {
         self.introduced.get(token).copied().unwrap_or_default()

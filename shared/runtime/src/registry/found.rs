@@ -1,4 +1,4 @@
-//! The devices and rooms of a request: from memory, or read from the table because memory lacked them.
+//! The devices and rooms of a request: from memory, or from the table if they are not in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct FoundDevices {
     pub snapshot: Arc<Snapshot>,
     pub(super) devices: BTreeMap<DeviceId, Device>,
     pub(super) rooms: BTreeSet<RoomId>,
-    /// Devices for which only the room was needed; the full item was not read.
+    /// Devices for which only the room was needed, so the full item was not read.
     pub(super) places: BTreeMap<DeviceId, CachedPlace>,
     /// The devices that the table says are being deleted.
     pub(super) deleted: BTreeSet<DeviceId>,
@@ -34,9 +34,9 @@ pub struct FoundDevices {
 /// The start and the size of a page of devices.
 #[derive(Debug, Clone, Copy)]
 pub struct PageStart<'a> {
-    /// The last device of the page before.
+    /// The last device of the previous page.
     pub after: Option<&'a DeviceId>,
-    /// The largest number of devices that are read from the table. From memory all devices come at once.
+    /// The largest number of devices that are read from the table. Memory returns all devices at once.
     pub limit: usize,
 }
 
@@ -77,7 +77,7 @@ impl FoundDevices {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
     }
 
-    /// Whether a room has no name, as far as is known: the room is not registered, or memory has no name for it.
+    /// Whether a room has no name as far as is known: it is not registered, or is in memory without a name.
     pub fn lacks_name(&self, id: &RoomId) -> bool {
         match self.snapshot.rooms.get(id) {
             Some(room) => room.name.is_none(),
@@ -114,8 +114,8 @@ impl FoundDevices {
         }
     }
 
-    /// The devices that are in the rooms now: from memory, else from the table's index by room. `None` if memory does
-    /// not hold the registry and the table has no such index.
+    /// The devices that are in the rooms now: from memory, else from the table's room index. `None` if memory does not
+    /// hold all devices and the table has no such index.
     pub async fn now_in_rooms(
         &mut self,
         rooms: &BTreeSet<RoomId>,
@@ -133,7 +133,7 @@ impl FoundDevices {
         Ok(Some(RoomMembers { ids, has_more: false }))
     }
 
-    /// The devices that are in the rooms now, from the table's index by room. `None` if the table has no such index.
+    /// The devices that are in the rooms now, from the table's room index. `None` if the table has no such index.
     pub async fn read_in_rooms(
         &mut self,
         rooms: &BTreeSet<RoomId>,
@@ -144,7 +144,7 @@ impl FoundDevices {
         let asked = rooms.iter().map(|room| session.room_device_page(room, after, limit));
         let pages = at_once(ROOM_CONCURRENCY, asked).await?;
 
-        // The index shows a move with a delay, so a device may have been found in both rooms.
+        // The index follows a move with a delay, so a device may be found in its old and its new room.
         let (mut ids, mut has_more) = (BTreeSet::new(), false);
         let mut unreadable = Vec::new();
         for page in pages {
@@ -163,7 +163,7 @@ impl FoundDevices {
         Ok(Some(RoomMembers { ids: ids.into_iter().take(limit).collect(), has_more }))
     }
 
-    /// Reads the devices that were not found yet, unless memory holds all devices.
+    /// Reads the devices that are not found yet, unless memory holds all devices.
     pub async fn look_up<'a>(
         &mut self,
         ids: impl IntoIterator<Item = &'a DeviceId>,
@@ -180,7 +180,7 @@ impl FoundDevices {
         Ok(())
     }
 
-    /// Reads the meters of the found devices, then the meters of the meters, unless memory holds all devices.
+    /// Reads the meters above the found devices, one level after the other, unless memory holds all devices.
     pub async fn look_up_meters(
         &mut self,
         session: Session<'_, impl LookUpRegistry>,

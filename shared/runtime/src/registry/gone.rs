@@ -1,12 +1,12 @@
-//! Checks whether a device has readings, and whether a deleted device is gone, so that late records of its readings are
-//! ignored. Deletes no device.
+//! Checks whether a device has readings, and whether a deleted device is gone. Records of a gone device's readings may
+//! still arrive and are ignored. Deletes no device.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{NearestReading, QueryReadings, Session, StoreResult};
 
-/// Whether a deleted device is gone. During the deletion the device is gone, whatever is left of it. After the
-/// deletion, the device is gone as long as the table has no reading of it: such a reading was sent since. A record in
-/// the stream proves nothing, because it may come a day after the reading was deleted.
+/// Whether a deleted device is gone. During the deletion it is, whatever is left of it. After the deletion it is unless
+/// the table has a reading of it, which was then sent after the deletion. A record in the stream proves nothing,
+/// because it may come a day after its reading was deleted.
 pub async fn is_gone(
     session: Session<'_, impl QueryReadings>,
     device: &DeletedDevice,

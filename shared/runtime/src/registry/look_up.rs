@@ -13,21 +13,21 @@ use crate::telemetry::WideEvent;
 /// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
 
-/// How much has to be known about the devices of readings.
+/// What must be known about the devices of readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceDetail {
-    /// Only the places. If memory does not hold the registry, a cached place is enough.
+    /// Only the room of each device. If memory does not hold the registry, a cached room is enough.
     Places,
     /// The full items, with metrics and all other facts.
     Items,
 }
 
 impl<C: Clock> CachedRegistry<C> {
-    /// Finds the devices and rooms that readings name. If memory lacks some, the table is read: another instance may
-    /// have registered them.
+    /// Finds the devices and rooms that readings name. If some are not in memory, the table is read: another instance
+    /// may have registered them.
     ///
-    /// Throttled look-ups are repeated for half of the patience. Devices that are not looked up by then are kept apart,
-    /// so that each attempt of a request with many devices stores some readings.
+    /// Throttled look-ups are repeated for half of the time that the invocation can wait for the table. Devices not
+    /// looked up by then are listed, so that each attempt of a request with many devices stores some readings.
     pub async fn find<'a>(
         &self,
         readings: impl Iterator<Item = &'a Reading> + Clone,
@@ -68,7 +68,7 @@ impl<C: Clock> CachedRegistry<C> {
 
         let ids: Vec<RoomId> = wanted.into_iter().collect();
         let registered = match session.find_rooms(&ids).await {
-            // The rooms then count as new. Registering them changes no existing room.
+            // The rooms then count as new. To register them again changes nothing.
             Err(StoreError::Throttled(_)) => Vec::new(),
             listing => listing?.found,
         };
@@ -79,8 +79,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(())
     }
 
-    /// Reads the items of devices that memory lacks. If memory does not hold the registry, a device's cached place is
-    /// enough. The item is still read if `need` says so, or if a reading names another room.
+    /// Reads the items of devices that are not in memory. If memory does not hold the registry, a device's cached room
+    /// is enough, unless `need` asks for items or a reading names another room.
     async fn look_up_devices(
         &self,
         readings: impl Iterator<Item = &Reading>,
@@ -98,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // The place is taken out, because this reading may need the item even if an earlier reading did not.
+            // The cached room is removed first: this reading may need the item even if an earlier reading did not.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)
@@ -130,7 +130,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 }
 
-/// Whether the remembered place is enough to give the reading its room, so that the device's item need not be read.
+/// Whether the cached room is enough to give the reading its room. If so, the device's item need not be read.
 fn suffices(place: &CachedPlace, reading: &Reading, found: &FoundDevices) -> bool {
     match &reading.named_room {
         None => true,

@@ -14,12 +14,12 @@ use crate::clock::Clock;
 const MAX_SLOTS: usize = 1 << 21;
 /// The number of slots with which the cache begins.
 const FIRST_SLOTS: usize = 1 << 10;
-/// The number of neighbouring slots that may hold one device.
+/// The number of consecutive slots in any of which a device may be.
 const WAYS: usize = 16;
-/// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
+/// The largest number of rooms. If there would be more, the whole cache is emptied, and filled again by look-ups.
 const MAX_ROOMS: usize = 1 << 17;
 
-/// A device's place, without the time since when.
+/// The room of a device, like its `Place` without the timestamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedPlace {
     pub(super) room: Option<RoomId>,
@@ -28,18 +28,18 @@ pub(super) struct CachedPlace {
 }
 
 impl CachedPlace {
-    /// The place of a device.
+    /// The room of a device.
     pub(super) fn of(device: &Device) -> Self {
         let place = device.place();
         Self { room: place.room().cloned(), is_chosen: place.chosen_room().is_some() }
     }
 }
 
-/// The places of devices that this process has looked up or registered, each for a limited time.
+/// The rooms of devices that this process has looked up or registered, each kept for a limited time.
 ///
 /// A device is identified by a hash of 64 bits with a key of this process. Among a million devices, two have the same
-/// hash with a probability of 3 in 100 million. Ingest then leaves the second device to the registry function to
-/// register. Its readings without a room get the room of the first device.
+/// hash with a probability of 3 in 100 million. The second device then seems to be registered, so the registry function
+/// must register it. Its readings without a room get the room of the first device.
 #[derive(Debug)]
 pub(super) struct PlaceCache<C> {
     places: Mutex<Places>,
@@ -53,7 +53,7 @@ struct Places {
     max_slots: usize,
     slots: Vec<Slot>,
     taken: usize,
-    /// The rooms, each with the second in which it was last known to be registered.
+    /// The rooms, each with the second at which it was last known to be registered.
     rooms: Vec<(RoomId, u32)>,
     numbers: HashMap<RoomId, u32>,
 }
@@ -62,7 +62,7 @@ struct Places {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     hash: u64,
-    /// Twice the number of the room, which counts from 1; 0 without a room. Plus one if a person chose the room.
+    /// 0 without a room, else twice the number of the room, counted from 1. Plus one if a person chose the room.
     room: u32,
     /// When the device was looked up, in seconds; 0 if the slot is free.
     looked_up: u32,
@@ -75,7 +75,7 @@ impl<C: Clock> PlaceCache<C> {
         Self { places, hasher: RandomState::new(), max_age, clock }
     }
 
-    /// The place of a device, if it is cached and not too old.
+    /// The room of a device, if it is cached and not too old.
     pub(super) fn get(&self, id: &DeviceId) -> Option<CachedPlace> {
         let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
         let places = self.places();
@@ -87,7 +87,7 @@ impl<C: Clock> PlaceCache<C> {
         Some(CachedPlace { room, is_chosen: slot.room % 2 == 1 })
     }
 
-    /// Caches the current place of a device.
+    /// Caches the current room of a device.
     pub(super) fn keep(&self, device: &Device) {
         let CachedPlace { room, is_chosen } = CachedPlace::of(device);
         let mut places = self.places();
@@ -97,7 +97,7 @@ impl<C: Clock> PlaceCache<C> {
         places.put(Slot { hash, room, looked_up: self.now() });
     }
 
-    /// Whether a room is cached as registered and the entry is not too old: another instance may have removed the room.
+    /// Whether a room is cached as registered. An old entry does not count: another instance may have removed the room.
     pub(super) fn has_room(&self, room: &RoomId) -> bool {
         let places = self.places();
         let number = places.numbers.get(room);
@@ -109,7 +109,7 @@ impl<C: Clock> PlaceCache<C> {
         self.places().number(room, self.now());
     }
 
-    /// Whether an entry that was looked up in this second is not too old.
+    /// Whether an entry is not too old if it was looked up at this second.
     fn is_new(&self, looked_up: u32, now: u32) -> bool {
         let age = now.checked_sub(looked_up);
         age.is_some_and(|age| Duration::from_secs(age.into()) < self.max_age)
@@ -151,7 +151,7 @@ impl Places {
         Some(&self.slots[begin..begin + WAYS])
     }
 
-    /// Replaces the slot of the same device, else a free slot, else the slot that was looked up longest ago.
+    /// Replaces the slot of the same device, else a free slot, else the slot whose device was looked up longest ago.
     fn put(&mut self, new: Slot) {
         if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();
@@ -172,7 +172,7 @@ impl Places {
         before.into_iter().filter(|slot| slot.looked_up != 0).for_each(|slot| self.put(slot));
     }
 
-    /// The number of a room, from 0. The room is noted as registered now.
+    /// The number of a room, counted from 0. The room is cached as registered now.
     fn number(&mut self, room: &RoomId, now: u32) -> u32 {
         if let Some(number) = self.numbers.get(room) {
             self.rooms[*number as usize].1 = now;

@@ -1,5 +1,5 @@
-//! Registers new devices and rooms of stored readings, and updates devices in memory by their readings. Changes no
-//! registered device in the table.
+//! Registers new devices and rooms of stored readings, and updates devices in memory by their readings. Does not change
+//! registered devices in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl<C: Clock> CachedRegistry<C> {
         }
     }
 
-    /// Registers the device of an observation if it is new, and the rooms that the device introduces.
+    /// Registers the device of an observation if it is new, and then the rooms that the device introduces.
     async fn register(
         &self,
         session: Session<'_, impl RegisterDevices>,
@@ -66,7 +66,7 @@ impl<C: Clock> CachedRegistry<C> {
         found: &FoundDevices,
     ) -> StoreResult<()> {
         let device = match found.device(id) {
-            // Only in memory: the registry function notes the introduced rooms in the table.
+            // Changed in memory only: the registry function stores in the table which rooms a device introduced.
             Some(device) => with_introduced_rooms(device, observation),
             None => {
                 let new = observation.new_device(id.clone(), is_known);
@@ -95,15 +95,15 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(())
     }
 
-    /// Updates remembered devices from stored readings, so that the next request sees a device's new room and new
-    /// metrics. Changes memory only; the registry function updates the table.
+    /// Updates the devices in memory from stored readings, so that the next request finds a device's new room and new
+    /// metrics. The registry function updates the table.
     pub fn remember(&self, stored: &[Reading], found: &FoundDevices) {
         let Some(current) = self.current() else { return };
         let has_room =
             |room: &RoomId| current.rooms.contains_key(room) || self.places.has_room(room);
         let device_now = |id: &DeviceId| current.devices.get(id).or_else(|| found.devices.get(id));
 
-        // Most readings change nothing, and this test is cheaper than a summary.
+        // Most readings change nothing. This test is cheaper than summarising them.
         let news = stored.iter().filter(|reading| {
             device_now(&reading.device).is_some_and(|device| says_more(reading, device))
         });
@@ -132,7 +132,7 @@ fn observations<'a>(
     observations
 }
 
-/// Whether a reading has something new about its device: another room, a new metric or another fact.
+/// Whether a reading says something new about its device: another room, a new metric or another fact.
 fn says_more(reading: &Reading, device: &Device) -> bool {
     let is_elsewhere = |room| device.place().room() != Some(room);
     reading.about.is_some()
@@ -140,7 +140,7 @@ fn says_more(reading: &Reading, device: &Device) -> bool {
         || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
 }
 
-/// The device after its readings; `None` if the readings change nothing.
+/// The device as its readings change it; `None` if they change nothing.
 fn with_observation(
     device: &Device,
     observation: &DeviceObservation,
@@ -170,7 +170,7 @@ impl<'a> FirstNames<'a> {
         }
     }
 
-    /// Whether a room is registered, or another device of the request introduces it.
+    /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
     fn is_known_to(
         &self,
         observation: &DeviceObservation,

@@ -1,5 +1,5 @@
-//! A persistent sorted map, whose copies share their entries: a copy costs nothing, and a change copies only the path
-//! to one entry. Knows nothing of devices.
+//! A persistent sorted map, whose copies share their entries. A copy costs nothing, and a change copies only the path
+//! to the changed entry. Knows nothing of devices.
 
 use std::borrow::Borrow;
 

@@ -8,18 +8,18 @@ use table::Listing;
 use super::{Devices, SharedMap};
 use crate::telemetry::chain;
 
-/// The devices and rooms as they were when the registry was last read, with this process's own changes since. A copy
-/// costs nothing, and is made for each new metric of a device and for each move.
+/// The devices and rooms when the registry was last read, with the changes that this process has made since. A copy
+/// costs nothing; one is made whenever a device gets a new metric or moves.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Devices by id; empty if there are more than memory holds.
+    /// Devices by id; empty if there are too many for memory.
     pub devices: Devices,
-    /// Rooms by id; empty if there are more than memory holds.
+    /// Rooms by id; empty if there are too many for memory.
     pub rooms: SharedMap<RoomId, Room>,
-    /// The devices that are being deleted, or are deleted and not forgotten yet.
+    /// The devices whose deletion is under way, or has ended and is still remembered.
     pub deleted: SharedMap<DeviceId, Deletion>,
-    /// Whether `devices` has all devices: a function's memory is bounded, the registry is not. Otherwise each device is
-    /// read from the table.
+    /// Whether `devices` has all devices of the table. A registry may be too large for a function's memory; each device
+    /// is then read from the table.
     pub(super) has_all_devices: bool,
     /// Whether `rooms` has all rooms of the table.
     pub has_all_rooms: bool,
@@ -30,7 +30,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The registry as it was read. A list is `None` if it is too long for memory.
+    /// The registry as it was read. `None` stands for too many devices, or rooms, for memory.
     pub fn of(
         devices: Option<Listing<Device>>,
         rooms: Option<Listing<Room>>,
@@ -62,7 +62,7 @@ impl Snapshot {
             && self.rooms.is_empty()
     }
 
-    /// All devices by id; `None` if there are more than memory holds.
+    /// All devices by id; `None` if there are too many for memory.
     pub fn all_devices(&self) -> Option<&Devices> {
         self.has_all_devices.then_some(&self.devices)
     }

@@ -7,7 +7,7 @@ use table::ReadingKey;
 use table::item::{Attribute, Decode as _, ItemError};
 use table::keys::{Key, PK, READING_PREFIX, ROOM, SK};
 
-/// The two parts of a record's key, cut short.
+/// The partition key and the sort key of a record, cut short.
 pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
     let part = |name| match record.change.keys.get(name) {
         Some(AttributeValue::S(text)) => excerpt(text),
@@ -16,10 +16,10 @@ pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
     (part(PK), part(SK))
 }
 
-/// The reading that was written, according to a record. `None` for an item of another kind, and for any deletion, also
-/// by `DynamoDB`'s own expiry.
+/// The reading that was written, according to a record. `None` for an item of another kind, and for each deletion,
+/// whether by a request or by `DynamoDB`'s own expiry.
 ///
-/// An item under a reading's key that is no reading is a permanent error.
+/// An item under a reading's key that is not a reading is a permanent error.
 pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError> {
     let sk = record.change.keys.get(SK).or_else(|| record.change.new_image.get(SK));
     let is_reading = matches!(sk, Some(AttributeValue::S(sk)) if sk.starts_with(READING_PREFIX));
@@ -44,7 +44,7 @@ pub struct TouchedReading {
 }
 
 /// The key and the room of the reading that was written or deleted, according to a record. `None` for an item of
-/// another kind, and for a deletion by `DynamoDB`'s own expiry, which changes nothing that is derived from a reading.
+/// another kind, and for a deletion by `DynamoDB`'s own expiry: what was made from the reading stays as it is.
 pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, ItemError> {
     let part = |name| match record.change.keys.get(name) {
         Some(AttributeValue::S(text)) => Ok(text.as_str()),
@@ -73,7 +73,7 @@ pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, I
     Ok(Some(TouchedReading { key: ReadingKey { at, device }, room, is_deleted, touched }))
 }
 
-/// Whether `DynamoDB`'s own expiry has deleted an item: only records of these deletions name `DynamoDB`.
+/// Whether `DynamoDB`'s own expiry has deleted an item. Only the record of such a deletion names `DynamoDB`.
 fn is_by_expiry(record: &EventRecord) -> bool {
     let by = record.user_identity.as_ref().map(|by| by.principal_id.as_str());
     by == Some("dynamodb.amazonaws.com")
@@ -83,7 +83,7 @@ fn from_event(value: AttributeValue) -> Attribute {
     match value {
         AttributeValue::S(text) => Attribute::S(text),
         AttributeValue::N(number) => Attribute::N(number.into()),
-        // No reading has another type of attribute.
+        // Readings have no attributes of other types.
         _ => Attribute::Other,
     }
 }

@@ -1,5 +1,5 @@
-//! Refines episodes by the readings inside and one quarter of an hour around. Where an episode goes on, further
-//! readings are read. Finds no episode that the means do not show.
+//! Refines episodes by the readings in them and in one quarter of an hour before and after. If an episode extends
+//! further, further readings are read. Does not find an episode that the means do not show.
 
 use chrono::TimeDelta;
 use domain::{
@@ -13,7 +13,7 @@ use crate::gather::{DeviceQuestion, MAX_READ, readings};
 use crate::grid::{joined, uncovered};
 use crate::ports::Store;
 
-/// The episodes of a device by its readings. Episodes whose readings have expired stay unrefined.
+/// The episodes of a device by its readings. Episodes whose readings have expired are returned as they are.
 pub(crate) async fn refined(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -42,14 +42,14 @@ pub(crate) async fn refined(
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
 
-    // An episode that spans several regions, because the rollups lag, is found in each.
+    // If the rollups are behind, an episode may span several regions and is then found in each.
     refined.sort_by_key(|episode| (episode.range.from(), episode.range.to()));
     refined.dedup();
     Ok(refined)
 }
 
 /// Finds the episodes that touch a region, each from its first reading to its last, and returns the readings as well.
-/// `length_read` adds up the time whose readings the request reads.
+/// Adds the time whose readings are read to `length_read`.
 async fn followed(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -65,7 +65,7 @@ async fn followed(
     loop {
         let mut found = of_readings(question, conditions, range, &read);
         found.retain(|episode| episode.range.intersection(region).is_some());
-        // A value from before the range may hold until then.
+        // A value from before the range may be valid until this time.
         let settled = range.from().saturating_add(MAX_HOLD);
         let may_begin_before = range.from() > readable.from()
             && found.first().is_some_and(|episode| episode.range.from() <= settled);
@@ -87,8 +87,8 @@ async fn followed(
     }
 }
 
-/// Finds the episodes in readings, stay by stay. A value holds at most until the device is in another room, and never
-/// beyond now.
+/// Finds the episodes in readings, for each stay in the rooms by itself. A value is valid at most until the device is
+/// in another room, and never beyond now.
 fn of_readings(
     question: &DeviceQuestion<'_>,
     conditions: &[Condition],

@@ -37,7 +37,7 @@ pub(crate) struct Indexed<'a> {
 
 /// One range of addresses in a month of a device.
 struct Task {
-    /// The index of the device in the list.
+    /// The index of the device in the list of devices.
     device: usize,
     month: Timestamp,
     range: RangeInclusive<u64>,
@@ -112,7 +112,7 @@ async fn page(
     Ok((task, page))
 }
 
-/// The rest of a range. If the last entry is outside the box, the rest begins at the next address inside.
+/// The rest of a range to read. If the last entry is outside the box, it begins at the next address inside.
 fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Task> {
     if !page.has_more {
         return None;
@@ -128,7 +128,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
 }
 
-/// The quarter of an entry, if its values match. Its address is not enough, because several values have the same code.
+/// The quarter of an entry, if its values match. They are compared themselves, because several values share an address.
 fn matching_entry(
     found: &IndexedQuarter,
     device: &Indexed<'_>,

@@ -1,4 +1,4 @@
-//! The matching quarters of an hour that both plans return, and the months in which both plans read. Reads nothing.
+//! The matching quarters that `plain` and `indexed` both return, and the months in which both read. Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,16 +20,16 @@ use crate::gather::DeviceQuestion;
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
 /// The share of the cost of all rollups that the index may cost.
 const MAX_SHARE: f64 = 0.2;
-/// The largest share of the schema's domain that the box of the conditions may fill.
+/// The largest share of all addresses that the box of the conditions may fill.
 const MAX_VOLUME: f64 = 0.5;
 /// The largest number of cells that are split to cover a box.
 const MAX_SPLITS: usize = 4_000;
-/// The number of address ranges in which a month is read. There are more ranges if few ranges have an estimated cost of
-/// over 200 read units.
+/// The number of address ranges in which a month is read, and the greater number that is used if this one has an
+/// estimated cost of over 200 read units.
 const RANGES: usize = 4;
 const MORE_RANGES: usize = 8;
 const MORE_FROM: f64 = 200.0;
-/// About how many index entries are read for each entry inside the box.
+/// About how many index entries are read in order to find one inside the box.
 const OVERHEAD: f64 = 1.4;
 /// The approximate bytes of an index entry: those of its keys and rooms, and those of each metric of the schema.
 const ENTRY_BYTES: i64 = 130;
@@ -113,7 +113,7 @@ impl Explanation {
     }
 }
 
-/// Why the index cannot serve a search, as far as the search itself shows.
+/// The reason why the index cannot answer a search, if the search itself shows one.
 pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'static str> {
     if !has_index {
         Some("the table has no index by conditions")
@@ -143,8 +143,8 @@ pub(crate) fn choose<'a>(
     let mut boxed = Boxed::of(schema, search)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
 
-    // Quarters that lack a metric of the schema are not in the index. If the metric is not in the conditions, such a
-    // quarter may match.
+    // The index has only quarters with values of all metrics in the schema. If a metric is not in the conditions, a
+    // quarter without it may match as well.
     let is_asked =
         |name: &MetricName| search.conditions.iter().any(|condition| condition.metric == *name);
     if let Some(left) = schema.metrics().iter().find(|metric| !is_asked(&metric.name)) {
@@ -175,7 +175,7 @@ pub(crate) fn choose<'a>(
     Ok((boxed, allowance))
 }
 
-/// The share of the schema's domain that a box fills.
+/// The share of all addresses that a box fills.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn volume(boxed: &Boxed<'_>) -> f64 {
     let region = &boxed.region;
@@ -195,7 +195,7 @@ pub(crate) fn plain_units(question: &DeviceQuestion<'_>) -> f64 {
     months.sum::<f64>().max(0.5)
 }
 
-/// Estimates the read units of the index entries in a box, as if the means were spread evenly over the domain.
+/// Estimates the read units of the index entries in a box, as if the entries were spread evenly over all addresses.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn index_units(
     question: &DeviceQuestion<'_>,
@@ -207,7 +207,7 @@ fn index_units(
     let bytes = (ENTRY_BYTES + ENTRY_METRIC_BYTES * metrics) as f64;
     let months = lived(question).into_iter().map(|month| {
         let entries = quarters(month) as f64 * volume * OVERHEAD;
-        // On average, each range is read half of 4 KB beyond its last entry.
+        // The size of what a range reads is rounded up to 4 KB: on average, this adds half of 4 KB.
         entries * bytes / 8_192.0 + ranges as f64 * 0.25
     });
     months.sum::<f64>().max(0.5)
