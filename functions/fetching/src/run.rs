@@ -168,8 +168,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let Some(failing) = status.failing_to_tell(at) else { return };
         // Of a source that was saved meanwhile, this run says nothing.
         let saved = session.sources().await.map(|listing| listing.found).unwrap_or_default();
-        let is_mine = |now: &&StoredSource| now.id == claimed.id && now.claim == claimed.claim;
-        if saved.iter().find(is_mine).is_none() {
+        let is_mine = |now: &StoredSource| now.id == claimed.id && now.claim == claimed.claim;
+        if !saved.iter().any(is_mine) {
             return;
         }
         // The API saves no source whose id is too long for it.
