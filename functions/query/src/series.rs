@@ -69,7 +69,8 @@ pub(crate) async fn series(
     let mut reader = RowReader::of(call.session, &handlers.densities);
 
     // The cost of all groups is checked before a reading is read.
-    let rows = Vec::from_iter(groups.iter().flat_map(|group| group.rows(&names, &plan)));
+    let rows = groups.iter().flat_map(|group| group.rows(&names, &plan));
+    let rows: Vec<_> = rows.collect();
     Box::pin(reader.check_and_charge(&rows)).await.map_err(problem)?;
 
     let mut answer = SeriesAnswer::new(&request, &plan, all_columns, asked.is_shared());

@@ -185,7 +185,7 @@ impl<'a> Summing<'a> {
         let rows = devices.iter().zip(&names).map(|((device, _), names)| {
             DeviceRows::of(self.group.question(device, self.plan), names)
         });
-        let rows = Vec::from_iter(rows);
+        let rows: Vec<_> = rows.collect();
         Box::pin(reader.check_and_charge(&rows)).await?;
 
         let (session, needs_neighbours) =
