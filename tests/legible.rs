@@ -18,7 +18,7 @@ const LIMITS: Figures = Figures {
     closures_called_it: 173,
     long_functions: 17,
     bodies_in_one_piece: 193,
-    heavy_sentences: 17,
+    heavy_sentences: 16,
     shared_type_names: 129,
 };
 

@@ -282,8 +282,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages of a state up to the first that cannot be leased. Later ones are left, so that none arrives
-    /// before it.
+    /// Leases messages of a state up to the first that cannot be leased. The messages after it stay, so that the
+    /// receiver gets them in order.
     async fn lease_in_order(
         &self,
         session: Session<'_, S>,

@@ -7,7 +7,7 @@ use table::{StoreError, StoreResult, UnreadableItem};
 /// The log field for the age of the oldest undelivered message: how long a channel has failed, or a due message has
 /// been left. Zero is logged too, because the alarm rings if the field is missing, as when the function no longer runs.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
-/// The most damaged messages of a channel that a log event names.
+/// The largest number of damaged messages of a channel that a log event names.
 const MAX_NAMED: usize = 10;
 
 /// The result of serving one channel.

@@ -74,9 +74,9 @@ pub(crate) async fn apply(
     result
 }
 
-/// Adds the new facts in observations to registered devices. Skips a device whose own readings are throttled if another
-/// device is written: the next reading of the skipped device tries again. If no device is written, the whole table is
-/// throttled, and the stream delivers the records again.
+/// Adds the new facts in observations to registered devices. The table may throttle the query of a device's readings.
+/// If another device could be written, only this device is affected, and its next reading tries again. If none could,
+/// the whole table is taken to be throttled, and the stream delivers the records again.
 async fn apply_observations(
     session: Session<'_, impl RegistryStore>,
     registered: Vec<(Device, &ObservedDevice)>,

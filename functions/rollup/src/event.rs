@@ -22,7 +22,7 @@ pub enum Event {
     Stream(dynamodb::Event),
     /// Messages of the work queue.
     Queue(SqsEvent),
-    /// The minute's schedule.
+    /// The schedule, which invokes the function every minute.
     Schedule,
 }
 

@@ -42,7 +42,7 @@ pub enum Need {
     Default(&'static str),
 }
 
-/// The values of a channel's members. Required members are always there.
+/// The values of a channel's members, such as its address. Required members are always there.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretValues(BTreeMap<&'static str, SecretValue>);
 

@@ -44,8 +44,8 @@ impl Judgement {
     }
 }
 
-/// Judges readings. A rule that is off or paused has a state but sends nothing. When it is on again, it sends what is
-/// true at that time.
+/// Judges readings. A rule that is off or paused has a state but sends nothing. Once switched on again, the rule sends
+/// what is then true.
 pub fn fold_episodes(
     rule: &Rule,
     state: Option<&EpisodeState>,

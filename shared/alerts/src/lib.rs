@@ -64,7 +64,7 @@ use chrono::TimeDelta;
 
 /// The units of a rule's durations.
 const UNITS: &str = "smhd";
-/// Readings up to so far ahead of the clock are judged at once. Readings further ahead wait for their time.
+/// Readings at most this far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
 /// How long a normal state is kept. An episode that ended longer ago makes no message.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);

@@ -1,4 +1,5 @@
-//! The key in a message's link. Whoever has the message can acknowledge its episode by the key. Knows no address.
+//! The key in a message's link. Whoever has the message can acknowledge its episode by the key. The address before the
+//! key is not known here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

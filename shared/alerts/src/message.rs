@@ -34,8 +34,8 @@ pub struct Message {
     pub is_silent: bool,
 }
 
-/// The number after `number`. The first number of a state is the time. So if a state is forgotten and made again, its
-/// messages have greater numbers than old ones that still wait, and replace none of them.
+/// The number after `number`. A state begins with the time as its first number. So if a state is deleted and made
+/// again, its messages have greater numbers than older messages that still wait, and replace none of them.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),
@@ -57,7 +57,7 @@ domain::words! {
         Repeated = "repeated",
         /// The episode of an earlier message never was: readings came late, were corrected or were deleted.
         TakenBack = "taken_back",
-        /// By the edited rule, the episode of an earlier message never was.
+        /// The rule was edited, and by the new rule the episode of an earlier message never happened.
         Edited = "edited",
         /// A test of a channel, which a person asked for.
         Test = "test",

@@ -100,7 +100,7 @@ impl Dialect {
     }
 }
 
-/// The status of a failure, and its code in version 2.
+/// The HTTP status of a failure, and its error code in version 2 of InfluxDB's API.
 const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
     let code = match kind {
         ProblemKind::Unauthorized => "unauthorized",

@@ -6,8 +6,8 @@ use super::source::MAX_SOURCE;
 use super::{Device, DeviceParts, MAX_KNOWN_METRICS};
 
 impl Device {
-    /// The facts to add to the device: those that are not known yet and for which its item has space; `None` if there
-    /// are no such facts. Facts about the room do not belong to a device.
+    /// The facts to add to the device: new ones for which its item has space, or `None`. Facts about the room do not
+    /// belong to a device.
     pub fn news(&self, about: &About) -> Option<About> {
         let source = self.source();
         let mut news = About {

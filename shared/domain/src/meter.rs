@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
-    /// The meter of one metric alone. Only the role in the metric's settings counts, not the role in its name.
+    /// The meter of one metric alone, whatever its role, for a request about a single device.
     pub fn of_one(
         metrics: &'a BTreeMap<MetricName, MetricInfo>,
         asked: &MetricName,
@@ -199,7 +199,8 @@ struct FamilyMember<'a> {
     metric: Candidate<'a>,
 }
 
-/// The metrics of one direction that are added up: those of the main meter if there is one, as it measures all.
+/// The metrics of one direction that are added up. If there is a main meter, only its metrics are: it measures
+/// everything.
 fn summands<'a>(
     all: &[Candidate<'a>],
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,

@@ -52,7 +52,7 @@ pub fn meters_above<'a>(
     above
 }
 
-/// The nearest counted meter above `device`, because of which a sum leaves out `device`.
+/// The nearest counted meter above `device`. Because of this meter, a sum leaves out `device`.
 ///
 /// If devices are behind one another in a circle, the sum keeps the counted device with the smallest id. So the sum
 /// contains each counted device or a meter above it.

@@ -1,4 +1,4 @@
-//! Months of UTC, for each of which the table records the rooms in which a device was. Knows no time zone of a home.
+//! Months of UTC. For each month the table records the rooms of a device. Knows no time zone of a home.
 
 use std::fmt;
 use std::str::FromStr;

@@ -31,8 +31,8 @@ impl TimeRange {
         if from < to { Ok(Self { from, to }) } else { Err(RangeError::Empty(from, to)) }
     }
 
-    /// The range of a query. Without `to` it ends one millisecond after `now`, so that a reading of this moment is
-    /// inside. Without `from` it begins 24 hours before its end.
+    /// The range of a query. Without `to` it ends one millisecond after `now`, to include readings of the present
+    /// millisecond. Without `from` it begins 24 hours before its end.
     pub fn parse(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, RangeError> {
         let to = match to {
             Some(text) => Timestamp::parse(text, now).map_err(RangeError::To)?,

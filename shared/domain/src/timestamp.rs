@@ -119,7 +119,7 @@ impl Timestamp {
     }
 }
 
-/// The offset in a relative time, which may have `now` before it; `None` for every other form.
+/// The offset in a relative time, with or without `now` before it; `None` for every other form.
 fn relative(text: &str) -> Option<&str> {
     let bare = || text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic);
     text.strip_prefix("now").or_else(|| bare().then_some(text))

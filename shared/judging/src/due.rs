@@ -60,7 +60,8 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await
     }
 
-    /// Whether a rule is about a device or a room now.
+    /// Whether a rule still applies to a subject. The rule may have been edited since the state was stored, or the
+    /// device may have changed.
     async fn is_of_rule(&self, rule: &StoredRule, subject: &AlertSubject) -> StoreResult<bool> {
         Ok(match (&rule.rule.scope, subject) {
             (Scope::Device(named), AlertSubject::Device(id)) => named == id,

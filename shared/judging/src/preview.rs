@@ -23,7 +23,7 @@ const MIN_LEAD: TimeDelta = TimeDelta::days(1);
 /// The alerts that a rule would have made.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// The episodes, periods or steps, by time.
+    /// The episodes, periods or steps, depending on the rule, in order of time.
     pub episodes: Vec<Previewed>,
     /// Whether a counter has more steps than are searched.
     pub has_more: bool,

@@ -35,8 +35,8 @@ impl Rules {
         self.zone.unwrap_or(Zone::UTC)
     }
 
-    /// The active rules on a device. If `device` is `None`, only those that name its id, because its groups are not
-    /// known.
+    /// The active rules on a device. If `device` is `None`, the groups of the device are not known, and only rules that
+    /// name its id are returned.
     pub fn of<'a, 'd>(
         &'a self,
         id: &'d DeviceId,

@@ -60,7 +60,7 @@ impl UnfoldedChanges {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RollupsLack"))]
 pub struct RollupLag {
-    /// Changes of past readings since this time may be missing.
+    /// Changes that were made to past readings since this time may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_since: Option<Timestamp>,
     /// The number of quarters of an hour that could not be folded and are tried again.

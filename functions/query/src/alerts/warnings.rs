@@ -71,8 +71,9 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
     }
 }
 
-/// The warning that a rule on several devices is not judged, because there are more devices than memory holds. Limits
-/// of a metric and steps of a counter are judged even then, as soon as the rollup of the quarter of an hour is there.
+/// The warning that a rule on several devices is not judged, because the registry has more devices than a process keeps
+/// in memory. Rules on a limit of a metric or on steps of a counter get none: they are judged when the quarter of an
+/// hour is rolled up.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),

@@ -63,7 +63,8 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts check the device again from the first deleted reading of the last day on. Alerts look back a day.
+/// Makes alerts judge the device again, starting at the first deleted reading that is at most a day old. Alerts look
+/// back no further.
 async fn look_again(
     deleted: &[ReadingKey],
     call: &mut Call<'_, impl Store>,

@@ -115,7 +115,8 @@ impl<'a> RowGroup<'a> {
         Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Rows of several devices. Sums leave out devices as `meters` says; means leave out metrics that describe no room.
+    /// The rows of a group of devices. Sums leave out the devices in `meters`, which another device measures too. Means
+    /// leave out a device's metric that does not describe the room.
     fn combined(
         of: RowOf<'a>,
         columns: MetricColumns,

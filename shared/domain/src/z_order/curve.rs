@@ -1,4 +1,4 @@
-//! The curve: says from which bit of which attribute each bit of an address comes. Encodes no value.
+//! The curve: for each bit of an address, the attribute and the bit that it comes from. Encodes no value.
 
 use std::ops::RangeInclusive;
 

@@ -55,7 +55,7 @@ pub struct CachedRegistry<C> {
 struct State {
     current: Option<Arc<Snapshot>>,
     /// Devices and rooms that this process has read or written individually since the last read of the registry began.
-    /// They are newer than the result of that read, which must not replace them.
+    /// The result of that read is older, and must not replace them.
     kept: Kept,
     /// The number of reads that have begun.
     begun: u64,

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 const MAX_SLOTS: usize = 1 << 21;
 /// The number of slots with which the cache begins.
 const FIRST_SLOTS: usize = 1 << 10;
-/// The number of consecutive slots in any of which a device may be.
+/// The number of consecutive slots in which a device may be.
 const WAYS: usize = 16;
 /// The largest number of rooms. If there would be more, the whole cache is emptied, and filled again by look-ups.
 const MAX_ROOMS: usize = 1 << 17;

@@ -140,7 +140,7 @@ fn says_more(reading: &Reading, device: &Device) -> bool {
         || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
 }
 
-/// The device as its readings change it; `None` if they change nothing.
+/// The device after its readings; `None` if the readings change nothing.
 fn with_observation(
     device: &Device,
     observation: &DeviceObservation,

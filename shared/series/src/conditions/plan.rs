@@ -24,8 +24,8 @@ const MAX_SHARE: f64 = 0.2;
 const MAX_VOLUME: f64 = 0.5;
 /// The largest number of cells that are split to cover a box.
 const MAX_SPLITS: usize = 4_000;
-/// The number of address ranges in which a month is read, and the greater number that is used if this one has an
-/// estimated cost of over 200 read units.
+/// The number of address ranges in which a month is read. If the estimated cost is over 200 read units, the greater
+/// number is used.
 const RANGES: usize = 4;
 const MORE_RANGES: usize = 8;
 const MORE_FROM: f64 = 200.0;

@@ -23,10 +23,9 @@ use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Patterns<'_, D> {
-    /// Adds facts that were learned of a device. A learned room is written only if the device still has the room of
-    /// `known`. A learned time of the first reading is written only if it is earlier than the stored one. Facts of a
-    /// sender are written only if the device still has the version of `known`. If one of these conditions fails,
-    /// nothing is written.
+    /// Adds facts that were learned about a device, or nothing if one of these conditions fails. A learned room needs
+    /// the device to be in the room of `known` still. A learned time of the first reading must be earlier than the
+    /// stored one. Facts that a sender gave need the device to have the version of `known` still.
     pub async fn update_device(
         self,
         known: &Device,

@@ -1,4 +1,5 @@
-//! Looks up devices and rooms of the registry by their ids, as they are this moment. Makes no list.
+//! Reads devices and rooms of the registry by their ids, from the table in place of a snapshot. Does not list all of
+//! them.
 
 use std::collections::BTreeMap;
 
