@@ -15,6 +15,7 @@ use local::{
 use serde_json::Value;
 
 use crate::output::{print, print_error};
+use crate::settings_file;
 
 /// The command line of `roomtide replay`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +63,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(file)?;
+    let text = settings_file::content(file)?;
     let answer = match recognise(&text)? {
         Sample::Http(event) => {
             let line = format!(

@@ -1,4 +1,4 @@
-//! A file of settings, or standard input and output in its place. Knows no setting.
+//! A small file, as of settings or of a sample event, or standard input and output in its place. Knows no content.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::progress_file;
 
 /// The name for standard input and output.
 const STANDARD: &str = "-";
-/// The maximum size of a file of settings, because a device or a pipe may never end.
+/// The maximum size of a file, because a device or a pipe may never end.
 const MAX_LENGTH: u64 = 16 << 20;
 
 /// Reads a file as JSON.
@@ -37,7 +37,7 @@ fn whole(from: impl Read, name: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     let read = from.take(MAX_LENGTH + 1).read_to_string(&mut text);
     let read = read.with_context(|| format!("cannot read {name}"))?;
-    ensure!(read as u64 <= MAX_LENGTH, "{name} has more than 16 MiB, and is no file of settings");
+    ensure!(read as u64 <= MAX_LENGTH, "{name} has more than 16 MiB");
 
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
@@ -107,6 +107,6 @@ mod tests {
     fn a_file_of_settings_is_read_without_its_mark_and_not_without_end() {
         assert_eq!(whole("\u{feff}{}".as_bytes(), "a").unwrap(), "{}");
         let error = content(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert_eq!(error, "/dev/zero has more than 16 MiB, and is no file of settings");
+        assert_eq!(error, "/dev/zero has more than 16 MiB");
     }
 }

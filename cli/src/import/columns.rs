@@ -197,7 +197,7 @@ impl FromStr for Sum {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (sum, factor) = match text.rsplit_once('*') {
             Some((sum, factor)) => {
-                let factor = factor.trim().parse();
+                let factor = Decimal::from_str_exact(factor.trim());
                 (sum, Some(factor.with_context(|| format!("{text:?}: the factor is no number"))?))
             }
             None => (text, None),
@@ -223,6 +223,7 @@ mod tests {
             ("d@ROOM:t=T1", "the room \"ROOM\" is a reserved name"),
             ("d:pk=T1", "\"pk\" is a reserved name"),
             ("d:t=T1*x", "the factor is no number"),
+            ("d:t=T1*0.00000000000000000000000000001", "the factor is no number"),
             ("d:t=T1+", "a column has no name"),
             ("d:t=T1,t=T2", "the metric \"t\" stands twice"),
         ] {

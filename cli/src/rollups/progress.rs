@@ -102,7 +102,7 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
             .with_context(|| progress_file::cannot_write(&self.path))
     }
 
-    /// Removes the file, because the walk is complete. Returns the findings.
+    /// Removes the file, because the command is complete. Returns the findings.
     pub(super) fn finish(self) -> T {
         // If the file cannot be removed, the next command finds everything done; --again starts over.
         drop(fs::remove_file(&self.path));

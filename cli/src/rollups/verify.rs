@@ -53,7 +53,11 @@ struct Found {
     /// The number of buckets without a rollup, from before the table had rollups.
     earlier: u64,
     frozen: Vec<Suspect>,
+    /// The rollups that differ and are compared again.
     suspects: Vec<Suspect>,
+    /// The number of further rollups that differ. They are not compared again, and count as different.
+    #[serde(default)]
+    further_suspects: u64,
     /// Absent in a file of an earlier version.
     #[serde(default)]
     unnoted: Vec<Unnoted>,
@@ -161,12 +165,13 @@ pub(super) async fn run(
         Ok((!sum.verdicts.is_empty()).then_some(sum))
     };
     walk.visit(&mut progress, visit, add).await?;
-    let found = progress.finish();
 
-    let keys: Vec<RollupKey> = found.suspects.iter().filter_map(Suspect::key).collect();
+    let suspects = &progress.found().suspects;
+    let keys: Vec<RollupKey> = suspects.iter().filter_map(Suspect::key).collect();
     let wait =
         args.again_after.unwrap_or_else(|| (GRACE + WINDOW).to_std().expect("a time forward"));
     let (different, older_settings) = comparison.again(keys, wait).await?;
+    let found = progress.finish();
     different.iter().for_each(print);
     found.frozen.iter().filter_map(Suspect::key).for_each(|RollupKey { device, bucket }| {
         let bucket = match bucket {
@@ -177,7 +182,7 @@ pub(super) async fn run(
     });
     let unnoted = comparison.still_unnoted(&found.unnoted).await?;
     unnoted.iter().for_each(print);
-    let Found { quarters, days, expiring, earlier, .. } = found;
+    let Found { quarters, days, expiring, earlier, further_suspects, .. } = found;
     let devices = counted(walk.devices.len() as u64, "device");
     print(format_args!(
         "{} of 15 minutes and {days} of days compared, of {devices}",
@@ -191,8 +196,10 @@ pub(super) async fn run(
             "{earlier} missing from before the table had rollups; roomtide rollups rebuild makes them"
         ));
     }
-    if found.suspects.len() == MAX_SUSPECTS {
-        print(format_args!("only the first {MAX_SUSPECTS} that differ were looked at again"));
+    if further_suspects > 0 {
+        print(format_args!(
+            "{further_suspects} more differed, and were not looked at again; the next run does"
+        ));
     }
     if older_settings > 0 {
         print(format_args!(
@@ -201,7 +208,8 @@ pub(super) async fn run(
         ));
     }
     let is_ahead = was_ahead && comparison.say_watermark_ahead().await?;
-    match (different.len() + unnoted.len(), older_settings) {
+    let differences = different.len() as u64 + unnoted.len() as u64 + further_suspects;
+    match (differences, older_settings) {
         (0, _) if is_ahead => {
             print("no rollup differs");
             Ok(ExitCode::FAILURE)
@@ -215,7 +223,7 @@ pub(super) async fn run(
             Ok(ONLY_OLDER_SETTINGS.into())
         }
         (found, _) => {
-            print(format_args!("{} found", counted(found as u64, "difference")));
+            print(format_args!("{} found", counted(found, "difference")));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -281,6 +289,8 @@ impl Found {
         let differs = matches!(verdict, Verdict::Different(_) | Verdict::OlderSettings);
         if differs && self.suspects.len() < MAX_SUSPECTS {
             self.suspects.push(Suspect::of(key));
+        } else if differs {
+            self.further_suspects += 1;
         }
     }
 }
@@ -554,4 +564,23 @@ fn duration(text: &str) -> Result<Duration, String> {
     let after =
         after.map_err(|_| format!("{text:?} is not a time; write one like 2s, 11m or 1h"))?;
     Ok(Duration::from_millis(after.as_millis().unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{DeviceId, LocalDate};
+
+    use super::*;
+
+    #[test]
+    fn rollups_beyond_those_that_are_compared_again_count_as_different() {
+        let device: DeviceId = "a".parse().expect("an id");
+        let day: LocalDate = "2026-01-11".parse().expect("a date");
+        let key = RollupKey { device, bucket: Bucket::Day(day) };
+        let mut found = Found::default();
+        for _ in 0..MAX_SUSPECTS + 3 {
+            found.add(&key, &Verdict::OlderSettings);
+        }
+        assert_eq!((found.suspects.len(), found.further_suspects), (MAX_SUSPECTS, 3));
+    }
 }

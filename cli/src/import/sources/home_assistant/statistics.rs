@@ -88,7 +88,10 @@ fn all(
     let mut rows = statement.query([])?;
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
-        let Some(id) = text(row, 1)? else { continue };
+        let Some(id) = text(row, 1)? else {
+            output.notes.leave_out("statistics without an id");
+            continue;
+        };
         let is = |column| row.get::<_, Option<i64>>(column).map(|flag| flag.unwrap_or(0) != 0);
         let (is_counter, has_mean) = match (is(5), is(6), is(7)) {
             (Ok(has_sum), Ok(has_mean), Ok(has_type)) => (has_sum, has_mean || has_type),
