@@ -189,9 +189,8 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// A digest of what its secrets are given for: the request, and what is read of its answer. For anything else they
-    /// have to be given again: else whoever edits a source could send them to an address of their own, or read them where
-    /// the maker repeats them.
+    /// A digest of the request and the reader for which secrets are given. A changed request or reader needs the secrets
+    /// again. Otherwise an editor could send the secrets to a foreign address, or read them where the maker repeats them.
     pub fn destination(&self) -> String {
         let own = self.own_asking().map(|asking| json!(asking).to_string());
         digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)

@@ -72,7 +72,7 @@ impl StoredSource {
 /// The secrets of a source, and what they were given for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
-    /// The request and its reader, as [`PolledSource::destination`] names them; empty if they were stored before it was.
+    /// The request and the reader, as [`PolledSource::destination`] names them. Empty in items from before the digest.
     pub destination: String,
     /// The secrets.
     pub texts: SecretTexts,
