@@ -58,8 +58,8 @@ enum SourcesAction {
     ///
     /// A member is NAME=VALUE, as docs/connect/sources.md names them; NAME= removes one, and a value that is true or
     /// false or begins with { or [ is JSON. NAME=@FILE gives the secret NAME from a file, in which @- is standard input.
-    /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is; one that is given for a saved
-    /// address is typed with url=, so that it goes nowhere else.
+    /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is. A secret for a
+    /// saved address is typed with url= too, which says where the secret goes.
     Set {
         /// The source
         source: String,
