@@ -24,7 +24,7 @@ impl<'a> Line<'a> {
     /// The tags without their escapes, sorted.
     pub(crate) fn sorted_tags(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
         let tags = self.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped()));
-        let mut tags = Vec::from_iter(tags);
+        let mut tags: Vec<_> = tags.collect();
         tags.sort_unstable();
         tags
     }
