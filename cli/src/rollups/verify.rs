@@ -286,6 +286,7 @@ impl Found {
             }
             (Verdict::Nothing, _) => {}
         }
+
         let differs = matches!(verdict, Verdict::Different(_) | Verdict::OlderSettings);
         if differs && self.suspects.len() < MAX_SUSPECTS {
             self.suspects.push(Suspect::of(key));

@@ -15,8 +15,10 @@ pub(super) fn ensure_address(
     typed: &[String],
 ) -> anyhow::Result<()> {
     let typed = typed_members::read(typed)?;
+    // A value that begins with `@` is a secret, even that of `url`.
     let has_secret = typed.iter().any(|member| member.value.starts_with('@'));
-    let has_address = typed.iter().any(|member| member.name == "url");
+    let has_address =
+        typed.iter().any(|member| member.name == "url" && !member.value.starts_with('@'));
     match saved.get("url") {
         Some(url) if has_secret && !has_address => {
             bail!("{source}: the secret would go to {url}; if that is right, write url= too")

@@ -34,8 +34,8 @@ pub struct Message {
     pub is_silent: bool,
 }
 
-/// The number after `number`. A state begins with the time as its first number. So if a state is deleted and made
-/// again, its messages have greater numbers than older messages that still wait, and replace none of them.
+/// The number after `number`. A state begins with the time as its first number. So after a state was deleted and made
+/// again, no message replaces an older message that still waits.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),

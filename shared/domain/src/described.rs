@@ -6,7 +6,7 @@ use super::source::MAX_SOURCE;
 use super::{Device, DeviceParts, MAX_KNOWN_METRICS};
 
 impl Device {
-    /// The facts to add to the device: new ones for which its item has space, or `None`. Facts about the room do not
+    /// The new facts that the item of the device has space for; `None` if there are none. Facts about the room do not
     /// belong to a device.
     pub fn news(&self, about: &About) -> Option<About> {
         let source = self.source();

@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
-    /// The meter of one metric alone, whatever its role, for a request about a single device.
+    /// The meter of one metric alone. Only the role in the metric's settings counts, not the role in its name.
     pub fn of_one(
         metrics: &'a BTreeMap<MetricName, MetricInfo>,
         asked: &MetricName,
@@ -70,7 +70,7 @@ impl<'a> Meter<'a> {
         (!one.is_empty()).then(|| Self::of_candidates(&one))
     }
 
-    /// The meter of one metric alone, whatever its role, for a request that asks about this device only.
+    /// The meter of one metric alone, whatever its role, for a request about a single device.
     pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
         let all = candidates(metrics, |_, _| None);
         let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();

@@ -13,7 +13,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use tar::{Archive, Entry, EntryType};
 use tempfile::TempDir;
 
-use crate::import::temporary::{self, with_room};
+use crate::import::temporary::with_room;
 
 /// The folders of unsupported engines. Their files have the same names, but another format.
 const OTHER_ENGINES: [&str; 3] = ["phpfiwa", "phptimestore", "timestore"];
@@ -187,8 +187,7 @@ impl Files {
 
     /// Unpacks the files of feeds from an archive.
     pub(super) fn in_archive(reader: impl Read, shown: &Path) -> anyhow::Result<Self> {
-        let mut unpacked =
-            Unpacked { directory: temporary::directory()?, by_role: BTreeMap::new() };
+        let mut unpacked = Unpacked { directory: tempfile::tempdir()?, by_role: BTreeMap::new() };
         let unpack = || {
             let mut archive = Archive::new(reader);
             for entry in archive.entries()? {
