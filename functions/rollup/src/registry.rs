@@ -105,7 +105,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<Vec<DeviceId>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            let part = session.invocation.with_quarter_of(session.invocation.remaining());
+            let part = session.invocation.with_quarter_patience();
             match has_readings(session.within(&part), &id).await {
                 Ok(true) => found.push(id),
                 Ok(false) => {}

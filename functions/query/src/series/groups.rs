@@ -106,11 +106,8 @@ impl DeviceGroup<'_> {
         needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
         plan: &'a RowPlan,
     ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
-        let devices = self.devices.iter().map(|device| {
-            let question = self.question(device, plan);
-            async move { device_values(session, &question, names, needs_neighbours).await }
-        });
-        at_once(DEVICE_CONCURRENCY, devices).await
+        let devices = self.devices.iter().map(|device| (self.question(device, plan), names));
+        read_rows(session, devices, needs_neighbours).await
     }
 
     /// Whether a device was in the rooms of the group: it is there now, has readings there, or has a share of a
@@ -169,6 +166,18 @@ impl DeviceGroup<'_> {
         let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
         Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
     }
+}
+
+/// Reads the rows of devices, each with its metrics. Several devices are read at once.
+pub(super) async fn read_rows<'a, 'n, S: Store>(
+    session: Session<'_, S>,
+    devices: impl Iterator<Item = (DeviceQuestion<'a>, &'n [MetricName])>,
+    needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
+) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
+    let reads = devices.map(|(question, names)| async move {
+        device_values(session, &question, names, needs_neighbours).await
+    });
+    at_once(DEVICE_CONCURRENCY, reads).await
 }
 
 /// The rooms that have rows in an answer by rooms. Tells which readings are in no row.

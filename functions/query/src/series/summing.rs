@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, DEVICE_CONCURRENCY, DeviceRows, DeviceValues, EnergyDevice, Events, LeftOut,
-    MovedMeter, Presence, RowReader, SeriesError, Store, device_values, events,
+    BehindMeters, DeviceRows, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence,
+    RowReader, SeriesError, Store, events,
 };
-use table::at_once;
 
 use super::asked::AskedDevices;
-use super::groups::DeviceGroup;
+use super::groups::{DeviceGroup, read_rows};
 use super::plan::{RowPlan, hull};
 
 pub(super) struct EnergySum<'a> {
@@ -188,13 +187,10 @@ impl<'a> Summing<'a> {
         let rows: Vec<_> = rows.collect();
         Box::pin(reader.check_and_charge(&rows)).await?;
 
-        let (session, needs_neighbours) =
-            (reader.session, |rule: &MetricRule| *rule != MetricRule::Gauge);
-        let reads = rows
-            .iter()
-            .zip(&names)
-            .map(|(row, names)| device_values(session, &row.question, names, needs_neighbours));
-        let values: Vec<DeviceValues<'a>> = at_once(DEVICE_CONCURRENCY, reads).await?;
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let questions = rows.iter().map(|row| row.question).zip(names.iter().map(Vec::as_slice));
+        let values: Vec<DeviceValues<'a>> =
+            read_rows(reader.session, questions, needs_neighbours).await?;
 
         let meters = devices.into_iter().map(|(_, meter)| meter);
         Ok(values
