@@ -1,4 +1,4 @@
-//! Parses times on the command line. Knows no command.
+//! Parses and writes times for people. Knows no command.
 
 use domain::{Timestamp, TimestampError};
 use runtime::clock::{Clock as _, SystemClock};
@@ -12,6 +12,12 @@ pub(crate) const MILLISECOND: i64 = 1_000_000;
 /// each request, and a deletion until now would never end while a device sends.
 pub(crate) fn from_now(text: &str) -> Result<Timestamp, TimestampError> {
     Timestamp::parse(text, SystemClock.now())
+}
+
+/// Writes a time in nanoseconds for people; `?` if it is out of range.
+pub(crate) fn shown_nanos(nanos: i64) -> String {
+    let at = Timestamp::from_millis(nanos.div_euclid(MILLISECOND));
+    at.map_or_else(|_| "?".to_owned(), |at| at.to_string())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use table::{ReadShards as _, StoreError};
 use crate::patience::{keep_to, patiently};
 
 /// The table that a command works on: the one on this machine, or a deployed one.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
     /// The directory of the local data, by default roomtide-data; the server may be running, but not for an import
     // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.

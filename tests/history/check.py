@@ -248,8 +248,8 @@ def types_that_change(folder, server):
     print(f"  ok  a running InfluxDB: each of {len(orders)} orders of types gives back its numbers", flush=True)
 
 
-def flux(folder):
-    """A played InfluxDB 2: types by annotations, an error in an answer of 200, an answer that ends early, unicode."""
+def influxdb_2(folder):
+    """A played InfluxDB 2: a bucket by its mapping, types that change, an error in an answer of 200, an answer that ends early."""
     begin = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
     minute, points = 60_000_000_000, {}
     for n in range(1_500):
@@ -271,7 +271,7 @@ def flux(folder):
             assert status == 204, text
         words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"), "--report", str(folder / "report"))
         said = other.imports(played.url, "--database", "home/autogen", *words)
-        assert "3000 points stored" in said and "bucket       home/autogen" in said and "left out     bucket other" in said, said
+        assert "3000 points stored" in said and "database     home, retention policy autogen" in said, said
         assert len(played.queries) > 6, played.queries
         for device in [it["device_id"] for it in one.pages("/devices?limit=100")]:
             for path in (f"/devices/{device}", f"/devices/{device}/readings?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
@@ -445,7 +445,7 @@ def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        checks = (databases, backups, written, influxdb, flux, feeds, log, killed)
+        checks = (databases, backups, written, influxdb, influxdb_2, feeds, log, killed)
         names = sys.argv[1:] or [check.__name__ for check in checks]
         for check in [check for check in (*checks, recorded) if check.__name__ in names]:
             place = Path(folder) / check.__name__

@@ -44,7 +44,7 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 /// inspect export-lp write it, and the states and hourly statistics of Home Assistant's database become what their
 /// sender would have written. gzip is recognised by its first bytes. Every
 /// reading needs a timestamp. Importing twice changes nothing.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
@@ -143,8 +143,9 @@ pub(crate) struct ImportArgs {
     pub(super) except: Vec<String>,
     /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
     /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
-    /// policy: the report says which. Of InfluxDB 2 it is a bucket
-    #[arg(long, value_name = "DATABASE", alias = "bucket", help_heading = "InfluxDB")]
+    /// policy: the report says which. A bucket of InfluxDB 2 is
+    /// one, too
+    #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
     /// The token of a running InfluxDB 2, or @FILE, which has it
     #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
@@ -220,11 +221,6 @@ impl ImportArgs {
         if !is_source && self.thin.is_some() {
             bail!("{file} is {}; --thin does not fit it", format.name());
         }
-        if format == Format::InfluxDb && self.thin.is_some() {
-            bail!(
-                "--thin: the windows of a server cut quarters of an hour; export it as line protocol"
-            );
-        }
         if is_source && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }
@@ -241,7 +237,7 @@ pub(super) enum Thin {
 }
 
 /// The columns of a CSV.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[command(next_help_heading = "CSV")]
 pub(super) struct CsvArgs {

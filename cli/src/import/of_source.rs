@@ -78,7 +78,7 @@ pub(super) fn import(
         bar.finish_and_clear();
         let mut report = report?;
         report.append(refusals);
-        if thin_before.is_none() && args.address().is_none() {
+        if thin_before.is_none() {
             report.show_thinning();
         }
         if let Some(file) = map_file.filter(|_| is_map_written) {

@@ -18,7 +18,7 @@ pub(super) use beside_means::beside_no_means;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
-pub(super) use send::{Sent, send};
+pub(super) use send::send;
 pub(super) use thin::{KnownKinds, Thinned};
 pub(super) use unite::{Counts, Group, United};
 pub(super) use vacant_hours::in_vacant_hours;

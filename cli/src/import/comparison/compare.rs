@@ -51,8 +51,6 @@ pub(in crate::import) struct Comparison<'a> {
 
 struct State {
     tally: Tally,
-    /// The readings that were noted since the last window ended.
-    window: Tally,
     earlier: Earlier,
     kept: Option<Kept>,
     /// The metric that each device has for the field `value`, as Home Assistant's entities have it.
@@ -153,16 +151,10 @@ impl<'a> Comparison<'a> {
         }
         let zone = known.as_ref().map_or(Zone::UTC, Known::zone);
         let is_past_unknown = earlier.is_none();
-        let mut earlier = earlier.unwrap_or_default();
-        let mut tally = Tally::new(zone);
-        for (device, stored) in earlier.stored.drain(..) {
-            tally.absorb(device, stored);
-        }
         let state = State {
-            tally,
-            window: Tally::new(zone),
+            tally: Tally::new(zone),
             is_past_unknown,
-            earlier,
+            earlier: earlier.unwrap_or_default(),
             values: BTreeMap::new(),
             stored_hours: None,
             kept,
@@ -192,7 +184,7 @@ impl<'a> Comparison<'a> {
             if let Ok(known) = &self.known {
                 state.ask(known, reading, self.now)?;
             }
-            state.window.add(reading);
+            state.tally.add(reading);
         }
         Ok(())
     }
@@ -265,7 +257,7 @@ impl<'a> Comparison<'a> {
     /// Notes that the server refused a reading.
     pub(in crate::import) fn take_back(&self, reading: &Reading) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
-        state.window.take_back(reading);
+        state.tally.take_back(reading);
         state.refused += 1;
         let refused = round::json(reading);
         // An earlier run counted this refusal already, but did not save its progress.
@@ -277,7 +269,7 @@ impl<'a> Comparison<'a> {
 
     /// Notes that a reading replaces values of an earlier one with the same device and time.
     pub(in crate::import) fn replace(&self, earlier: &Reading, later: &Reading) {
-        self.state.borrow_mut().window.replace(earlier, later);
+        self.state.borrow_mut().tally.replace(earlier, later);
     }
 
     /// Excludes a device from the comparison: its readings come in no known order, so that replaced values cannot be
@@ -287,17 +279,6 @@ impl<'a> Comparison<'a> {
         if !state.uncounted.contains(device) {
             state.uncounted.insert(device.clone());
         }
-    }
-
-    /// Saves the counts of the window that ends. Its readings are stored, and a later run does not read them again.
-    pub(in crate::import) fn end_window(&self, window: &str) -> anyhow::Result<()> {
-        let mut state = self.state.borrow_mut();
-        let State { window: noted, kept, .. } = &mut *state;
-        if let Some(kept) = kept {
-            kept.add_window(window, noted)?;
-        }
-        state.absorb_window();
-        Ok(())
     }
 
     /// Compares the table with the source if everything is rolled up, and writes the report.
@@ -310,7 +291,6 @@ impl<'a> Comparison<'a> {
         let Self { known, state, replaces, .. } = self;
         let bar = progress::spinner();
         let mut state = state.into_inner();
-        state.absorb_window();
         state.take_back_earlier();
         state.tally.forget_taken_back();
         let State { tally, earlier, kept, is_past_unknown, uncounted, refused, .. } = state;
@@ -378,7 +358,6 @@ impl<'a> Comparison<'a> {
     /// Writes a report with the lines that take a stopped import back.
     pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
-        state.absorb_window();
         if state.tally.devices.is_empty() && state.earlier.is_nothing() {
             drop(state);
             self.forget();
@@ -408,12 +387,6 @@ impl State {
                 self.tally.take_back(&reading);
                 self.refused += 1;
             }
-        }
-    }
-
-    fn absorb_window(&mut self) {
-        for (device, noted) in std::mem::take(&mut self.window.devices) {
-            self.tally.absorb(device, noted);
         }
     }
 

@@ -12,7 +12,7 @@ use local::private;
 use serde::{Deserialize, Serialize};
 
 use super::known::{Before, OfMonth};
-use super::tally::{self, OfDevice, Tally, Totals, Values};
+use super::tally::Totals;
 use crate::progress_file;
 
 /// A line of the file, as JSON.
@@ -24,7 +24,6 @@ enum Line {
     Room { room: String, is_new: bool },
     Report { report: PathBuf },
     Refused { refused: String },
-    Window { window: String, devices: BTreeMap<String, KeptDevice> },
 }
 
 /// The identity of an import.
@@ -43,30 +42,6 @@ pub(in crate::import) struct Import {
     pub(in crate::import) has_changed: bool,
 }
 
-impl Import {
-    /// An import whose first run begins now.
-    pub(in crate::import) fn begun(asked: &str, of: &str, now: Timestamp) -> Self {
-        let (asked, of) = (asked.to_owned(), Some(of.to_owned()));
-        Self { asked, of, began: now.as_millis(), has_changed: false }
-    }
-}
-
-/// The counts of a device in a window, as JSON.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct KeptDevice {
-    months: BTreeMap<String, KeptCounts>,
-    /// The usual distance between readings, in milliseconds.
-    usual_distance: Option<i64>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct KeptCounts {
-    /// The days of the month, with the times of their first and last readings in milliseconds.
-    days: BTreeMap<u8, (i64, i64)>,
-    /// For each metric, the count and the sum of the positive values, and of the others.
-    metrics: BTreeMap<String, [(i64, String); 2]>,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptBefore {
     is_new: bool,
@@ -80,7 +55,7 @@ struct KeptMonth {
     metrics: BTreeMap<String, (i64, String)>,
 }
 
-/// The file's content: the state before the import, and the results of its earlier runs.
+/// The file's content: the state before the import, and the refusals and reports of its earlier runs.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// What each device had before the import; `None` if the server could not tell.
@@ -91,8 +66,6 @@ pub(super) struct Earlier {
     pub(super) reports: Vec<PathBuf>,
     /// The readings that the server refused, as JSON. A later run reads them again.
     pub(super) refused: BTreeSet<String>,
-    /// The counts of stored windows, which are not read again.
-    pub(super) stored: Vec<(DeviceId, OfDevice)>,
     /// The start of the import's first run, if the source has changed since then. Readings from this time on
     /// are not taken back, because others may have written them.
     pub(super) since: Option<Timestamp>,
@@ -101,12 +74,8 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Returns whether the file has no content beside the import's identity.
     pub(super) fn is_nothing(&self) -> bool {
-        let Self { devices, rooms, reports, refused, stored, since: _ } = self;
-        devices.is_empty()
-            && rooms.is_empty()
-            && reports.is_empty()
-            && refused.is_empty()
-            && stored.is_empty()
+        let Self { devices, rooms, reports, refused, since: _ } = self;
+        devices.is_empty() && rooms.is_empty() && reports.is_empty() && refused.is_empty()
     }
 }
 
@@ -118,8 +87,6 @@ pub(in crate::import) enum GoesOn<'a> {
     No(Option<&'a Import>),
     /// The import continues, and reads all of the source again.
     Read,
-    /// The import continues after this window.
-    After(&'a str),
 }
 
 /// The open file.
@@ -146,7 +113,7 @@ impl Kept {
             }
             (_, None) => (None, Vec::new()),
         };
-        // Drops a line that a crash cut off, and windows that are read again.
+        // Drops a line that a crash cut off.
         progress_file::replace(&path, lines.concat().as_bytes()).with_context(context)?;
         let file = private::options().append(true).open(&path).with_context(context)?;
         Ok((Self { path, file }, earlier))
@@ -172,12 +139,6 @@ impl Kept {
     /// Adds a reading that the server refused. Called before the progress is saved.
     pub(super) fn add_refused(&mut self, refused: String) -> anyhow::Result<()> {
         self.add(&Line::Refused { refused })
-    }
-
-    /// Adds the counts of a stored window. Called before the progress is saved.
-    pub(super) fn add_window(&mut self, window: &str, tally: &Tally) -> anyhow::Result<()> {
-        let devices = tally.devices.iter().map(|(id, it)| (id.to_string(), it.into())).collect();
-        self.add(&Line::Window { window: window.to_owned(), devices })
     }
 
     fn add(&mut self, added: &Line) -> anyhow::Result<()> {
@@ -218,17 +179,6 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             // The changed source may not have the refused readings any more. The reports are files of their own.
             lines.retain(|(_, line)| !matches!(line, Line::Refused { .. } | Line::Report { .. }));
         }
-        lines.retain(|(_, line)| !matches!(line, Line::Window { .. }));
-    }
-    if let GoesOn::After(reached) = goes_on {
-        let is_reached = |(_, line): &(String, Line)| matches!(line, Line::Window { window, .. } if window == reached);
-        let last = lines.iter().rposition(is_reached)?;
-        // A later window was stored too, but the import reads it again.
-        let mut place = 0;
-        lines.retain(|(_, line)| {
-            place += 1;
-            place <= last + 1 || !matches!(line, Line::Window { .. })
-        });
     }
     let mut earlier = Earlier::default();
     let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
@@ -240,19 +190,10 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             }
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
             Line::Report { report } => earlier.reports.push(report),
-            // The counts of a window already exclude these readings.
-            Line::Refused { refused } if !matches!(goes_on, GoesOn::After(_)) => {
-                earlier.refused.insert(refused);
-            }
-            Line::Refused { .. } => {}
+            Line::Refused { refused } => drop(earlier.refused.insert(refused)),
             Line::Import(Import { began, has_changed, .. }) => {
                 let began = Timestamp::from_millis(began).ok()?;
                 earlier.since = has_changed.then_some(began);
-            }
-            Line::Window { devices, .. } => {
-                for (device, stored) in devices {
-                    earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
-                }
             }
         }
     }
@@ -267,50 +208,6 @@ impl Import {
             self.asked.clone_from(&wanted.asked);
             self.has_changed = true;
         })
-    }
-}
-
-impl From<&OfDevice> for KeptDevice {
-    fn from(device: &OfDevice) -> Self {
-        let totals = |it: &Totals| (it.count, it.sum.to_string());
-        let counts = |it: &tally::OfMonth| KeptCounts {
-            days: it
-                .days
-                .iter()
-                .map(|(day, (first, last))| (*day, (first.as_millis(), last.as_millis())))
-                .collect(),
-            metrics: it
-                .metrics
-                .iter()
-                .map(|(name, it)| (name.to_string(), it.both().map(|it| totals(&it))))
-                .collect(),
-        };
-        let months = device.months.iter().map(|(month, it)| (month.to_string(), counts(it)));
-        Self { months: months.collect(), usual_distance: device.usual_distance() }
-    }
-}
-
-impl TryFrom<KeptDevice> for OfDevice {
-    type Error = anyhow::Error;
-
-    fn try_from(kept: KeptDevice) -> anyhow::Result<Self> {
-        let totals = |(count, sum): (i64, String)| {
-            anyhow::Ok(Totals { count, sum: Exact::parse(&sum).context("a sum is no number")? })
-        };
-        let mut device = Self::with_usual_distance(kept.usual_distance);
-        for (month, KeptCounts { days, metrics }) in kept.months {
-            let day = |(day, (first, last)): (u8, (i64, i64))| {
-                anyhow::Ok((day, (Timestamp::from_millis(first)?, Timestamp::from_millis(last)?)))
-            };
-            let days: BTreeMap<_, _> = days.into_iter().map(day).collect::<anyhow::Result<_>>()?;
-            let values = |(name, [positive, others]): (String, [(i64, String); 2])| {
-                anyhow::Ok((name.parse()?, Values::new(totals(positive)?, totals(others)?)))
-            };
-            let metrics = metrics.into_iter().map(values).collect::<anyhow::Result<_>>()?;
-            let of_month = tally::OfMonth::of(days, metrics).context("a month without days")?;
-            device.months.insert(month.parse()?, of_month);
-        }
-        Ok(device)
     }
 }
 
@@ -392,7 +289,6 @@ mod tests {
             let (mut kept, earlier) = Kept::open(path.clone(), goes_on).unwrap();
             let found = earlier.unwrap().devices.len();
             kept.add_device(&device("d"), None).unwrap();
-            kept.add_window("w", &Tally::new(domain::Zone::UTC)).unwrap();
             found
         };
         let import = |asked: &str| Import { asked: asked.to_owned(), ..Import::default() };
@@ -428,42 +324,5 @@ mod tests {
         let other = import("b", "3", 9);
         let (_, earlier) = Kept::open(path, GoesOn::No(Some(&other))).unwrap();
         assert!(earlier.unwrap().is_nothing(), "of another file or table");
-    }
-
-    #[test]
-    fn what_windows_stored_is_known_again_and_the_one_that_is_read_again_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("before");
-        let (mut kept, _) = Kept::open(path.clone(), GoesOn::No(None)).unwrap();
-        let mut all = Tally::new(domain::Zone::UTC);
-        for (window, values) in [("a", ["1.5", "0"]), ("b", ["2", "-1"]), ("c", ["9", "9"])] {
-            let mut tally = Tally::new(domain::Zone::UTC);
-            for (second, value) in values.iter().enumerate() {
-                let json = format!(
-                    r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{second}Z","t":{value}}}"#
-                );
-                let reading = local::read_reading(&json, Timestamp::MAX).unwrap();
-                tally.add(&reading);
-                if window != "c" {
-                    all.add(&reading);
-                }
-            }
-            kept.add_window(window, &tally).unwrap();
-        }
-        kept.add_device(&device("late"), None).unwrap();
-        let months = |tally: &Tally| {
-            let kept = KeptDevice::from(&tally.devices[&"d".parse().unwrap()]);
-            serde_json::to_string(&kept.months).unwrap()
-        };
-        for _ in 0..2 {
-            let (_, earlier) = Kept::open(path.clone(), GoesOn::After("b")).unwrap();
-            let earlier = earlier.unwrap();
-            assert!(earlier.devices.contains_key(&device("late")));
-            let mut again = Tally::new(domain::Zone::UTC);
-            earlier.stored.into_iter().for_each(|(id, stored)| again.absorb(id, stored));
-            assert_eq!(months(&again), months(&all));
-        }
-        let (_, earlier) = Kept::open(path, GoesOn::After("c")).unwrap();
-        assert!(earlier.is_none(), "it is not there any more");
     }
 }

@@ -44,17 +44,6 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Makes the values from the totals of positive values and of others.
-    pub(super) fn new(positive: Totals, others: Totals) -> Self {
-        let others = (others != Totals::default()).then(|| Box::new(others));
-        Self { positive, others }
-    }
-
-    /// Returns the totals of positive values, and of others.
-    pub(super) fn both(&self) -> [Totals; 2] {
-        [self.positive.clone(), self.others.as_deref().cloned().unwrap_or_default()]
-    }
-
     /// Returns the values that take part in rollups: all, or only the positive ones of a counter.
     pub(super) fn of(&self, counts_all: bool) -> Totals {
         match &self.others {
@@ -104,21 +93,6 @@ impl Tally {
 
     pub(super) fn add(&mut self, reading: &Reading) {
         self.count(reading, 1);
-    }
-
-    /// Adds the counts of a device from another tally.
-    pub(super) fn absorb(&mut self, id: DeviceId, other: OfDevice) {
-        let device = self.devices.entry(id).or_default();
-        for (month, of_month) in other.months {
-            match device.months.get_mut(&month) {
-                Some(known) => known.absorb(of_month),
-                None => drop(device.months.insert(month, of_month)),
-            }
-        }
-        device.newest = device.newest.max(other.newest);
-        device.distances.extend(other.distances);
-        let surplus = device.distances.len().saturating_sub(DISTANCES);
-        device.distances.drain(..surplus);
     }
 
     /// Subtracts a reading that the server refused.
@@ -183,38 +157,7 @@ impl Tally {
     }
 }
 
-impl OfMonth {
-    /// Makes a month from its days; `None` if there are none.
-    pub(super) fn of(
-        days: BTreeMap<u8, (Timestamp, Timestamp)>,
-        metrics: BTreeMap<MetricName, Values>,
-    ) -> Option<Self> {
-        let first = days.values().map(|(first, _)| *first).min()?;
-        let last = days.values().map(|(_, last)| *last).max()?;
-        Some(Self { first, last, metrics, days })
-    }
-
-    fn absorb(&mut self, other: Self) {
-        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
-        for (name, values) in other.metrics {
-            let known = self.metrics.entry(name).or_default();
-            let [mine, others] = known.both();
-            let [its, its_others] = values.both();
-            *known = Values::new(mine.and(&its), others.and(&its_others));
-        }
-        for (day, (first, last)) in other.days {
-            let known = self.days.entry(day).or_insert((first, last));
-            *known = (known.0.min(first), known.1.max(last));
-        }
-    }
-}
-
 impl OfDevice {
-    /// Makes an empty value with a known distance between readings, in milliseconds.
-    pub(super) fn with_usual_distance(millis: Option<i64>) -> Self {
-        Self { distances: millis.into_iter().collect(), ..Self::default() }
-    }
-
     /// Returns the times of the first and the last reading.
     pub(super) fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let first = self.months.first_key_value()?.1.first;

@@ -42,21 +42,6 @@ pub(in crate::import) struct Sent {
     seconds: f64,
 }
 
-impl Sent {
-    /// Makes an empty result, with the number of points that earlier runs had refused.
-    pub(in crate::import) fn after_refusals(refused_before: u64) -> Self {
-        Self { refused_before, ..Self::default() }
-    }
-
-    /// Adds the result of another window.
-    pub(in crate::import) fn add(&mut self, other: Self) {
-        self.stored += other.stored;
-        self.refused_before += other.refused_before;
-        self.refusals.append(other.refusals);
-        self.seconds += other.seconds;
-    }
-}
-
 impl fmt::Display for Sent {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,6 @@
 //! A timestamp is a millisecond, as everywhere in Roomtide. If points of a series fall into one millisecond, the last
 //! value of each field wins: by time, then by the order in the source, where the write-ahead log comes last.
 
-use std::fmt::Write as _;
 use std::iter::Peekable;
 
 use crate::import::sources::{Point, Way};
@@ -40,16 +39,6 @@ pub(in crate::import) struct Counts {
     pub(in crate::import) replaced: u64,
     /// Points that have only texts, which are not stored.
     pub(in crate::import) texts: u64,
-}
-
-impl Counts {
-    /// Adds the counts of another window.
-    pub(in crate::import) const fn add(&mut self, other: Self) {
-        self.points += other.points;
-        self.within_a_millisecond += other.within_a_millisecond;
-        self.replaced += other.replaced;
-        self.texts += other.texts;
-    }
 }
 
 /// An iterator of groups, made from sorted points.
@@ -128,17 +117,11 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> Iterator for United<I> {
 }
 
 fn sent(point: &Point) -> SentLine {
-    let series = point.series();
-    let mut text = series.clone();
-    for (n, (key, value)) in point.fields.iter().enumerate() {
-        text.extend([if n == 0 { " " } else { "," }, key, "=", value]);
-    }
-    write!(text, " {}", point.nanos).expect("a text takes everything");
     SentLine {
         line: point.line,
-        series,
+        series: point.series(),
         millis: point.nanos.div_euclid(MILLISECOND),
-        text,
+        text: point.text(),
         way: point.way,
         hour: point.hour.map(|hour| hour.start),
     }

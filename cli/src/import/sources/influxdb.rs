@@ -4,11 +4,9 @@
 //! not used, because it skips and repeats points while another program writes.
 
 mod again;
-mod flux;
 mod http;
 mod influxql;
-mod queries;
-mod server;
+mod spool;
 
 use std::mem;
 use std::sync::Arc;
@@ -16,14 +14,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::Point;
-use super::line_protocol::Database;
 use again::again;
-use queries::Measurement;
+use influxql::Measurement;
 
 use crate::moment::MILLISECOND;
 
-pub(in crate::import) use queries::Context;
-pub(in crate::import) use server::Server;
+pub(in crate::import) use influxql::{Context, Server};
+pub(in crate::import) use spool::{Span, Spool};
 
 /// The first window's length, and the maximum length.
 const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
@@ -33,24 +30,15 @@ const FEW: usize = 20_000;
 const MANY: usize = 200_000;
 
 /// The points of a measurement in a window.
-pub(in crate::import) struct Window {
-    pub(in crate::import) measurement: String,
+struct Window {
+    measurement: String,
     /// The end of the window in nanoseconds, exclusive.
-    pub(in crate::import) until: i64,
-    pub(in crate::import) points: Vec<Point>,
-}
-
-/// Returns the databases or buckets to import: the requested ones, or the only one. Reports all others through `say`.
-pub(in crate::import) fn contexts(
-    server: &Server,
-    wanted: &[Database],
-    mut say: impl FnMut(String),
-) -> anyhow::Result<Vec<Context>> {
-    server.queries.contexts(wanted, &mut say)
+    until: i64,
+    points: Vec<Point>,
 }
 
 /// An iterator of a database's windows, by measurement and then by time.
-pub(in crate::import) struct Windows {
+struct Windows {
     server: Arc<Server>,
     context: Context,
     /// The remaining measurements; the last one is current.
@@ -68,13 +56,13 @@ pub(in crate::import) struct Windows {
 
 impl Windows {
     /// Begins after the points that an earlier import stored.
-    pub(in crate::import) fn new(
+    fn new(
         server: Arc<Server>,
         context: Context,
         after: Option<(String, i64)>,
         wanted: (i64, i64),
     ) -> anyhow::Result<Self> {
-        let mut measurements = server.queries.measurements(&context)?;
+        let mut measurements = server.measurements(&context)?;
         // Descending, because the last measurement is taken first.
         measurements.sort_by(|a, b| b.name.cmp(&a.name));
         if let Some((done, _)) = &after {
@@ -130,7 +118,7 @@ impl Windows {
     }
 
     fn edges(&self, measurement: &Measurement) -> anyhow::Result<Option<(i64, i64)>> {
-        let edges = self.server.queries.edges(&self.context, measurement);
+        let edges = self.server.edges(&self.context, measurement);
         edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }
 
@@ -144,7 +132,7 @@ impl Windows {
                 *longest = *length;
             }
             let until = begin.saturating_add(*length);
-            Ok((until, server.queries.points(context, measurement, (begin, until))?))
+            Ok((until, server.points(context, measurement, (begin, until))?))
         });
         read.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }

@@ -67,6 +67,13 @@ impl Point {
         if tags.is_empty() { measurement.clone() } else { format!("{measurement},{tags}") }
     }
 
+    /// Returns the line of line protocol, without a line end.
+    pub(in crate::import) fn text(&self) -> String {
+        let fields: Vec<String> =
+            self.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        format!("{} {} {}", self.series(), fields.join(","), self.nanos)
+    }
+
     /// Returns the point's Home Assistant entity.
     pub(in crate::import) fn entity(&self) -> Option<String> {
         let tag =

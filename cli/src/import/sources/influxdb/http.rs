@@ -1,4 +1,4 @@
-//! HTTP requests to a running InfluxDB. Knows no query language.
+//! HTTP requests to a running InfluxDB. Knows no query.
 
 use std::io::{self, BufReader, Read};
 use std::time::Duration;
@@ -22,10 +22,9 @@ pub(super) struct Http {
     pub(super) login: Option<String>,
 }
 
-/// A request: a path with its query; a POST also has a JSON body.
+/// A request: a path with its query.
 pub(super) struct Ask<'a> {
     pub(super) path: &'a str,
-    pub(super) body: Option<String>,
     pub(super) authorization: Option<&'a str>,
     /// How to give credentials, for the error if the server refuses them.
     pub(super) advice: &'static str,
@@ -93,28 +92,12 @@ impl Http {
 
     /// Sends a request, and returns the body of an answer with status 200.
     pub(super) fn ask(&self, ask: Ask<'_>) -> anyhow::Result<impl Read + use<>> {
-        let Ask { path, body, authorization, advice } = ask;
-        let url = format!("{}{path}", self.url);
-        let answer = match body {
-            None => {
-                let mut request = self.agent.get(url);
-                if let Some(authorization) = authorization {
-                    request = request.header("authorization", authorization);
-                }
-                request.call()
-            }
-            Some(body) => {
-                let mut request = self
-                    .agent
-                    .post(url)
-                    .header("content-type", "application/json")
-                    .header("accept", "application/csv");
-                if let Some(authorization) = authorization {
-                    request = request.header("authorization", authorization);
-                }
-                request.send(body)
-            }
-        };
+        let Ask { path, authorization, advice } = ask;
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        let answer = request.call();
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
         self.ensure_no_redirect(&answer)?;
         let status = answer.status();
@@ -168,7 +151,7 @@ mod tests {
     fn an_answer_that_stalls_is_an_error_that_says_so() {
         let server = fake_server::serve(|_, _| Reply::stalled("{\"results\": ["));
         let http = Http::within(&server.url, Duration::from_millis(500)).unwrap();
-        let ask = Ask { path: "/query", body: None, authorization: None, advice: "" };
+        let ask = Ask { path: "/query", authorization: None, advice: "" };
 
         let error = io::read_to_string(http.ask(ask).unwrap()).unwrap_err().to_string();
 
@@ -183,12 +166,11 @@ mod tests {
             _ => Reply::with(302, "location: /elsewhere\r\n", ""),
         });
         let http = Http::of(&server.url).unwrap();
-        let ask = |body| Ask { path: "/query", body, authorization: None, advice: "" };
+        let ask = Ask { path: "/query", authorization: None, advice: "" };
 
         let version = http.version().unwrap_err().to_string();
-        let read = http.ask(ask(None)).map(drop).unwrap_err().to_string();
-        let posted = http.ask(ask(Some("{}".to_owned()))).map(drop).unwrap_err().to_string();
-        for error in [version, read, posted] {
+        let read = http.ask(ask).map(drop).unwrap_err().to_string();
+        for error in [version, read] {
             assert!(error.contains("answers 302 and points to /elsewhere"), "{error}");
         }
     }

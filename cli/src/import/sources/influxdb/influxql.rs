@@ -1,10 +1,14 @@
-//! Queries to a running InfluxDB 1, in InfluxQL. Chooses no window of time.
+//! A running InfluxDB 1 or 2, and the queries of an import, in InfluxQL. Chooses no window of time.
 //!
-//! Source: <https://docs.influxdata.com/influxdb/v1/tools/api/#query-http-endpoint>
+//! Sources: <https://docs.influxdata.com/influxdb/v1/tools/api/#query-http-endpoint>,
+//! <https://docs.influxdata.com/influxdb/v2/api-guide/influxdb-1x/query/>. InfluxDB 2 answers for a bucket by its mapping
+//! to a database and a retention policy: <https://docs.influxdata.com/influxdb/v2/query-data/influxql/dbrp/>. No running
+//! InfluxDB 2 was tried.
 
 mod answer;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 
 use anyhow::{Context as _, bail, ensure};
@@ -13,27 +17,87 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::again::again;
 use super::http::{Ask, Http};
-use super::queries::{Context, Measurement, Queries};
 use crate::import::sources::line_protocol::Database;
 use crate::import::sources::{Point, Way, escaped, escaped_measurement, text_field};
 use answer::Cell;
 
-/// InfluxDB's internal database.
-const MONITORING: &str = "_internal";
+/// The databases and buckets of InfluxDB's own data.
+const INTERNAL: [&str; 3] = ["_internal", "_monitoring", "_tasks"];
+/// How to give credentials, for the error if the server refuses them.
+const LOGIN_ADVICE: &str = "name and password stand in the address, http://NAME:PASSWORD@HOST:8086";
+const TOKEN_ADVICE: &str = "--source-token names a token that may read the bucket";
+/// How a bucket gets a name in InfluxQL:
+/// <https://docs.influxdata.com/influxdb/v2/reference/cli/influx/v1/dbrp/create/>.
+const MAPPING_ADVICE: &str = "a bucket of InfluxDB 2 is read by its mapping, which `influx v1 dbrp create --bucket-id ID \
+                              --db NAME --rp autogen --default` makes";
 
-/// Sends InfluxQL queries to a server, with its user name and password.
-pub(super) struct InfluxQl {
+/// A running InfluxDB, with its user name and password or its token.
+///
+/// InfluxDB 3 also answers InfluxQL on `/query` with a token, but its retention policies are placeholders and parts of
+/// the language are missing. Nobody has tried it, so InfluxDB 3 is refused:
+/// <https://docs.influxdata.com/influxdb3/core/query-data/execute-queries/influxdb-v1-api/>,
+/// <https://docs.influxdata.com/influxdb3/core/reference/influxql/show/>.
+pub(in crate::import) struct Server {
     http: Http,
     authorization: Option<String>,
+    advice: &'static str,
 }
 
-impl InfluxQl {
-    pub(super) fn new(http: Http) -> Self {
-        let authorization = http.login.as_deref().map(|login| {
+/// The location of points: a database and one of its retention policies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::import) struct Context {
+    pub(in crate::import) database: String,
+    pub(in crate::import) policy: String,
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.database, self.policy)
+    }
+}
+
+/// A measurement and its fields, each with a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Measurement {
+    pub(super) name: String,
+    columns: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Connects to an address such as `http://name:password@pi:8086`. InfluxDB 2 takes a token.
+    ///
+    /// InfluxDB Cloud answers without a version: <https://docs.influxdata.com/influxdb/v2/api/ping/>.
+    pub(in crate::import) fn connect(address: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let http = Http::of(address)?;
+        let url = &http.url;
+        match (http.version()?.as_deref(), token) {
+            (Some(version), None) if version.starts_with("2.") && http.login.is_none() => {
+                bail!("{url} is InfluxDB {version}, which takes a token: --source-token @FILE")
+            }
+            (Some(version), _) if version.starts_with("1.") || version.starts_with("2.") => {}
+            (Some(version), _) => bail!(
+                "{url} is InfluxDB {version}, and only InfluxDB 1 and 2 are asked; its own command writes CSV, which is \
+                 imported: influxdb3 query --format csv"
+            ),
+            (None, Some(_)) => {}
+            (None, None) => bail!(
+                "{url} is no InfluxDB: it answers /ping without a version; InfluxDB Cloud does too, and takes \
+                 --source-token @FILE"
+            ),
+        }
+
+        let basic = http.login.as_deref().map(|login| {
             let login = percent_encoding::percent_decode_str(login).decode_utf8_lossy();
             format!("Basic {}", STANDARD.encode(login.as_bytes()))
         });
-        Self { http, authorization }
+        let authorization = token.map(|token| format!("Token {token}")).or(basic);
+        let advice = if token.is_some() { TOKEN_ADVICE } else { LOGIN_ADVICE };
+        Ok(Self { http, authorization, advice })
+    }
+
+    /// Returns the address without user name and password.
+    pub(in crate::import) fn shown(&self) -> &str {
+        &self.http.url
     }
 
     fn ask(
@@ -53,9 +117,8 @@ impl InfluxQl {
         query.extend_pairs(policy.map(|policy| ("rp", policy)));
         self.http.ask(Ask {
             path: &format!("/query?{}", query.finish()),
-            body: None,
             authorization: self.authorization.as_deref(),
-            advice: "name and password stand in the address, http://NAME:PASSWORD@HOST:8086",
+            advice: self.advice,
         })
     }
 
@@ -83,64 +146,72 @@ impl InfluxQl {
     fn rows(&self, database: &str, statement: &str) -> anyhow::Result<Vec<Vec<Cell>>> {
         Ok(self.series(database, statement, None)?.into_iter().flat_map(|(_, rows)| rows).collect())
     }
-}
 
-impl Queries for InfluxQl {
-    fn contexts(
+    /// Returns the databases to import: the requested ones, or the only one. Reports all others through `say`.
+    pub(in crate::import) fn contexts(
         &self,
         wanted: &[Database],
-        say: &mut dyn FnMut(String),
+        mut say: impl FnMut(String),
     ) -> anyhow::Result<Vec<Context>> {
         let url = &self.http.url;
-        let first = |row: &Vec<Cell>| row.first().and_then(Cell::text).map(ToOwned::to_owned);
-        let all = self.rows("", "SHOW DATABASES")?;
-        let all: Vec<String> =
-            all.iter().filter_map(first).filter(|name| name != MONITORING).collect();
+        let all: Vec<String> = first_texts(&self.rows("", "SHOW DATABASES")?)
+            .filter(|name| !INTERNAL.contains(&name.as_str()))
+            .collect();
         let chosen: Vec<Database> = match (wanted, &all[..]) {
+            (_, []) => bail!("{url} shows no database; {MAPPING_ADVICE}"),
             ([], [only]) => vec![Database::named(only)],
-            ([], []) => bail!("{url} has no database"),
             ([], _) => bail!("{url} has {}; choose with --database", all.join(", ")),
             (wanted, _) => wanted.to_vec(),
         };
-        let mut contexts = Vec::new();
-        for it in chosen {
-            // A database's name may contain a point.
-            let (database, policy) = it.among(&all);
-            ensure!(
-                all.contains(&database),
-                "{url} has no database {database:?}; it has {}",
-                all.join(", ")
-            );
-            let statement = format!("SHOW RETENTION POLICIES ON {}", quoted(&database));
-            let policies = self.rows(&database, &statement)?;
-            let names: Vec<String> = policies.iter().filter_map(first).collect();
-            let is_default =
-                |row: &&Vec<Cell>| row.last().is_some_and(|cell| *cell == Cell::Boolean(true));
-            let policy = match policy {
-                Some(policy) => policy,
-                None => policies
-                    .iter()
-                    .find(is_default)
-                    .and_then(first)
-                    .context("no retention policy is the default one")?,
-            };
-            ensure!(
-                names.contains(&policy),
-                "{database} has no retention policy {policy:?}; it has {}",
-                names.join(", ")
-            );
-            say(format!("database     {database}, retention policy {policy}"));
-            for other in names.iter().filter(|name| **name != policy) {
-                say(format!(
-                    "left out     {database}.{other}; --database {database}.{other} imports it"
-                ));
-            }
-            contexts.push(Context { database, policy });
-        }
-        Ok(contexts)
+        chosen.iter().map(|wanted| self.context(wanted, &all, &mut say)).collect()
     }
 
-    fn measurements(&self, context: &Context) -> anyhow::Result<Vec<Measurement>> {
+    /// Finds the retention policy of a database: the requested one, else the default one, else the only one.
+    fn context(
+        &self,
+        wanted: &Database,
+        all: &[String],
+        say: &mut impl FnMut(String),
+    ) -> anyhow::Result<Context> {
+        // A database's name may contain a point.
+        let (database, policy) = wanted.among(all);
+        ensure!(
+            all.contains(&database),
+            "{url} has no database {database:?}; it has {}; {MAPPING_ADVICE}",
+            all.join(", "),
+            url = self.http.url
+        );
+
+        let statement = format!("SHOW RETENTION POLICIES ON {}", quoted(&database));
+        let policies = self.rows(&database, &statement)?;
+        let names: Vec<String> = first_texts(&policies).collect();
+        let is_default = |row: &&Vec<Cell>| row.last() == Some(&Cell::Boolean(true));
+        let default = || policies.iter().find(is_default)?.first()?.text().map(ToOwned::to_owned);
+        let only = || names.first().filter(|_| names.len() == 1).cloned();
+        let policy = policy.or_else(default).or_else(only).with_context(|| {
+            format!(
+                "{database} has the retention policies {}, none of them the default; choose with --database \
+                 {database}.POLICY",
+                names.join(", ")
+            )
+        })?;
+        ensure!(
+            names.contains(&policy),
+            "{database} has no retention policy {policy:?}; it has {}",
+            names.join(", ")
+        );
+
+        say(format!("database     {database}, retention policy {policy}"));
+        for other in names.iter().filter(|name| **name != policy) {
+            say(format!(
+                "left out     {database}.{other}; --database {database}.{other} imports it"
+            ));
+        }
+        Ok(Context { database, policy })
+    }
+
+    /// Returns the measurements, in any order.
+    pub(super) fn measurements(&self, context: &Context) -> anyhow::Result<Vec<Measurement>> {
         let fields = self.series(&context.database, "SHOW FIELD KEYS", Some(&context.policy))?;
         let measurement = |(name, rows): (String, Vec<Vec<Cell>>)| {
             let field = |row: &Vec<Cell>| {
@@ -151,7 +222,8 @@ impl Queries for InfluxQl {
         Ok(fields.into_iter().map(measurement).collect())
     }
 
-    fn edges(
+    /// Returns the times of the first and the last point, in nanoseconds.
+    pub(super) fn edges(
         &self,
         context: &Context,
         measurement: &Measurement,
@@ -165,7 +237,8 @@ impl Queries for InfluxQl {
         Ok(edge("ASC")?.zip(edge("DESC")?))
     }
 
-    fn points(
+    /// Returns the points of a window in nanoseconds; its end is exclusive.
+    pub(super) fn points(
         &self,
         context: &Context,
         measurement: &Measurement,
@@ -210,6 +283,11 @@ impl Queries for InfluxQl {
         ensure!(wrong == 0, "InfluxDB answers {wrong} rows that are not what was asked");
         Ok(points)
     }
+}
+
+/// The texts in the first column of rows.
+fn first_texts(rows: &[Vec<Cell>]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|row| row.first()?.text().map(ToOwned::to_owned))
 }
 
 /// The columns to select, so that every value is returned although a field may have changed its type. A column of type

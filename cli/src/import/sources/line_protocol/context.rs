@@ -49,13 +49,18 @@ impl Database {
         Self { name: name.to_owned(), policy: None }
     }
 
-    /// Returns the database and the policy, given the existing databases: a name may contain a point.
+    /// Returns the database and the policy, given the existing databases: a name may contain a point, and a bucket of
+    /// InfluxDB 2 separates both with a slash.
     pub(in crate::import) fn among(&self, known: &[String]) -> (String, Option<String>) {
-        match &self.policy {
-            Some(policy) if known.contains(&format!("{}.{policy}", self.name)) => {
-                (format!("{}.{policy}", self.name), None)
+        let whole = self.to_string();
+        if known.contains(&whole) {
+            return (whole, None);
+        }
+        match whole.split_once('/') {
+            Some((database, policy)) if !known.contains(&self.name) => {
+                (database.to_owned(), Some(policy.to_owned()))
             }
-            policy => (self.name.clone(), policy.clone()),
+            _ => (self.name.clone(), self.policy.clone()),
         }
     }
 

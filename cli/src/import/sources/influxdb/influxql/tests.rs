@@ -1,11 +1,11 @@
-//! Tests of what is read of an InfluxDB 1, against answers in its form.
+//! Tests of what is read of an InfluxDB 1 or 2, against answers in their form.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::import::fake_server::{self, Reply, Request};
-use crate::import::sources::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows, contexts};
+use crate::import::sources::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows};
 
 /// The answer of a server with one measurement; `points` gets the statement of a query for points.
 fn reply(request: &Request, points: impl FnOnce(&str) -> String) -> Reply {
@@ -69,7 +69,7 @@ fn windows(
     after: Option<(String, i64)>,
 ) -> anyhow::Result<Vec<Window>> {
     let server = Arc::new(Server::connect(&server.url, None)?);
-    let contexts = contexts(&server, &[], |_| {})?;
+    let contexts = server.contexts(&[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
     let span = (i64::MIN, 8 * FIRST_WINDOW);
     Windows::new(server, contexts[0].clone(), after, span)?.collect()
@@ -190,7 +190,7 @@ fn a_refusal_of_the_login_is_final_and_alone_advises_on_the_login() {
             Reply::of(status, r#"{"error":"not now"}"#)
         });
         let connected = Server::connect(&server.url, None).unwrap();
-        let error = contexts(&connected, &[], |_| {}).unwrap_err().to_string();
+        let error = connected.contexts(&[], |_| {}).unwrap_err().to_string();
 
         assert!(error.contains(&format!("answers {status}")), "{error}");
         assert!(error.contains("not now"), "{error}");
@@ -203,8 +203,9 @@ fn a_refusal_of_the_login_is_final_and_alone_advises_on_the_login() {
 fn databases_and_policies_are_named() {
     let (one, _) = server(|_, _| NONE.to_owned());
     let connected = Server::connect(&one.url, None).unwrap();
-    let chosen = |name: &str| contexts(&connected, &[name.parse().unwrap()], |_| {});
+    let chosen = |name: &str| connected.contexts(&[name.parse().unwrap()], |_| {});
     assert_eq!(chosen("ho.me.autogen").unwrap()[0].policy, "autogen");
+    assert_eq!(chosen("ho.me/autogen").unwrap()[0].policy, "autogen", "as InfluxDB 2 writes it");
     assert_eq!(chosen("ho.me").unwrap()[0].policy, "years");
     assert!(chosen("x").unwrap_err().to_string().contains("has no database \"x\"; it has ho.me"));
     assert!(
@@ -212,5 +213,49 @@ fn databases_and_policies_are_named() {
             .unwrap_err()
             .to_string()
             .contains("no retention policy \"x\"; it has autogen, years")
+    );
+}
+
+/// A bucket of InfluxDB 2 as a database, whose virtual mapping is not the default.
+#[test]
+fn influxdb_2_takes_a_token_and_its_only_policy() {
+    const POLICIES: &str = r#"{"results":[{"series":[{"columns":["name","duration","default"],"values":[["autogen","0s",false]]}]}]}"#;
+    const DATABASES: &str =
+        r#"{"results":[{"series":[{"values":[["_monitoring"],["_tasks"],["home"]]}]}]}"#;
+    let is_mapped = Arc::new(Mutex::new(true));
+    let seen = Arc::clone(&is_mapped);
+    let server = fake_server::serve(move |_, request| {
+        if request.path == "/ping" {
+            return Reply::with(204, "x-influxdb-version: v2.7.1\r\n", "");
+        }
+        if request.path == "/ready" {
+            return Reply::of(404, "");
+        }
+        const KNOWN: [&str; 2] =
+            ["authorization: token secret", "authorization: basic bwu6c2vjcmv0"];
+        if !request.headers.iter().any(|header| KNOWN.contains(&header.as_str())) {
+            return Reply::of(401, r#"{"code":"unauthorized","message":"unauthorized access"}"#);
+        }
+        match (request.path.contains("SHOW+DATABASES"), *seen.lock().unwrap()) {
+            (true, true) => Reply::of(200, DATABASES),
+            (true, false) => Reply::of(200, r#"{"results":[{"statement_id":0}]}"#),
+            (false, _) => Reply::of(200, POLICIES),
+        }
+    });
+    let contexts = |url: &str, token| Server::connect(url, token)?.contexts(&[], |_| {});
+    let home = [Context { database: "home".to_owned(), policy: "autogen".to_owned() }];
+    assert_eq!(contexts(&server.url, Some("secret")).unwrap(), home);
+    let with_login = server.url.replace("://", "://me:secret@");
+    assert_eq!(contexts(&with_login, None).unwrap(), home, "the token as password");
+
+    let error = contexts(&server.url, None).unwrap_err().to_string();
+    assert!(error.contains("is InfluxDB 2.7.1, which takes a token"), "{error}");
+    let error = contexts(&server.url, Some("wrong")).unwrap_err().to_string();
+    assert!(error.contains("unauthorized access; --source-token names a token"), "{error}");
+    *is_mapped.lock().unwrap() = false;
+    let error = contexts(&server.url, Some("secret")).unwrap_err().to_string();
+    assert!(
+        error.contains("shows no database") && error.contains("influx v1 dbrp create"),
+        "{error}"
     );
 }
