@@ -82,7 +82,7 @@ pub(crate) use source::{csv_lines, open_bytes};
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
-use sources::{Notes, Source, Units, emoncms};
+use sources::{Notes, Source, Units};
 use target::Target;
 pub(crate) use text_lines::TextLines;
 use totals::Totals;
@@ -137,11 +137,6 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         args.ensure_fit(Format::InfluxDb)?;
         return of_server::import(args, address, now);
     }
-    if args.file.is_dir() {
-        args.ensure_fit(Format::Emoncms)?;
-        let source = emoncms::open_directory(&args.file)?;
-        return of_source::import(args, source, &progress::spinner(), now);
-    }
     let input = source::open(&args.file, args.format)?;
     let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
@@ -171,10 +166,6 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             if !args.dry_run && anchors == Anchors::default() {
                 source.notes.say(BEFORE_THE_METER.to_owned());
             }
-            of_source::import(args, source, &progress::spinner(), now)
-        }
-        Format::Emoncms => {
-            let source = emoncms::open_archive(input.into_reader(), &args.file)?;
             of_source::import(args, source, &progress::spinner(), now)
         }
         Format::Csv | Format::Ndjson | Format::ExportedLines => {

@@ -26,7 +26,6 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
-import emoncms
 import homeassistant
 import influxdb2
 import shelly
@@ -281,34 +280,6 @@ def influxdb_2(folder):
     print(f"  ok  a played InfluxDB 2: {len(lines)} fields are those that were written", flush=True)
 
 
-def feeds(folder):
-    """A backup of Emoncms: names of its database, units and a counter, which the lines alone cannot tell."""
-    path = folder / "emoncms-backup-2026-03-01.tar.gz"
-    energy, sums = emoncms.write(path)
-    with Server(folder / "data") as server:
-        said = server.imports(str(path))
-        assert "3 of Emoncms" in said and "198 gaps of feeds" in said, said
-        devices = {name: it["device_id"] for it in server.pages("/devices?limit=100") for name in it["metrics"]}
-        meter, outside = devices["use_kwh"], next(device for name, device in devices.items() if name not in ("use", "use_kwh"))
-        metrics = server.get(f"/devices/{meter}")["metrics"]
-        units = [(metrics[name]["kind"], metrics[name]["unit"]) for name in ("use", "use_kwh")]
-        assert units == [("gauge", "W"), ("counter", "kWh")], metrics
-        again = server.imports(str(path), "--again")
-        assert "units of" not in again, again
-        span = {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z", "every": "1mo"}
-        rows = server.get(f"/devices/{meter}/energy", metric="use_kwh", **span)["data"]
-        for month, expected in energy.items():
-            if not same(rows[month - 1]["kwh"], expected):
-                sys.exit(f"Emoncms: use_kwh in month {month} is {rows[month - 1]['kwh']}, not {expected}")
-        for device, name, metric in ((meter, "use", "use"), (outside, "Außen", next(name for name, it in devices.items() if it == outside))):
-            rows = server.get(f"/devices/{device}/series", metric=metric, fn="sum,count", **span)["data"]
-            for month in (1, 2):
-                found = rows[month - 1][metric]
-                if found["count"] != sums[name, month][0] or not same(found["sum"], sums[name, month][1]):
-                    sys.exit(f"Emoncms: {name} in month {month} is {found}, not {sums[name, month]}")
-    print("  ok  a backup of Emoncms: the sums of each month are the source's", flush=True)
-
-
 def log(folder):
     """The log of a Shelly meter that sends since half a day, and of one that begins to send after the import."""
     now = int(time.time()) // 3_600 * 3_600
@@ -445,7 +416,7 @@ def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        checks = (databases, backups, written, influxdb, influxdb_2, feeds, log, killed)
+        checks = (databases, backups, written, influxdb, influxdb_2, log, killed)
         names = sys.argv[1:] or [check.__name__ for check in checks]
         for check in [check for check in (*checks, recorded) if check.__name__ in names]:
             place = Path(folder) / check.__name__

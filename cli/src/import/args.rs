@@ -50,8 +50,7 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its
-    /// backup, Emoncms' backup or directory, or the address of a running InfluxDB, such as
-    /// http://NAME:PASSWORD@HOST:8086; - is standard input
+    /// backup, or the address of a running InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if Roomtide answers
     /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
@@ -385,19 +384,17 @@ mod tests {
 
     #[test]
     fn a_format_is_that_of_the_source() {
-        let directory = tempfile::tempdir().unwrap();
-        let directory = directory.path().to_str().unwrap();
         for (file, format, is) in [
             ("http://pi:8086", "csv", Format::InfluxDb),
-            (directory, "line-protocol", Format::Emoncms),
-            (directory, "emoncms", Format::Emoncms),
+            ("x.tar", "home-assistant", Format::HomeAssistantBackup),
             ("x.db", "csv", Format::HomeAssistant),
             ("x.lp", "home-assistant", Format::ExportedLines),
             ("x.tar", "csv", Format::HomeAssistantBackup),
         ] {
             let args: ImportArgs = parsed(["import", file, "--format", format]).unwrap();
             let fits = args.ensure_fit(is).map_err(|why| why.to_string());
-            assert_eq!(fits.is_ok(), format == "emoncms", "{fits:?}");
+            let is_backup = (file, format) == ("x.tar", "home-assistant");
+            assert_eq!(fits.is_ok(), is_backup, "{fits:?}");
             assert!(fits.err().is_none_or(|why| why.contains("--format says that it is ")));
         }
     }

@@ -1,13 +1,11 @@
 //! Recognizes the kind of a source by its first bytes. Reads no line.
 
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use tar::Archive;
 
-use super::sources::home_assistant::{self, MAGIC, is_archive};
-use super::sources::{emoncms, shelly};
+use super::sources::home_assistant::{MAGIC, is_archive};
+use super::sources::shelly;
 use crate::export::lines::is_export;
 
 /// The kind of a file.
@@ -23,8 +21,6 @@ pub(super) enum Format {
     HomeAssistant,
     /// A backup of Home Assistant, with its database
     HomeAssistantBackup,
-    /// Emoncms' directory of feeds, or its backup
-    Emoncms,
     /// The log of a Shelly energy meter, `emdata` or `em_data`
     Shelly,
     /// A running InfluxDB
@@ -38,8 +34,8 @@ pub(super) enum Format {
 /// The end of an error: the list of supported kinds.
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
-Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
-its backup, the log of a Shelly meter, and the address of a running InfluxDB (http://HOST:8086)";
+Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, the log of a Shelly meter, and the \
+address of a running InfluxDB (http://HOST:8086)";
 
 /// The number sign (`#`), which begins a comment of line protocol and an annotation row of Flux.
 const MARK: u8 = 0x23;
@@ -83,7 +79,6 @@ impl Format {
             Self::LineProtocol => "line protocol",
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
-            Self::Emoncms => "data of Emoncms",
             Self::Shelly => "the log of a Shelly meter",
             Self::InfluxDb => "a server",
             Self::ExportedLines => "an export of Roomtide",
@@ -163,22 +158,6 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
         return Ok(Format::Csv);
     }
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
-}
-
-/// Returns the kind of an archive by the names of its files. Unsupported archives fail later, when they are read.
-pub(super) fn of_archive(reader: impl Read) -> Format {
-    let mut archive = Archive::new(reader);
-    let Ok(entries) = archive.entries() else { return Format::HomeAssistantBackup };
-    for entry in entries {
-        let Ok(path) = entry.and_then(|entry| Ok(entry.path()?.into_owned())) else { break };
-        if emoncms::is_of(&path) {
-            return Format::Emoncms;
-        }
-        if home_assistant::is_of_backup(&path) {
-            break;
-        }
-    }
-    Format::HomeAssistantBackup
 }
 
 /// Whether the first line that is not a comment is line protocol, or a comment marks a Roomtide export.

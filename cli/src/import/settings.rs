@@ -175,7 +175,7 @@ mod tests {
         );
     }
 
-    /// A dry run counts the energy of feeds, whose lines tell no kind.
+    /// A dry run counts the energy of series whose lines tell no kind.
     #[test]
     fn what_the_source_knows_is_taught_as_a_line_would() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();

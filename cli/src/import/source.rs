@@ -1,7 +1,7 @@
 //! Reads a file of readings line by line: opens, decompresses and splits it. Sends nothing.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Read, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -18,7 +18,6 @@ use super::line::{Line, Lines};
 use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
-use super::temporary::with_room;
 use super::text_lines::TextLines;
 use super::totals::Totals;
 use crate::progress;
@@ -61,29 +60,9 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     }
     let beginning = reader.fill_buf().with_context(cannot_read)?;
     let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
-    let mut format = kind::of(beginning, path, format)?;
-    if format == Format::HomeAssistantBackup && path.is_file() {
-        let file = BufReader::new(File::open(path).with_context(cannot_read)?);
-        let file: Box<dyn Read> =
-            if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-        format = kind::of_archive(file);
-    } else if format == Format::HomeAssistantBackup {
-        let mut copy = copied(reader)?;
-        format = kind::of_archive(&copy);
-        copy.rewind()?;
-        reader = Box::new(BufReader::new(copy));
-    }
+    let format = kind::of(beginning, path, format)?;
     let is_plain = !gzip && path.is_file();
     Ok(InputFile { reader, format, bar, is_plain, is_empty })
-}
-
-/// Copies a stream to a temporary file, which can be read twice.
-fn copied(mut reader: impl Read) -> anyhow::Result<File> {
-    let mut copy = tempfile::tempfile()?;
-    let written = io::copy(&mut reader, &mut copy).context("cannot copy standard input");
-    with_room(written, || "standard input does not fit".to_owned())?;
-    copy.rewind()?;
-    Ok(copy)
 }
 
 impl InputFile {

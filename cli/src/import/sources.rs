@@ -1,7 +1,6 @@
 //! The sources other than CSV and NDJSON, one file each. A source yields points as its original sender would have sent
 //! them in line protocol, and notes what it leaves out. Sends nothing.
 
-pub(super) mod emoncms;
 pub(super) mod home_assistant;
 pub(super) mod influxdb;
 pub(super) mod line_protocol;

@@ -9,7 +9,6 @@ mod crash;
 mod direct;
 mod disk;
 mod export;
-mod history;
 mod import_report;
 mod interrupt;
 mod private;

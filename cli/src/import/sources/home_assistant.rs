@@ -32,7 +32,7 @@ use output::Output;
 use schema::Schema;
 use storage::Storage;
 
-pub(in crate::import) use backup::{is_archive, is_of_backup, open as open_backup};
+pub(in crate::import) use backup::{is_archive, open as open_backup};
 pub(in crate::import) use database::{Database, MAGIC};
 pub(in crate::import) use statistics::POWERS;
 

@@ -29,13 +29,6 @@ pub(in crate::import) fn is_archive(bytes: &[u8]) -> bool {
     bytes.get(place..).is_some_and(|bytes| bytes.starts_with(magic))
 }
 
-/// Whether a file of this name shows that an archive is a backup.
-pub(in crate::import) fn is_of_backup(path: &Path) -> bool {
-    const NAMES: [&str; 5] =
-        ["backup.json", "snapshot.json", "homeassistant.tar", "homeassistant.tar.gz", DATABASE];
-    path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
-}
-
 /// The description of a backup, `backup.json`.
 #[derive(Debug, Default, Deserialize)]
 struct Description {
@@ -89,7 +82,7 @@ pub(in crate::import) fn open(
         let why = match description.homeassistant {
             _ if !is_described => {
                 "is an archive, but no backup of Home Assistant: it has no backup.json and no home-assistant_v2.db; \
-                 nor one of Emoncms, with phpfina or phptimeseries; unpack it and import what is in it"
+                 unpack it and import what is in it"
             }
             None => {
                 "has no database: it is no backup of Home Assistant itself, but of its apps or folders"
