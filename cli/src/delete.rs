@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -164,11 +165,7 @@ fn delete(args: &Args) -> anyhow::Result<()> {
             let ids: Vec<&DeviceId> = [id].into_iter().chain(also).collect();
             devices(&ids, (*if_empty, *no_wait), &client, thread::sleep)?;
         }
-        What::Readings { id, from, to } => {
-            let path = format!("/devices/{id}/readings?from={from}&to={to}");
-            let deleted = to_the_end(&path, &client, thread::sleep)?;
-            print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
-        }
+        What::Readings { id, from, to } => readings(id, &(*from..*to), &client)?,
         What::Room { id, if_empty: true } => room_if_empty(id, &client)?,
         What::Room { id, if_empty: false } => {
             let deleted = to_the_end(&format!("/rooms/{id}"), &client, thread::sleep)?;
@@ -181,6 +178,33 @@ fn delete(args: &Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Deletes the readings of a device in a span, and says how many.
+pub(crate) fn readings(
+    id: &DeviceId,
+    span: &Range<Timestamp>,
+    client: &Client,
+) -> anyhow::Result<()> {
+    let path = format!("/devices/{id}/readings?from={}&to={}", span.start, span.end);
+    let deleted = to_the_end(&path, client, thread::sleep)?;
+    print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
+    Ok(())
+}
+
+/// Deletes devices that have no readings, and rooms in which then no device is.
+pub(crate) fn unused(
+    devices: &[&DeviceId],
+    rooms: &[&RoomId],
+    client: &Client,
+) -> anyhow::Result<()> {
+    let mut begun = VecDeque::new();
+    let begins = begin(devices, true, client, &mut begun);
+    // The devices are in no room any more, and their final waits may take minutes.
+    let left = begins.and_then(|()| rooms.iter().try_for_each(|id| room_if_empty(id, client)));
+    let ends = left.and_then(|()| end(&mut begun, client, thread::sleep));
+    begun.iter().for_each(tell_begun);
+    ends
 }
 
 /// Deletes devices. Their final waits overlap.

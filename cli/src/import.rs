@@ -6,7 +6,6 @@ mod args;
 mod beforehand;
 mod clock_change;
 mod columns;
-mod comparison;
 mod concurrent;
 mod described;
 mod energy;
@@ -16,10 +15,10 @@ mod exported_lines;
 pub(crate) mod fake_server;
 mod growing;
 mod hourly;
+mod imported;
 mod kind;
 mod line;
 mod listed;
-mod noted;
 mod number;
 mod of_server;
 mod of_source;
@@ -30,7 +29,6 @@ mod reading_pages;
 mod records;
 mod refusals;
 mod registry;
-mod resume;
 mod rolled_up;
 mod rollup_estimate;
 mod round;
@@ -43,8 +41,10 @@ mod sort;
 mod source;
 mod sources;
 mod span;
+mod state;
 mod stored_counter;
 mod storing;
+mod take_back;
 mod target;
 mod temporary;
 mod text_lines;
@@ -72,17 +72,16 @@ pub(crate) use columns::{Columns, Shape, TimestampColumn};
 use growing::Growing;
 use kind::Format;
 pub(crate) use line::{Line, Record};
-use noted::Noted;
 use patterns::Patterns;
 pub(crate) use refusals::Refusal;
-use resume::OrderChanged;
-use session::{Compared, after_upload, client, connect, exit_code};
+use session::{after_upload, client, exit_code, state_of};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::{csv_lines, open_bytes};
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
 use sources::{Notes, Source, Units};
+use state::OrderChanged;
 use target::Target;
 pub(crate) use text_lines::TextLines;
 use totals::Totals;
@@ -105,6 +104,11 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
         return table.end(restored).await.map(|()| ExitCode::SUCCESS);
+    }
+    if args.take_back {
+        return tokio::task::spawn_blocking(move || take_back::run(&args))
+            .await?
+            .map(|()| ExitCode::SUCCESS);
     }
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
@@ -277,18 +281,18 @@ fn import_readings(
     let ImportArgs { format, merge, csv, except, .. } = args;
     let target = without_login(args.target.name());
     let asked = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
-    let (client, resume) = connect(args, &asked)?;
-    let goes_on = resume.acknowledged() > 0;
+    let state = state_of(args, &asked)?;
+    let client = client(args)?;
+    let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
-    let compared = Compared::begin(args, &client, &resume, now)?.replacing(!args.merge);
-    let mut noted = Noted::of(&compared.comparison);
-    let summary = upload::run(rounds_of(lines), &client, options, resume, &bar, &mut noted);
+    let imported = session::begin(args, &client, state)?;
+    let summary = upload::run(rounds_of(lines), &client, options, &imported, &bar);
     bar.finish_and_clear();
-    let summary = compared.unless_stopped(summary, &client)?;
+    let summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
     print(&summary);
     say_of_end();
-    let is_rolled_up = after_upload(&client, summary.stored, goes_on);
-    compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
+    after_upload(&client, summary.stored, goes_on);
+    session::end(imported, &summary.refusals, summary.refused_before)
 }
 
 /// Fails if the file describes devices and the token may not restore them. A stream describes devices only at its end,

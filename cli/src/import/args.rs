@@ -28,12 +28,14 @@ Each device's readings are sent in order of time, which keeps the cost of rollup
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
 names their directory). Standard input keeps its order, unless it has a total().
 
+What is stored is read back, value by value, and a value that the table has not as it was sent is named.
+
 When everything is stored, the import waits until series and energy have it too and says so; Ctrl-C ends \
 the wait and loses nothing.
 
 Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
-file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, the \
-import starts over. Importing twice changes nothing: the same reading is stored once.";
+file, in FILE.roomtide-import, until it is complete. Then it is FILE.roomtide-report, with which \
+--take-back takes the import back. If the table does not have what was stored, the import starts over. Importing twice changes nothing: the same reading is stored once.";
 
 /// Post the readings of a file to a server.
 ///
@@ -64,12 +66,12 @@ pub(crate) struct ImportArgs {
     #[arg(long, conflicts_with = "data_dir")]
     pub(super) token: Option<String>,
     /// Check the whole file and estimate the cost, but send nothing
-    #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state", "report"])]
+    #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state"])]
     pub(super) dry_run: bool,
     /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
     /// it has none. All of the file: no other option fits it
     #[arg(long, conflicts_with_all = [
-        "url", "token", "dry_run", "strict", "merge", "again", "state", "report", "pace", "thin", "thin_before", "batch",
+        "url", "token", "dry_run", "take_back", "yes", "strict", "merge", "again", "state", "pace", "thin", "thin_before", "batch",
         "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
         "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision",
     ])]
@@ -88,10 +90,13 @@ pub(crate) struct ImportArgs {
     /// The file that keeps the progress of the import, instead of one beside the imported file
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
-    /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
-    /// import back
-    #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
+    /// Take an import back: FILE is its report, or its progress if it stopped. Deletes what it stored, and the devices
+    /// and rooms that were new and have nothing else. The server is that of the import, unless --url names it
+    #[arg(long, conflicts_with_all = ["data_dir", "dry_run", "rollups", "again", "state", "merge", "strict", "format"])]
+    pub(super) take_back: bool,
+    /// Take back without a question
+    #[arg(long, requires = "take_back")]
+    pub(super) yes: bool,
     /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
     /// of the table's, which the server tells
     #[arg(long, value_name = "UNITS")]
@@ -370,9 +375,7 @@ mod tests {
             let words = [&["--data-dir", "roomtide-data"], &other[..]].concat();
             assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
         }
-        for unused in
-            ["--url http://a", "--token t", "--data-dir a", "--again", "--state a", "--report a"]
-        {
+        for unused in ["--url http://a", "--token t", "--data-dir a", "--again", "--state a"] {
             let words: Vec<&str> = ["--dry-run"].into_iter().chain(unused.split(' ')).collect();
             assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
         }

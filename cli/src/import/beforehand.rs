@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, bail};
 
 use super::args::ImportArgs;
-use super::comparison::Places;
 use super::session;
 use crate::client::{Ask, Client};
 
@@ -21,11 +20,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     if args.address().is_none() && file != Path::new("-") {
         std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
     }
-    let beside = file.is_file().then_some(file);
-    drop(Places::of(args.report.as_deref(), beside)?);
-    if beside.is_some() {
-        drop(session::progress_of(args, "")?);
-    }
+    drop(session::state_of(args, "")?);
     // A new directory is made only when the first reading is about to be sent, so that an unreadable source leaves
     // none.
     if args.target.is_server() {
@@ -122,7 +117,7 @@ mod tests {
             (&["in:a.lp", "--token", "@in/no/file"], READY, 400, 200, "cannot read the token"),
             (&["in:b.lp"], READY, 400, 200, "cannot read"),
             (&["in:a.lp", "--state", "in:no/such"], READY, 400, 200, "--state"),
-            (&["in:a.lp", "--report", "in:a.lp"], READY, 400, 200, "--report"),
+            (&["in:a.lp", "--state", "in:a.lp"], READY, 400, 200, "--state"),
             (&thin, READY, 400, 200, ""),
             (&thin, READY, 400, 403, "--thin asks which metrics are counters"),
         ] {

@@ -1,6 +1,6 @@
 //! The registry's entry of a device, with the members that an import needs. Changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
@@ -18,21 +18,17 @@ pub(super) struct Described {
     metrics: BTreeMap<String, Metric>,
     /// The meter that also measures this device.
     behind: Option<String>,
-    #[serde(skip)]
-    is_being_deleted: bool,
 }
 
 #[derive(Debug, Deserialize)]
 struct Metric {
     kind: String,
-    #[serde(default)]
-    net: bool,
     unit: Option<String>,
     role: Option<String>,
 }
 
 impl Described {
-    /// Asks a server for the entry; `None` if the registry does not have the device.
+    /// Asks a server for the entry; `None` if the registry does not have the device, or it is being deleted.
     pub(super) fn ask(client: &Client, device: &str) -> anyhow::Result<Option<Self>> {
         let path = path(device);
         let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
@@ -49,8 +45,7 @@ impl Described {
             200 => serde_json::from_str(&answer.text)
                 .map(Some)
                 .with_context(|| format!("{path} answers, but not as Roomtide does")),
-            404 => Ok(None),
-            410 => Ok(Some(Self { is_being_deleted: true, ..Self::default() })),
+            404 | 410 => Ok(None),
             _ => Err(client.error(path, answer)),
         }
     }
@@ -58,22 +53,6 @@ impl Described {
     /// The name that a person, or the sample home, gave the device.
     pub(super) fn name(self) -> Option<String> {
         self.name
-    }
-
-    /// Whether the device is being deleted.
-    pub(super) const fn is_being_deleted(&self) -> bool {
-        self.is_being_deleted
-    }
-
-    /// Whether the entry has these metrics, or the device is being deleted.
-    pub(super) fn has_all(&self, metrics: &BTreeSet<&MetricName>) -> bool {
-        self.is_being_deleted
-            || metrics.iter().all(|metric| self.metrics.contains_key(metric.as_str()))
-    }
-
-    /// Whether zeros and negative values of a metric take part in its rollups.
-    pub(super) fn counts_all(&self, metric: &MetricName) -> bool {
-        self.metrics.get(metric.as_str()).is_none_or(|it| !it.is_counter() || it.net)
     }
 
     /// Whether the kind of a metric is unknown: neither a person nor a sender has given it.

@@ -12,10 +12,10 @@ use super::args::ImportArgs;
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, Watched,
+    Counts, Group, KnownKinds, PointOptions, Report, Selection, SeriesMap, Thinned, United,
     beside_no_means, in_vacant_hours, send,
 };
-use super::session::{Compared, after_upload, connect, exit_code, progress_of};
+use super::session::{self, after_upload, client, exit_code, state_of};
 use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
@@ -42,7 +42,8 @@ pub(super) fn import(
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
     let asked = format!("points by time {}", wanted.asked(args));
-    let began = if args.dry_run { now } else { progress_of(args, &asked)?.began(now) };
+    let mut state = if args.dry_run { None } else { Some(state_of(args, &asked)?) };
+    let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
     let map = wanted.map().clone();
     let points = wanted.of_points(points, notes.clone(), units.clone());
@@ -99,24 +100,21 @@ pub(super) fn import(
         settings::show(&units, now);
         return Ok(exit_code(report.refusals(), 0));
     }
-    let (client, mut resume) = connect(args, &asked)?;
-    resume.began(began);
-    let goes_on = resume.acknowledged() > 0;
+    let client = client(args)?;
+    let state = state.context("an import has a state")?;
+    let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
-    let compared = Compared::begin(args, &client, &resume, now)?;
-    let comparison = &compared.comparison;
+    let imported = session::begin(args, &client, state)?;
     let known = KnownKinds {
         counters_of: Box::new(|id| counters_of(id, &client)),
         taught: Taught::of(&units, now),
     };
-    let vacant = in_vacant_hours(united.by_ref(), comparison, notes.clone(), now);
+    let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), now);
     let groups = groups(vacant, thin_before, now, known);
-    let groups = beside_no_means(groups, comparison, notes.clone(), now);
-    let watched = Watched::new(groups, Some(comparison), now);
-    let sent = send(watched, &client, options, &mut resume, bar);
+    let groups = beside_no_means(groups, &imported, notes.clone(), now);
+    let sent = send(groups, &client, PointOptions { upload: options, now }, &imported, bar);
     bar.finish_and_clear();
-    let sent = compared.unless_stopped(sent, &client)?;
-    resume.remove();
+    let sent = sent.inspect_err(|_| session::forget_unused(&imported, &client))?;
     print(&sent);
     print_counts(united.counts());
     print_notes(&notes);
@@ -128,12 +126,12 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     settings::apply(&units, &client, now);
-    let is_rolled_up = after_upload(&client, stored, goes_on);
-    let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
+    after_upload(&client, stored, goes_on);
+    let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
     if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client) {
         print(said);
     }
-    compared.finish(is_rolled_up, &all, refused_before)
+    session::end(imported, &all, refused_before)
 }
 
 /// Returns the groups of lines to send. Lines before the instant `thin_before` are thinned.

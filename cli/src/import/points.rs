@@ -12,14 +12,12 @@ mod send;
 mod thin;
 mod unite;
 mod vacant_hours;
-mod watched;
 
 pub(super) use beside_means::beside_no_means;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
-pub(super) use send::send;
+pub(super) use send::{PointOptions, send};
 pub(super) use thin::{KnownKinds, Thinned};
 pub(super) use unite::{Counts, Group, United};
 pub(super) use vacant_hours::in_vacant_hours;
-pub(super) use watched::Watched;

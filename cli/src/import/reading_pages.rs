@@ -1,23 +1,31 @@
-//! The first readings of a list, page by page. Sends no request itself.
+//! Pages of a list of readings. Sends no request itself.
 
 use std::collections::BTreeMap;
 
+use anyhow::Context as _;
+use domain::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::source_api::cursor_after;
 
 /// The maximum number of readings in a page.
-const MAX_PAGE: usize = 10_000;
+pub(super) const MAX_PAGE: usize = 10_000;
 
 /// The members of a reading, each with its JSON from the server.
 pub(super) type Row = BTreeMap<String, Box<RawValue>>;
 
 /// A page of a list of readings.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct Page {
-    data: Vec<Row>,
-    next_cursor: Option<String>,
+    pub(super) data: Vec<Row>,
+    pub(super) next_cursor: Option<String>,
+}
+
+/// Returns the time of a reading.
+pub(super) fn time_of(row: &Row) -> anyhow::Result<Timestamp> {
+    let json = row.get("timestamp").context("a reading has no timestamp")?;
+    Ok(Timestamp::parse_absolute(&serde_json::from_str::<String>(json.get())?)?)
 }
 
 /// Returns at most `count` of the first readings of a list. `get` returns a page, or `None` if the list does not exist.

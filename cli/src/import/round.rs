@@ -25,7 +25,7 @@ use super::line::{Line, Lines, Record};
 use super::patterns::Patterns;
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
-use super::resume::Passed;
+use super::state::Passed;
 
 /// The maximum body size of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;

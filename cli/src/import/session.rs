@@ -2,7 +2,6 @@
 //! Sends no reading.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
@@ -10,15 +9,14 @@ use domain::Timestamp;
 use serde_json::Value;
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, GoesOn, Head, Import, Places};
 use super::described::Described;
+use super::imported::Imported;
 use super::refusals::Refusals;
-use super::resume;
 use super::rolled_up::{self, Waited};
+use super::state::{ImportName, ImportState, Witness};
 use crate::client::{Ask, Client, without_login};
 use crate::interrupted::Interrupted;
 use crate::output::{print, print_error};
-use crate::progress_file::HeldProgress;
 use crate::{progress, sample_home};
 
 /// The end of the output if the server does not tell whether everything is rolled up.
@@ -41,42 +39,47 @@ pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
     args.target.client(args.token.as_deref())
 }
 
-/// Reads the progress of the import. Progress of another import in the same file is an error.
-pub(super) fn progress_of(args: &ImportArgs, asked: &str) -> anyhow::Result<resume::Resume> {
-    let resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
-    resume.into_target(&args.file, &without_login(args.target.name()))
+/// Reads the state of the import. The state of another import in the same file is an error.
+pub(super) fn state_of(args: &ImportArgs, options: &str) -> anyhow::Result<ImportState> {
+    let name = ImportName {
+        file: &args.file,
+        state: args.state.as_deref(),
+        target: &without_login(args.target.name()),
+        url: &without_login(args.target.url()),
+        options,
+    };
+    ImportState::of(name, args.again)
 }
 
-/// Makes the client, and finds where an interrupted import continues.
-pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let mut resume = progress_of(args, asked)?;
-    let client = client(args)?;
-    if resume.has_changed() {
+/// Begins an import, or continues an interrupted one.
+pub(super) fn begin<'a>(
+    args: &ImportArgs,
+    client: &'a Client,
+    mut state: ImportState,
+) -> anyhow::Result<Imported<'a>> {
+    if state.has_changed() {
         let file = args.file.display();
         print(format_args!(
             "{file}, or an option, has changed since the interrupted import; starting over"
         ));
     }
-    if resume.acknowledged() > 0 && !resume.tells_lines() {
-        print(
-            "the progress is that of an earlier version and does not tell which lines it counts; starting over",
-        );
-        resume.forget()?;
-    }
-    if resume.acknowledged() > 0 {
-        match missing(resume.witness(), &client)? {
+    if state.acknowledged() > 0 {
+        match missing(state.witness(), client)? {
             None => {
                 let text =
                     "lines are processed already; continuing after them (--again starts over)";
-                print(format_args!("{} {text}", resume.acknowledged()));
+                print(format_args!("{} {text}", state.acknowledged()));
             }
             Some(why) => {
                 print(format_args!("{why}; starting over"));
-                resume.restart();
+                state.restart();
             }
         }
     }
-    Ok((client, resume))
+    if state.acknowledged() == 0 {
+        tell_of_sample_home(client);
+    }
+    Imported::begin(client, state)
 }
 
 /// Waits until series and energy include the stored readings, and reports the result. Returns whether they do. A
@@ -124,104 +127,37 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
     if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
 }
 
-/// The comparison of an import, and its report.
-pub(super) struct Compared<'a> {
-    pub(super) comparison: Comparison<'a>,
-    pub(super) head: Head,
-    pub(super) places: Places,
-    /// The lock on the progress file, beside which the comparison keeps its own file.
-    pub(super) _held: Option<Arc<HeldProgress>>,
+/// Gives up the state of an import that stopped and stored nothing.
+pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
+    let mut state = imported.state();
+    if client.is_unused() {
+        // The state is removed after the directory: if the process ends in between, the next import still knows that the
+        // devices there are its own.
+        state.give_up().into_iter().for_each(|file| client.remove_at_close(file));
+    }
+    state.remove_if_unused();
 }
 
-impl<'a> Compared<'a> {
-    /// Begins the comparison for a file. The report is beside the file.
-    pub(super) fn begin(
-        args: &ImportArgs,
-        client: &'a Client,
-        resume: &resume::Resume,
-        now: Timestamp,
-    ) -> anyhow::Result<Self> {
-        let beside = args.file.is_file().then_some(args.file.as_path());
-        let places = Places::of(args.report.as_deref(), beside)?;
-        let import = resume.asked().map(|asked| Import {
-            asked: asked.to_owned(),
-            of: resume.import().map(ToOwned::to_owned),
-            began: now.as_millis(),
-            has_changed: false,
-        });
-        let goes_on =
-            if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No(import.as_ref()) };
-        let comparison = Comparison::begin(client, resume.beside("-before"), goes_on, now)?;
-        if resume.acknowledged() == 0 {
-            tell_of_sample_home(client);
-        }
-        let head = head(args, &args.file.display().to_string(), now);
-        Ok(Self { comparison, head, places, _held: resume.held() })
-    }
-
-    /// Sets whether the import replaces existing readings with all their metrics.
-    pub(super) fn replacing(self, replaces: bool) -> Self {
-        Self { comparison: self.comparison.replacing(replaces), ..self }
-    }
-
-    /// Returns the result of sending. Writes a report if the import stopped.
-    pub(super) fn unless_stopped<T>(
-        &self,
-        sent: anyhow::Result<T>,
-        client: &Client,
-    ) -> anyhow::Result<T> {
-        if sent.is_err()
-            && let Err(error) = self.stopped(client)
-        {
-            // The reason for the stop is printed last, because it matters more.
-            print_error(format_args!("{error:#}"));
-        }
-        sent
-    }
-
-    /// Writes the report of a stopped import, if there may be something to take back.
-    pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
-        if client.is_unused() {
-            // The comparison's file is removed after the directory: if the process ends in between, the next import
-            // still knows that the devices there are its own.
-            self.comparison
-                .give_up_kept()
-                .into_iter()
-                .for_each(|kept| client.remove_at_close(kept));
-            return Ok(());
-        }
-        self.comparison.stopped(&self.head, &self.places)
-    }
-
-    /// Prints the comparison of the table with the source. Returns the exit code.
-    pub(super) fn finish(
-        self,
-        is_rolled_up: bool,
-        refusals: &Refusals,
-        refused_before: u64,
-    ) -> anyhow::Result<ExitCode> {
-        let compared = self.comparison.finish(is_rolled_up, &self.head, &self.places)?;
-        print(&compared.text);
-        let code = exit_code(refusals, refused_before);
-        Ok(if compared.is_lossy { SOME_MISSING.into() } else { code })
-    }
-}
-
-/// Makes the head of a report: the source, the target, and the start of the import. Logins are removed from the
-/// target's addresses, so that a report has no password.
-pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
-    let (target, url) = (without_login(args.target.name()), without_login(args.target.url()));
-    Head { source: source.to_owned(), target, url, began }
+/// Prints what was read back. Returns the exit code.
+pub(super) fn end(
+    imported: Imported<'_>,
+    refusals: &Refusals,
+    refused_before: u64,
+) -> anyhow::Result<ExitCode> {
+    let ended = imported.end()?;
+    print(&ended.text);
+    let code = exit_code(refusals, refused_before);
+    Ok(if ended.is_lossy { SOME_MISSING.into() } else { code })
 }
 
 /// Checks that the table has the last reading that the interrupted import stored. If not, returns the reason to start
 /// over.
 pub(super) fn missing(
-    witness: Option<&resume::Witness>,
+    witness: Option<&Witness>,
     client: &Client,
 ) -> anyhow::Result<Option<&'static str>> {
     const GONE: &str = "the table does not have the last reading that was stored";
-    let Some(resume::Witness { device, timestamp, metrics }) = witness else {
+    let Some(Witness { device, timestamp, metrics }) = witness else {
         return Ok(Some("nothing tells whether the earlier import is in this table"));
     };
     let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
@@ -250,7 +186,7 @@ mod tests {
 
     #[test]
     fn another_table_is_noticed_before_an_import_goes_on() {
-        let witness = resume::Witness {
+        let witness = Witness {
             device: "d".to_owned(),
             timestamp: "2026-01-11T16:00:00.000Z".to_owned(),
             metrics: vec!["t".to_owned()],

@@ -1,39 +1,37 @@
-//! Stores a round while the next one is sent, and then saves the import's progress. Sends nothing.
+//! Stores rounds one after the other, and notes each when the table has it. Sends nothing.
 
 use std::panic::resume_unwind;
 use std::thread::JoinHandle;
 
-use domain::Reading;
-
-use super::resume::Resume;
+use super::imported::{Imported, StoredReading};
 use crate::client::Client;
 
-/// A sent round, with the progress to save once it is stored.
+/// A round whose readings are answered.
 #[derive(Debug)]
 pub(super) struct SentRound {
-    /// The number of readings sent up to the round's end.
+    /// The number of readings that this run has stored, up to the round's end.
     pub(super) readings: u64,
     /// The number of lines that count as processed once the round is stored; 0 if no more lines do.
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,
-    pub(super) witness: Option<Reading>,
+    /// The readings that were answered as stored.
+    pub(super) stored: Vec<StoredReading>,
     /// The number of refused readings.
     pub(super) refused: u64,
 }
 
 /// The progress of storing: the stored rounds, and the one that is being stored.
-#[derive(Debug)]
 pub(super) struct Storing<'a> {
-    pub(super) resume: &'a mut Resume,
+    imported: &'a Imported<'a>,
     under_way: Option<(JoinHandle<anyhow::Result<()>>, SentRound)>,
     stored: u64,
 }
 
 impl<'a> Storing<'a> {
-    /// Makes the state at the start of a run, when no round is stored yet. `resume` has the progress of earlier runs.
-    pub(super) const fn after(resume: &'a mut Resume) -> Self {
-        Self { resume, under_way: None, stored: 0 }
+    /// Makes the state at the start of a run, when no round is stored yet.
+    pub(super) const fn of(imported: &'a Imported<'a>) -> Self {
+        Self { imported, under_way: None, stored: 0 }
     }
 
     /// The number of readings in stored rounds.
@@ -60,7 +58,6 @@ impl<'a> Storing<'a> {
 
     fn note(&mut self, round: &SentRound) -> anyhow::Result<()> {
         self.stored = round.readings;
-        let SentRound { end, witness, refused, passed, .. } = round;
-        self.resume.acknowledge(*end, witness.as_ref(), *refused, passed)
+        self.imported.note_stored(round)
     }
 }

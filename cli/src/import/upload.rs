@@ -9,10 +9,9 @@ use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 
 use super::concurrent::concurrently;
-use super::noted::Noted;
+use super::imported::{Imported, StoredReading};
 use super::refusals::{Refusal, Refusals};
-use super::registry;
-use super::resume::Resume;
+use super::registry::{self, RegistryLine};
 use super::round::{self, Entry, Round, Rounds};
 use super::sender::{Refused, Sender};
 use super::sources::line_protocol::Precision;
@@ -108,23 +107,22 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Sends all readings after those that `resume` records as processed, then updates devices and rooms.
+/// Sends all readings after those that are stored already, then updates devices and rooms.
 ///
 /// Rounds are sent one after the other: see [`round`].
 pub(super) fn run(
     mut rounds: Rounds,
     client: &Client,
     options: UploadOptions,
-    mut resume: Resume,
+    imported: &Imported<'_>,
     bar: &ProgressBar,
-    noted: &mut Noted<'_>,
 ) -> anyhow::Result<Summary> {
     let mut summary = Summary::new();
-    let mut storing = Storing::after(&mut resume);
+    let mut storing = Storing::of(imported);
     let pace = Pace::chosen_or(options.pace, SHARE);
     let sender = Sender::new(client, pace, options.batch, bar);
-    let result =
-        send_rounds(&mut rounds, &sender, options, &mut storing, bar, (noted, &mut summary));
+    let mut upload = Upload { sender: &sender, imported, options, bar, summary: &mut summary };
+    let result = upload.send_rounds(&mut rounds, &mut storing);
     summary.stored = sender.stored();
     // After a failure, a round that was sent before may still be being stored.
     let result = result.and(storing.end());
@@ -134,73 +132,104 @@ pub(super) fn run(
     if let Err(error) = result {
         summary.stored = client.stored_here().unwrap_or(summary.stored);
         let stored = (summary.stored, "reading");
-        return Err(resume.stopped(error, stored, options.strict));
+        return Err(imported.state().stopped(error, stored, options.strict));
     }
-    resume.remove();
     Ok(summary)
 }
 
-fn send_rounds(
-    rounds: &mut Rounds,
-    sender: &Sender<'_>,
+/// An upload under way.
+struct Upload<'a> {
+    sender: &'a Sender<'a>,
+    imported: &'a Imported<'a>,
     options: UploadOptions,
-    storing: &mut Storing<'_>,
-    bar: &ProgressBar,
-    (noted, summary): (&mut Noted<'_>, &mut Summary),
-) -> anyhow::Result<()> {
-    let watch = Stopwatch::start();
-    summary.refused_before = storing.resume.refused();
-    let mut registry = Vec::new();
-    let done = storing.resume.acknowledged();
-    while let Some(round) = rounds.next_stored(done)? {
-        noted.note(&round)?;
-        refuse(round.refusals, options, summary)?;
-        registry.extend(round.registry);
-    }
-    if done > 0 {
-        let (lines, passed) = rounds.passed();
-        storing.resume.ensure_same(lines, passed)?;
-        bar.set_position(done);
-    }
-    for round in rounds {
-        let round = round?;
-        refuse(round.refusals.clone(), options, summary)?;
-        noted.note(&round)?;
-        let (refusals, refused): (Vec<_>, Vec<_>) =
-            send(&round, sender, options)?.into_iter().unzip();
-        // A line may have readings of several devices.
-        let name = |it: &Entry| (it.line, it.reading.device.clone());
-        let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
-        let is_stored = |entry: &&Entry| !refused.contains(&name(entry));
-        let entries = || round.puts.iter().chain(&round.merges);
-        let witness = entries().rev().find(is_stored);
-        for entry in entries().filter(|entry| !is_stored(entry)) {
-            noted.take_back(&entry.reading)?;
+    bar: &'a ProgressBar,
+    summary: &'a mut Summary,
+}
+
+impl Upload<'_> {
+    fn send_rounds(
+        &mut self,
+        rounds: &mut Rounds,
+        storing: &mut Storing<'_>,
+    ) -> anyhow::Result<()> {
+        let watch = Stopwatch::start();
+        let mut registry = self.pass_stored(rounds)?;
+        for round in rounds {
+            let round = round?;
+            refuse(round.refusals.clone(), self.options, self.summary)?;
+            let entries = round.puts.iter().chain(&round.merges);
+            self.imported.note_sending(entries.map(|entry| &entry.reading))?;
+
+            let (sent, refusals) = self.send_round(&round)?;
+            storing.begin(self.sender.client, sent)?;
+            refuse(refusals, self.options, self.summary)?;
+            self.summary.folded += round.folded;
+            self.summary.merged += round.uncertain;
+            registry.extend(round.registry);
         }
+        storing.end()?;
+        self.summary.seconds = watch.elapsed().as_secs_f64();
+        self.restore(registry)
+    }
+
+    /// Passes over the rounds that are stored already. Returns what they describe of the registry.
+    fn pass_stored(&mut self, rounds: &mut Rounds) -> anyhow::Result<Vec<RegistryLine>> {
+        let mut registry = Vec::new();
+        let done = {
+            let state = self.imported.state();
+            self.summary.refused_before = state.refused();
+            state.acknowledged()
+        };
+        while let Some(round) = rounds.next_stored(done)? {
+            refuse(round.refusals, self.options, self.summary)?;
+            registry.extend(round.registry);
+        }
+        if done > 0 {
+            let (lines, passed) = rounds.passed();
+            self.imported.state().ensure_same(lines, passed)?;
+            self.bar.set_position(done);
+        }
+        Ok(registry)
+    }
+
+    /// Sends a round. Returns the round as it is to be stored, and the refusals of the server.
+    fn send_round(&self, round: &Round) -> anyhow::Result<(SentRound, Vec<Refusal>)> {
+        let (refusals, refused): (Vec<_>, Vec<_>) =
+            send(round, self.sender, self.options)?.into_iter().unzip();
+        // A line may have readings of several devices.
+        let name = |entry: &Entry| (entry.line, entry.reading.device.clone());
+        let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
+        let puts = round.puts.iter().map(|entry| (entry, true));
+        let merges = round.merges.iter().map(|entry| (entry, false));
+        let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&name(entry)));
+        let stored = stored.map(|(entry, keeps_room)| StoredReading {
+            reading: entry.reading.clone(),
+            keeps_room,
+        });
+
         // Lines that are only a part of a reading, or none, count as well.
-        bar.set_position(round.end);
+        self.bar.set_position(round.end);
         let sent = SentRound {
-            readings: sender.stored(),
+            readings: self.sender.stored(),
             // Refused lines count as processed, unless the first refusal ends the import.
-            end: if options.strict && !refusals.is_empty() { 0 } else { round.end },
+            end: if self.options.strict && !refusals.is_empty() { 0 } else { round.end },
             passed: round.passed.digest(),
-            witness: witness.map(|entry| entry.reading.clone()),
+            stored: stored.collect(),
             refused: refusals.len() as u64,
         };
-        storing.begin(sender.client, sent)?;
-        refuse(refusals, options, summary)?;
-        summary.folded += round.folded;
-        summary.merged += round.uncertain;
-        registry.extend(round.registry);
+        Ok((sent, refusals))
     }
-    storing.end()?;
-    summary.seconds = watch.elapsed().as_secs_f64();
-    let lines = registry.len();
-    summary.unset = registry.iter().filter(|line| line.is_empty()).count();
-    let refusals = registry::apply(registry, sender.client, |text| bar.suspend(|| print(text)))?;
-    let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
-    summary.updated = lines - summary.unset - refused.len();
-    refuse(refusals, options, summary)
+
+    /// Restores what the file describes of devices and rooms.
+    fn restore(&mut self, registry: Vec<RegistryLine>) -> anyhow::Result<()> {
+        let lines = registry.len();
+        self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
+        let say = |text| self.bar.suspend(|| print(text));
+        let refusals = registry::apply(registry, self.sender.client, say)?;
+        let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
+        self.summary.updated = lines - self.summary.unset - refused.len();
+        refuse(refusals, self.options, self.summary)
+    }
 }
 
 fn refuse(
@@ -269,7 +298,7 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::line::{Line, Record};
-    use crate::import::resume::OrderChanged;
+    use crate::import::state::{ImportName, ImportState, OrderChanged};
 
     const OPTIONS: UploadOptions =
         UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
@@ -293,9 +322,14 @@ mod tests {
         send(rounds(&lines, 1_000), client, options)
     }
 
+    fn state_of(file: &Path) -> anyhow::Result<ImportState> {
+        let name = ImportName { file, state: None, target: "", url: "", options: "" };
+        ImportState::of(name, false)
+    }
+
     fn send(rounds: Rounds, client: &Client, options: UploadOptions) -> anyhow::Result<Summary> {
-        let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(rounds, client, options, resume, &ProgressBar::hidden(), &mut Noted::default())
+        let imported = Imported::without_table(state_of(Path::new("-"))?);
+        run(rounds, client, options, &imported, &ProgressBar::hidden())
     }
 
     /// Why an import of these readings ends.
@@ -387,9 +421,8 @@ mod tests {
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let mut lines: Vec<String> = (0..12).map(line).collect();
         lines.insert(5, "no reading".to_owned());
-        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
-        let client = client(&server);
-        run(rounds(&lines, 6), &client, OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
+        let imported = Imported::without_table(state_of(Path::new("-")).unwrap());
+        run(rounds(&lines, 6), &client(&server), OPTIONS, &imported, &bar).unwrap();
         assert_eq!(seen.lock().unwrap()[..4], [0, 2, 4, 6]);
         assert_eq!(bar.position(), 13);
     }
@@ -538,35 +571,24 @@ mod tests {
             seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
             if n == 1 { Reply::of(401, "{}") } else { Reply::of(201, r#"{"accepted": 2}"#) }
         });
-        let import = || {
-            let resume = Resume::of(&file, None, "x", false).unwrap();
-            run(
-                rounds(&lines, 2),
-                &client(&server),
-                OPTIONS,
-                resume,
-                &ProgressBar::hidden(),
-                &mut Noted::default(),
-            )
+        let import = |lines: &[String]| {
+            let imported = Imported::without_table(state_of(&file).unwrap());
+            run(rounds(lines, 2), &client(&server), OPTIONS, &imported, &ProgressBar::hidden())
         };
-        let error = format!("{:#}", import().unwrap_err());
+        let error = format!("{:#}", import(&lines).unwrap_err());
         let expected = "stopped; 2 readings stored, the same command continues after 2 lines";
         assert!(error.starts_with(expected), "{error}");
-        let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
+        let witness = state_of(&file).unwrap().witness().cloned().unwrap();
         assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
-        let resume = || Resume::of(&file, None, "x", false).unwrap();
         let progress =
             std::fs::read(directory.path().join("readings.ndjson.roomtide-import")).unwrap();
         let mut moved = lines.clone();
         moved.swap(1, 3);
-        let (hidden, mut noted) = (ProgressBar::hidden(), Noted::default());
-        let moved = rounds(&moved, 2);
-        let error =
-            run(moved, &client(&server), OPTIONS, resume(), &hidden, &mut noted).unwrap_err();
+        let error = import(&moved).unwrap_err();
         assert!(error.is::<OrderChanged>(), "{error:#}");
-        assert_eq!(resume().acknowledged(), 0, "it starts over");
+        assert_eq!(state_of(&file).unwrap().acknowledged(), 0, "it starts over");
         std::fs::write(directory.path().join("readings.ndjson.roomtide-import"), progress).unwrap();
-        assert_eq!(import().unwrap().stored, 4);
+        assert_eq!(import(&lines).unwrap().stored, 4);
         let values: Vec<String> =
             asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();
         assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);

@@ -221,3 +221,19 @@ pub(crate) fn devices(address: &str) -> io::Result<String> {
     stream.read_to_string(&mut answer)?;
     Ok(answer)
 }
+
+/// What the file of an import's progress says of the lines that are stored. `None` before the first round is stored.
+pub(crate) fn stored_lines(progress: &Path) -> Option<Value> {
+    let text = std::fs::read_to_string(progress).ok()?;
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let stored = lines.filter_map(|mut line| Some(line.get_mut("stored")?.take()));
+    stored.last().filter(|stored| stored["lines"].as_u64() > Some(0))
+}
+
+/// Waits until an import has stored its first round.
+pub(crate) fn wait_for_stored_lines(progress: &Path) {
+    assert!((0..30_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        stored_lines(progress).is_some()
+    }));
+}

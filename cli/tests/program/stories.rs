@@ -8,12 +8,12 @@
 //! - `file NAME`, `more NAME` and `directory NAME` write, with `of A..B` once for each `n`, where `<1 + 2 * n>` is a
 //!   number; `edit NAME` replaces by lines `FROM => TO`; `database NAME` runs SQL;
 //! - `roomtide WORDS` runs the command here, `process WORDS [< FILE]` as a process of its own, `dynamodb WORDS` so on the
-//!   table of the server, without the server; `sh FILE` runs lines of a report;
+//!   table of the server, without the server;
 //! - `GET PATH`, `POST PATH BODY` and others ask the server, `await PATH` until its answer is as stated, `look PATHS`
 //!   for several answers, whatever they are;
 //! - `cat FILE`, `read FILE` (of bytes) and `list DIRECTORY` answer what is there;
 //! - `let NAME = TEXT` makes `{NAME}` that text, as `{place}` is the directory and `{url}` the address of the server;
-//! - `take back REPORT until NOTE` runs the lines of a report until a look is as it was noted.
+//! - `take back REPORT until NOTE` takes an import back until a look is as it was noted.
 //!
 //! Statements: `exit N` and `status N` (else it has to be success), `has`, `lacks`, `is`, `begins` and `ends` with a text
 //! (in quotes as JSON has it), `counts N TEXT`, `lines N`, `PLACE = JSON`. `keep FILE` writes the answer, `note NAME`
@@ -21,7 +21,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -194,10 +193,6 @@ impl Stage {
             "roomtide" => return run(Command::new(PROGRAM).args(words(rest))),
             "process" => return self.run_process(rest, &[]),
             "dynamodb" => return self.run_on_table(rest),
-            "sh" => {
-                let mut script = Command::new("sh");
-                return run_process(script.arg(self.path(rest)).env("ROOMTIDE", PROGRAM));
-            }
             "look" => return (None, self.look(rest)),
             "take" => return (None, self.take_back(rest)),
             "await" => return self.request("GET", rest),
@@ -254,23 +249,20 @@ impl Stage {
         self.run_process(&text, &[key, ("AWS_SECRET_ACCESS_KEY", &credentials.secret_access_key)])
     }
 
-    /// The lines of a report go on to wait some minutes for the end of a device's deletion: they are ended before.
+    /// The command goes on to wait some minutes for the end of a device's deletion: it is ended before.
     fn take_back(&self, rest: &str) -> String {
         let (report, note) = rest.strip_prefix("back ").unwrap().split_once(" until ").unwrap();
         let (paths, expected) = &self.notes[note];
-        // A server without --auth asks for no token; the words have to reach each command.
-        let mut script = Command::new("sh");
-        let script =
-            script.arg(self.path(report)).args(["--token", "rt_x"]).env("ROOMTIDE", PROGRAM);
-        let mut script = script.stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args(["import", "--take-back", "--yes"]).arg(self.path(report));
+        let mut taking = command.stdout(Stdio::null()).spawn().unwrap();
         let is_back = |_| {
             thread::sleep(Duration::from_millis(300));
             self.look(paths) == *expected
         };
         let back = (0..200).any(is_back);
-        let group = format!("-{}", script.id());
-        assert!(Command::new("kill").args(["--", &group]).status().unwrap().success());
-        script.wait().unwrap();
+        drop(taking.kill());
+        taking.wait().unwrap();
         assert!(back, "{} is not {expected}", self.look(paths));
         String::new()
     }

@@ -11,7 +11,7 @@ use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, MAX_SERIES, without};
 use super::unite::{Group, SentLine};
-use crate::import::comparison::{Comparison, StoredHour};
+use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
 use crate::import::sources::home_assistant::POWERS;
 
@@ -25,7 +25,7 @@ const FINER: &str = "readings of powers in hours whose mean the table has";
 
 /// The stored means of hours, cached for the lines that need them.
 struct Means<'a> {
-    comparison: &'a Comparison<'a>,
+    imported: &'a Imported<'a>,
     now: Timestamp,
     /// For each series, its newest hour.
     newest: BTreeMap<String, MeanOfHour>,
@@ -43,11 +43,11 @@ struct MeanOfHour {
 /// Removes the power readings in hours whose mean the table has.
 pub(in crate::import) fn beside_no_means<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
-    comparison: &'a Comparison<'a>,
+    imported: &'a Imported<'a>,
     notes: Notes,
     now: Timestamp,
 ) -> impl Iterator<Item = anyhow::Result<Group>> {
-    let mut means = Means { comparison, now, newest: BTreeMap::new() };
+    let mut means = Means { imported, now, newest: BTreeMap::new() };
     without(groups, move |line| {
         let is_left_out = means.is_beside(line)?;
         if is_left_out {
@@ -89,7 +89,7 @@ impl Means<'_> {
         let Some(EntityValue { device, metric, .. }) = EntityValue::read(line, self.now) else {
             return Ok(0);
         };
-        match self.comparison.stored_hour(&device, &metric, start)? {
+        match self.imported.stored_hour(&device, &metric, start)? {
             StoredHour::Empty => return Ok(0),
             StoredHour::Between(least, largest) if least != largest || least == Exact::zero() => {
                 return Ok(0);
@@ -98,7 +98,7 @@ impl Means<'_> {
         }
 
         let span = start..start.saturating_add(TimeDelta::milliseconds(HOUR));
-        let values = self.comparison.stored_values(&device, &metric, &span, QUARTERS + 1)?;
+        let values = self.imported.stored_values(&device, &metric, &span, QUARTERS + 1)?;
         let is_same = values.windows(2).all(|pair| pair[0].1 == pair[1].1);
         let are_at_quarters = values.iter().all(|(at, _)| at.as_millis().rem_euclid(QUARTER) == 0);
         Ok(if is_same && are_at_quarters { values.len() } else { 0 })

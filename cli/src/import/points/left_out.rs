@@ -3,7 +3,7 @@
 use domain::{DeviceId, Exact, MetricName, Timestamp};
 
 use super::unite::{Group, SentLine};
-use crate::import::comparison::value_metric;
+use crate::import::imported::value_metric;
 
 /// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
 pub(super) const MAX_SERIES: usize = 100;

@@ -5,18 +5,18 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use domain::{Reading, Timestamp};
+use domain::Timestamp;
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
 use super::unite::{Group, SentLine};
-use super::watched::{RefusedPart, Watched};
 use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
+use crate::import::imported::{Imported, StoredReading};
 use crate::import::refusals::{Refusal, Refusals};
-use crate::import::resume::{Passed, Resume};
 use crate::import::sources::line_protocol::{PRECISION_HINT, Precision};
+use crate::import::state::Passed;
 use crate::import::storing::{SentRound, Storing};
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
 use crate::import::write_units;
@@ -29,6 +29,8 @@ pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 const ROUND: usize = 16_000;
 /// The maximum body size of a request.
 const MAX_BODY: usize = 512 << 10;
+/// The number of lines that are decoded at once.
+const DECODED: usize = 500;
 
 /// The result of sending points.
 #[derive(Debug, Default)]
@@ -56,21 +58,23 @@ impl fmt::Display for Sent {
     }
 }
 
-/// Sends all lines after those that `resume` records as processed.
+/// Sends all lines after those that are stored already.
 ///
 /// Rounds are sent one after the other. The requests of a round may run in any order and be repeated, because no two of
 /// its lines have the same series and time.
 pub(in crate::import) fn send(
-    groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
+    groups: impl Iterator<Item = anyhow::Result<Group>>,
     client: &Client,
-    options: UploadOptions,
-    resume: &mut Resume,
+    options: PointOptions,
+    imported: &Imported<'_>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Sent> {
-    let mut sent = Sent { refused_before: resume.refused(), ..Sent::default() };
+    let refused_before = imported.state().refused();
+    let mut sent = Sent { refused_before, ..Sent::default() };
     let watch = Stopwatch::start();
-    let mut storing = Storing::after(resume);
-    let result = rounds(groups, client, options, &mut storing, bar, &mut sent);
+    let mut storing = Storing::of(imported);
+    let sender = PointSender { client, pace: Pace::chosen_or(options.upload.pace, SHARE), options };
+    let result = sender.send_rounds(groups, imported, &mut storing, bar, &mut sent);
     // After a failure, a round that was sent before may still be being stored.
     let result = result.and(storing.end());
     sent.seconds = watch.elapsed().as_secs_f64();
@@ -80,107 +84,171 @@ pub(in crate::import) fn send(
     match result {
         Ok(()) => Ok(sent),
         Err(error) => {
-            if client.is_unused() {
-                resume.remove();
-            }
             let stored = client.stored_here().unwrap_or(sent.stored);
-            Err(resume.stopped(error, (stored, "point"), options.strict))
+            let is_strict = options.upload.strict;
+            Err(imported.state().stopped(error, (stored, "point"), is_strict))
         }
     }
 }
 
-fn rounds(
-    groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
-    client: &Client,
-    options: UploadOptions,
-    storing: &mut Storing<'_>,
-    bar: &ProgressBar,
-    sent: &mut Sent,
-) -> anyhow::Result<()> {
-    let pace = Pace::chosen_or(options.pace, SHARE);
-    let watcher = groups.watcher;
-    let mut groups = groups.peekable();
-    let (mut position, mut passed) = (0, Passed::default());
-    let done = storing.resume.acknowledged();
-    if let Some(Ok(_)) = groups.peek() {
-        storing.resume.keep()?;
+/// The options of points, and the time of reception.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::import) struct PointOptions {
+    pub(in crate::import) upload: UploadOptions,
+    pub(in crate::import) now: Timestamp,
+}
+
+/// Sends lines to a server.
+struct PointSender<'a> {
+    client: &'a Client,
+    pace: Pace,
+    options: PointOptions,
+}
+
+/// Lines that are sent together, and what became of them.
+#[derive(Default)]
+struct SentLines<'a> {
+    refusals: Vec<Refusal>,
+    /// The lines of which the server stored all.
+    stored: Vec<&'a SentLine>,
+}
+
+impl PointSender<'_> {
+    fn send_rounds(
+        &self,
+        groups: impl Iterator<Item = anyhow::Result<Group>>,
+        imported: &Imported<'_>,
+        storing: &mut Storing<'_>,
+        bar: &ProgressBar,
+        sent: &mut Sent,
+    ) -> anyhow::Result<()> {
+        let mut groups = groups.peekable();
+        let (mut position, mut passed) = (0, Passed::default());
+        let done = imported.state().acknowledged();
+        if let Some(Ok(_)) = groups.peek() {
+            imported.state().keep()?;
+        }
+
+        while groups.peek().is_some() {
+            let mut round: Vec<Group> = Vec::new();
+            let mut lines = 0;
+            while let Some(group) = groups.next_if(|_| lines < ROUND) {
+                let group = group?;
+                let before = position;
+                position += group.len() as u64;
+                group.iter().for_each(|line| passed.add(&line.text));
+                if before >= done {
+                    lines += group.len();
+                    round.push(group);
+                } else if position >= done {
+                    imported.state().ensure_same(position, &passed)?;
+                }
+            }
+            if position < done {
+                imported.state().ensure_same(position, &passed)?;
+            }
+
+            let all: Vec<&SentLine> = round.iter().flatten().collect();
+            imported.note_sending(self.readings(&all).iter().map(|stored| &stored.reading))?;
+            let SentLines { mut refusals, stored } = self.send_round(&round, bar, sent)?;
+            refusals.sort_by_key(|refusal| refusal.line);
+            let is_refused = self.options.upload.strict && !refusals.is_empty();
+            storing.begin(
+                self.client,
+                SentRound {
+                    readings: sent.stored,
+                    // Refused lines count as processed, unless the first refusal ends the import.
+                    end: if is_refused { 0 } else { position },
+                    passed: passed.digest(),
+                    stored: self.readings(&stored),
+                    refused: refusals.len() as u64,
+                },
+            )?;
+            if let Some(first) = refusals.first().filter(|_| is_refused) {
+                bail!("{first}");
+            }
+            sent.refusals.extend(refusals);
+        }
+        Ok(())
     }
 
-    while groups.peek().is_some() {
-        let mut round: Vec<Group> = Vec::new();
-        let mut lines = 0;
-        while let Some(group) = groups.next_if(|_| lines < ROUND) {
-            let group = group?;
-            let before = position;
-            position += group.len() as u64;
-            group.iter().for_each(|line| passed.add(&line.text));
-            if before >= done {
-                lines += group.len();
-                round.push(group);
-            } else if position >= done {
-                storing.resume.ensure_same(position, &passed)?;
-            }
-        }
-        if position < done {
-            storing.resume.ensure_same(position, &passed)?;
-        }
-        let (mut refusals, mut refused_parts) = (Vec::new(), Vec::new());
-        let mut witness = None;
-        let mut stored = |batch: &Batch<'_>, refused: Vec<RefusedLine>| {
+    /// Sends a round, several requests at once. The answer to the first request tells the table's capacity.
+    fn send_round<'r>(
+        &self,
+        round: &'r [Group],
+        bar: &ProgressBar,
+        sent: &mut Sent,
+    ) -> anyhow::Result<SentLines<'r>> {
+        let mut lines = SentLines::default();
+        let mut note = |batch: &Batch<'r>, refused: Vec<RefusedLine>| {
             sent.stored += (batch.len() - refused.len()) as u64;
             bar.set_message(format!("{} points", sent.stored));
-            if refused.is_empty() {
-                witness =
-                    batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
-            }
-            for RefusedLine { place, mut refusal, messages } in refused {
-                refusal.reason = advised(batch[place], &refusal.reason, options.precision);
-                refused_parts.push(RefusedPart::of(batch, place, messages));
-                refusals.push(refusal);
-            }
+            let places: HashSet<usize> = refused.iter().map(|line| line.place).collect();
+            let all = batch.iter().enumerate();
+            lines.stored.extend(all.filter(|(n, _)| !places.contains(n)).map(|(_, line)| *line));
+            lines.refusals.extend(refused.into_iter().map(|RefusedLine { place, mut refusal }| {
+                refusal.reason =
+                    advised(batch[place], &refusal.reason, self.options.upload.precision);
+                refusal
+            }));
         };
-        let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
+
+        let first: usize = if self.pace.is_told() { 0 } else { FIRST_BATCH };
         let (before, rest) = round.split_at(first.min(round.len()));
-        for batch in batches(before, options.batch) {
-            let refused = write((client, &pace), &batch, &AtomicBool::new(false))?;
-            stored(&batch, refused);
+        for batch in batches(before, self.options.upload.batch) {
+            let refused = self.write(&batch, &AtomicBool::new(false))?;
+            note(&batch, refused);
         }
-        let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
+
+        let most = self.options.upload.batch;
+        let size = self.pace.units_within(SECONDS_A_BATCH).map_or(most, |units| {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "it is small"
             )]
             let bearable = units as usize;
-            bearable.min(options.batch)
+            bearable.min(most)
         });
-        concurrently(
-            &batches(rest, size),
-            |batch, stop| write((client, &pace), batch, stop),
-            &mut stored,
-        )?;
-        refused_parts.iter().try_for_each(|part| watcher.take_back(part))?;
-        refusals.sort_by_key(|refusal| refusal.line);
-        let count = refusals.len() as u64;
-        let is_refused = options.strict && !refusals.is_empty();
-        // Refused lines count as processed, unless the first refusal ends the import.
-        let end = if is_refused { 0 } else { position };
-        let (readings, digest) = (sent.stored, passed.digest());
-        let sent_round = SentRound { readings, end, passed: digest, witness, refused: count };
-        storing.begin(client, sent_round)?;
-        if let (true, Some(first)) = (options.strict, refusals.first()) {
-            bail!("{first}");
-        }
-        sent.refusals.extend(refusals);
+        concurrently(&batches(rest, size), |batch, stop| self.write(batch, stop), &mut note)?;
+        Ok(lines)
     }
-    Ok(())
+
+    /// The readings that the server makes of lines. Unreadable lines are ignored here, because the server reports them.
+    fn readings(&self, lines: &[&SentLine]) -> Vec<StoredReading> {
+        let mut readings = Vec::with_capacity(lines.len());
+        for chunk in lines.chunk_by(|a, b| a.way == b.way) {
+            let (device_tags, room_tag) = chunk[0].way.tags();
+            // Lines of one millisecond are read together, as in their request.
+            for lines in parts(chunk) {
+                let body = body(&lines.to_vec());
+                let read =
+                    local::read_points(body.as_bytes(), self.options.now, device_tags, room_tag);
+                let read = read.unwrap_or_default().readings;
+                readings.extend(
+                    read.into_iter().map(|reading| StoredReading { reading, keeps_room: false }),
+                );
+            }
+        }
+        readings
+    }
 }
 
-/// The reading that the server makes of a line.
-fn reading(line: &SentLine, now: Timestamp) -> Option<Reading> {
-    let (device_tags, room_tag) = line.way.tags();
-    let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
-    read.readings.into_iter().next()
+/// Splits lines into parts of about [`DECODED`] lines. Lines of one millisecond stay together.
+fn parts<'a, 'b>(mut lines: &'a [&'b SentLine]) -> Vec<&'a [&'b SentLine]> {
+    let mut parts = Vec::new();
+    while lines.len() > DECODED {
+        let millis = lines[DECODED].millis;
+        let same = lines[..DECODED].iter().rev().take_while(|line| line.millis == millis).count();
+        let end = if same == DECODED { lines.len() } else { DECODED - same };
+        let (part, rest) = lines.split_at(end);
+        parts.push(part);
+        lines = rest;
+    }
+    if !lines.is_empty() {
+        parts.push(lines);
+    }
+    parts
 }
 
 /// The lines of a request, all with the same parameters.
@@ -229,8 +297,6 @@ struct RefusedLine {
     /// The index of the line in the batch.
     place: usize,
     refusal: Refusal,
-    /// The server's messages about the line.
-    messages: Vec<String>,
 }
 
 /// The refusals of a batch.
@@ -253,71 +319,59 @@ struct Datum {
     line_number: Option<usize>,
 }
 
-/// Writes a batch until it is stored. Returns all refused lines.
-///
-/// An answer names only some of the refused lines. Then the unnamed lines are written again, in requests of as many
-/// lines as the answer could name. Writing a line twice changes nothing.
-fn write(
-    to: (&Client, &Pace),
-    batch: &Batch<'_>,
-    stop: &AtomicBool,
-) -> anyhow::Result<Vec<RefusedLine>> {
-    let Refused { mut lines, unnamed } = write_once(to, batch, stop)?;
-    lines.sort_by_key(|line| line.place);
-    lines.dedup_by(|later, first| {
-        let is_same = later.place == first.place;
-        if is_same {
-            first.messages.append(&mut later.messages);
+impl PointSender<'_> {
+    /// Writes a batch until it is stored. Returns all refused lines.
+    ///
+    /// An answer names only some of the refused lines. Then the unnamed lines are written again, in requests of as many
+    /// lines as the answer could name. Writing a line twice changes nothing.
+    fn write(&self, batch: &Batch<'_>, stop: &AtomicBool) -> anyhow::Result<Vec<RefusedLine>> {
+        let Refused { mut lines, unnamed } = self.write_once(batch, stop)?;
+        lines.sort_by_key(|line| line.place);
+        lines.dedup_by_key(|line| line.place);
+        if unnamed == 0 {
+            return Ok(lines);
         }
-        is_same
-    });
-    if unnamed == 0 {
-        return Ok(lines);
-    }
-    if let ([_], []) = (&batch[..], &lines[..]) {
-        let reason = "the server refuses it, and its answer does not tell why".to_owned();
-        let messages = vec![reason.clone(); unnamed];
-        let refusal = Refusal { line: batch[0].line, reason };
-        return Ok(vec![RefusedLine { place: 0, refusal, messages }]);
-    }
-    let named: HashSet<usize> = lines.iter().map(|line| line.place).collect();
-    let others: Vec<usize> = (0..batch.len()).filter(|place| !named.contains(place)).collect();
-    let size = if lines.is_empty() { batch.len().div_ceil(2) } else { lines.len() };
-    for places in others.chunks(size) {
-        let part: Batch<'_> = places.iter().map(|place| batch[*place]).collect();
-        let refused = write(to, &part, stop)?;
-        let in_batch = |line: RefusedLine| RefusedLine { place: places[line.place], ..line };
-        lines.extend(refused.into_iter().map(in_batch));
-    }
-    Ok(lines)
-}
+        if let ([line], []) = (&batch[..], &lines[..]) {
+            let reason = "the server refuses it, and its answer does not tell why".to_owned();
+            let refusal = Refusal { line: line.line, reason };
+            return Ok(vec![RefusedLine { place: 0, refusal }]);
+        }
 
-fn write_once(
-    (client, pace): (&Client, &Pace),
-    batch: &Batch<'_>,
-    stop: &AtomicBool,
-) -> anyhow::Result<Refused> {
-    let (body, path) = (body(batch), path(batch));
-    let path = path.as_str();
-    let ask = Ask {
-        method: "POST",
-        path,
-        body: Some(("text/plain; charset=utf-8", &body)),
-        headers: &[],
-    };
-    let lines = batch.iter().map(|line| (&line.series, line.millis));
-    wait(pace.take(write_units::of(&lines)), stop);
-    let answer = client.send(ask, stop)?;
-    pace.learn(answer.units.max_write);
-    match answer.status {
-        204 => Ok(Refused::default()),
-        400 => {
-            let partial: PartialWrite =
-                serde_json::from_str(&answer.text).map_err(|_| client.error(path, &answer))?;
-            Ok(refused(batch, &body, partial))
+        let named: HashSet<usize> = lines.iter().map(|line| line.place).collect();
+        let others: Vec<usize> = (0..batch.len()).filter(|place| !named.contains(place)).collect();
+        let size = if lines.is_empty() { batch.len().div_ceil(2) } else { lines.len() };
+        for places in others.chunks(size) {
+            let part: Batch<'_> = places.iter().map(|place| batch[*place]).collect();
+            let refused = self.write(&part, stop)?;
+            let in_batch = |line: RefusedLine| RefusedLine { place: places[line.place], ..line };
+            lines.extend(refused.into_iter().map(in_batch));
         }
-        413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
-        _ => Err(client.error(path, &answer)),
+        Ok(lines)
+    }
+
+    fn write_once(&self, batch: &Batch<'_>, stop: &AtomicBool) -> anyhow::Result<Refused> {
+        let (body, path) = (body(batch), path(batch));
+        let path = path.as_str();
+        let ask = Ask {
+            method: "POST",
+            path,
+            body: Some(("text/plain; charset=utf-8", &body)),
+            headers: &[],
+        };
+        let lines = batch.iter().map(|line| (&line.series, line.millis));
+        wait(self.pace.take(write_units::of(&lines)), stop);
+        let answer = self.client.send(ask, stop)?;
+        self.pace.learn(answer.units.max_write);
+        match answer.status {
+            204 => Ok(Refused::default()),
+            400 => {
+                let partial: PartialWrite = serde_json::from_str(&answer.text)
+                    .map_err(|_| self.client.error(path, &answer))?;
+                Ok(refused(batch, &body, partial))
+            }
+            413 => Err(self.client.error(path, &answer)).context("try a smaller --batch"),
+            _ => Err(self.client.error(path, &answer)),
+        }
     }
 }
 
@@ -341,7 +395,7 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
                     _ => error_message.clone(),
                 };
                 let refusal = Refusal { line: line.line, reason };
-                refused.lines.push(RefusedLine { place, refusal, messages: vec![error_message] });
+                refused.lines.push(RefusedLine { place, refusal });
             }
             None => {
                 let count = error_message.split(' ').find_map(|word| word.parse().ok());

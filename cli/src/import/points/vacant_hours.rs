@@ -10,7 +10,7 @@ use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, MAX_SERIES, without};
 use super::unite::{Group, SentLine};
-use crate::import::comparison::{Comparison, StoredHour};
+use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
 
@@ -21,7 +21,7 @@ const UNTOLD: &str =
 
 /// Decides which hourly statistics are left out.
 struct VacantHours<'a> {
-    comparison: &'a Comparison<'a>,
+    imported: &'a Imported<'a>,
     notes: Notes,
     now: Timestamp,
     /// For each series, its newest statistics.
@@ -40,12 +40,12 @@ struct Newest {
 /// Removes the statistics of hours for which the table has finer readings.
 pub(in crate::import) fn in_vacant_hours<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
-    comparison: &'a Comparison<'a>,
+    imported: &'a Imported<'a>,
     notes: Notes,
     now: Timestamp,
 ) -> impl Iterator<Item = anyhow::Result<Group>> {
     let newest = BTreeMap::new();
-    let mut hours = VacantHours { comparison, notes, now, newest, has_begun: false };
+    let mut hours = VacantHours { imported, notes, now, newest, has_begun: false };
     without(groups, move |line| match line.hour {
         Some(hour) => hours.is_left_out(line, hour),
         None => Ok(false),
@@ -76,7 +76,7 @@ impl VacantHours<'_> {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        if let Some(why) = self.comparison.why_unknown() {
+        if let Some(why) = self.imported.why_unknown() {
             self.notes.say(format!(
                 "statistics   of hours are stored whatever the table has, and so are finer readings: {why}; where it has \
                  the others of an hour, the energy of the hour counts twice"
@@ -98,7 +98,7 @@ impl VacantHours<'_> {
         let at_start = before.filter(|before| before.millis == millis).map(|before| &before.value);
         let is_of_statistics = |found: &Exact| found == value || Some(found) == at_start;
 
-        let why = match self.comparison.stored_hour(device, metric, start)? {
+        let why = match self.imported.stored_hour(device, metric, start)? {
             StoredHour::Empty => return Ok(false),
             StoredHour::Between(least, largest)
                 if is_of_statistics(&least) && is_of_statistics(&largest) =>

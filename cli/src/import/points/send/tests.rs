@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::import::fake_server::{self, Reply, Server};
-use crate::import::resume::OrderChanged;
+use crate::import::imported::Imported;
 use crate::import::sources::Way;
+use crate::import::state::{ImportName, ImportState, OrderChanged};
 
 const OPTIONS: UploadOptions =
     UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
@@ -23,6 +24,11 @@ fn line(n: i64) -> SentLine {
         way: Way::Plain,
         hour: None,
     }
+}
+
+fn state_of(file: &Path) -> anyhow::Result<ImportState> {
+    let name = ImportName { file, state: None, target: "", url: "", options: "x" };
+    ImportState::of(name, false)
 }
 
 fn send_to(
@@ -41,11 +47,11 @@ fn send_lines_to(
     options: UploadOptions,
 ) -> anyhow::Result<Sent> {
     let client = Client::impatient(&server.url, Duration::from_millis(30));
-    let mut resume = Resume::of(file, None, "x", false)?;
+    let imported = Imported::without_table(state_of(file)?);
     let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
     let groups = lines.map(|n| Ok(vec![line(n)]));
-    let watched = Watched::new(groups, None, now);
-    send(watched, &client, options, &mut resume, &ProgressBar::hidden())
+    let options = PointOptions { upload: options, now };
+    send(groups, &client, options, &imported, &ProgressBar::hidden())
 }
 
 #[test]
@@ -177,8 +183,9 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     let error = format!("{:#}", send_to(&server, total, &file, batch).unwrap_err());
     let expected = "stopped; 16000 points stored, the same command continues after 16000 lines";
     assert!(error.starts_with(expected), "{error}");
-    let resume = Resume::of(&file, None, "x", false).unwrap();
-    assert_eq!(resume.witness().map(|it| &*it.device), Some("a::m"));
+    let state = state_of(&file).unwrap();
+    assert_eq!(state.witness().map(|witness| &*witness.device), Some("a::m"));
+    drop(state);
     let server = fake_server::always(204, "");
     let progress = directory.path().join("export.lp.roomtide-import");
     let kept = std::fs::read(&progress).unwrap();
@@ -186,7 +193,7 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     for lines in [-1..total, 1..total, 0..total - 11] {
         let error = send_lines_to(&server, lines.clone(), &file, batch).unwrap_err();
         assert!(error.is::<OrderChanged>(), "{lines:?}: {error:#}");
-        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "{lines:?}");
+        assert_eq!(state_of(&file).unwrap().acknowledged(), 0, "{lines:?}");
         std::fs::write(&progress, &kept).unwrap();
     }
     assert_eq!(send_to(&server, total, &file, batch).unwrap().stored, 10);

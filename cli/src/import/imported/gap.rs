@@ -26,11 +26,6 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Returns whether no device has a gap.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.count == 0 && self.open == 0
-    }
-
     /// Notes the end of a device's history, the next reading, and the usual distance of the device's readings in
     /// milliseconds.
     pub(super) fn add(

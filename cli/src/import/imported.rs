@@ -1,0 +1,326 @@
+//! What an import knows of its table: what devices had before, what an hour has, and whether the table has what was
+//! stored. Sends no reading.
+
+mod gap;
+mod read_back;
+mod table;
+
+use std::cell::{RefCell, RefMut};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use chrono::TimeDelta;
+use domain::{AboutMetric, DeviceId, Exact, MetricName, Reading, Timestamp};
+
+use super::several_meters::Meters;
+use super::state::{DeviceBefore, ImportState, LastSent};
+use super::storing::SentRound;
+use crate::client::Client;
+use gap::Gaps;
+use read_back::ReadBack;
+use table::{Extremes, Table};
+
+pub(super) use read_back::StoredReading;
+
+/// The field name of Home Assistant's states.
+const VALUE: &str = "value";
+/// The time of one request for hours: a month, for which the server reads readings if there are no rollups.
+const HOURS_ASKED: TimeDelta = TimeDelta::days(31);
+/// The number of newest distances from which a device's usual distance follows.
+const DISTANCES: usize = 100;
+
+/// An import and its table.
+pub(super) struct Imported<'a> {
+    /// The table; or the reason why it cannot be asked.
+    table: Result<Table<'a>, &'static str>,
+    state: RefCell<ImportState>,
+    seen: RefCell<Seen>,
+}
+
+/// What was seen in this run.
+#[derive(Default)]
+struct Seen {
+    read_back: ReadBack,
+    distances: BTreeMap<DeviceId, Distances>,
+    /// The metric that each device has for the field `value`, as Home Assistant's entities have it.
+    values: BTreeMap<DeviceId, MetricName>,
+    /// The latest answer about the hours of a device.
+    stored_hours: Option<StoredHours>,
+}
+
+/// The newest distances between the readings of a device, in milliseconds.
+#[derive(Debug, Default)]
+struct Distances {
+    newest: Option<Timestamp>,
+    millis: VecDeque<i64>,
+}
+
+/// The values of a metric in an hour of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum StoredHour {
+    Empty,
+    /// The smallest and the largest value.
+    Between(Exact, Exact),
+    /// The server cannot tell, for example because the rollups of 15 minutes have expired.
+    Untold,
+}
+
+/// The hourly values of a device in a span; `None` if the server cannot tell.
+struct StoredHours {
+    device: DeviceId,
+    span: Range<Timestamp>,
+    hours: Option<BTreeMap<Timestamp, Extremes>>,
+}
+
+/// The end of an import, for the person.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Whether the table lacks some values of the source.
+    pub(super) is_lossy: bool,
+    pub(super) text: String,
+}
+
+/// Returns the metric that a reading has for the field `value`, as Home Assistant's entities have it.
+pub(super) fn value_metric(reading: &Reading) -> Option<&MetricName> {
+    let is_value =
+        |metric: &AboutMetric| metric.field.as_ref().is_some_and(|source| source.field == VALUE);
+    let metrics = &reading.about.as_ref()?.metrics;
+    metrics.iter().find(|(_, metric)| is_value(metric)).map(|(name, _)| name)
+}
+
+impl<'a> Imported<'a> {
+    /// Asks whether the table may be read.
+    pub(super) fn begin(client: &'a Client, state: ImportState) -> anyhow::Result<Self> {
+        let table = Table::of(client)?;
+        Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
+    }
+
+    /// Makes an import for tests whose table cannot be asked.
+    #[cfg(test)]
+    pub(super) fn without_table(state: ImportState) -> Self {
+        Self { table: Err("a test"), state: RefCell::new(state), seen: RefCell::default() }
+    }
+
+    /// Returns how far the import came.
+    pub(super) fn state(&self) -> RefMut<'_, ImportState> {
+        self.state.borrow_mut()
+    }
+
+    /// Returns the reason if the table cannot be asked.
+    pub(super) fn why_unknown(&self) -> Option<&'static str> {
+        self.table.as_ref().err().copied()
+    }
+
+    /// Asks what devices and rooms had before their first readings are sent, and notes which readings are sent. Fails
+    /// without an answer, so that the next run asks again: an unknown past would stay unknown.
+    pub(super) fn note_sending<'r>(
+        &self,
+        readings: impl IntoIterator<Item = &'r Reading>,
+    ) -> anyhow::Result<()> {
+        let mut sending: BTreeMap<DeviceId, Range<Timestamp>> = BTreeMap::new();
+        for reading in readings {
+            self.note_room(reading)?;
+            self.seen.borrow_mut().note(reading);
+            let at = reading.at;
+            match sending.get_mut(&reading.device) {
+                Some(span) => *span = span.start.min(at)..span.end.max(at),
+                None => drop(sending.insert(reading.device.clone(), at..at)),
+            }
+        }
+
+        for (device, span) in &sending {
+            self.device_before(device, span.start)?;
+        }
+        let mut state = self.state.borrow_mut();
+        let last = sending.into_iter().map(|(device, span)| {
+            let earlier = state.sent().get(&device).copied();
+            let at = earlier.map_or(span.end, |earlier| earlier.at.max(span.end));
+            let usual = self.seen.borrow().distances.get(&device).and_then(Distances::usual);
+            let usual_distance = usual.max(earlier.and_then(|earlier| earlier.usual_distance));
+            (device, LastSent { at, usual_distance })
+        });
+        let last: Vec<_> = last.collect();
+        state.note_sending(last)
+    }
+
+    fn note_room(&self, reading: &Reading) -> anyhow::Result<()> {
+        let (Ok(table), Some(room)) = (&self.table, &reading.room) else { return Ok(()) };
+        let mut state = self.state.borrow_mut();
+        if state.rooms().contains_key(room) {
+            return Ok(());
+        }
+        let is_new = !table.has_room(room)?;
+        state.note_room(room, is_new)
+    }
+
+    /// Returns what a device had before the import, whose readings from `from` on are about to be sent. `None` if the
+    /// table cannot be asked.
+    fn device_before(
+        &self,
+        device: &DeviceId,
+        from: Timestamp,
+    ) -> anyhow::Result<Option<DeviceBefore>> {
+        let Ok(table) = &self.table else { return Ok(None) };
+        let mut state = self.state.borrow_mut();
+        let before = match state.devices().get(device).copied() {
+            Some(before) if before.from <= from => return Ok(Some(before)),
+            // From the earlier time on, only what is before the first reading is not the import's own.
+            Some(before) => {
+                let found = table.first_from(device, from)?.filter(|found| *found < before.from);
+                DeviceBefore { from, until: found.or(before.until), ..before }
+            }
+            None => {
+                let is_new = table.described(device)?.is_none();
+                let first = if is_new { None } else { table.first_from(device, Timestamp::MIN)? };
+                let has_past = first.is_some_and(|first| first < from);
+                let until = if has_past { table.first_from(device, from)? } else { first };
+                DeviceBefore { is_new, has_past, from, until }
+            }
+        };
+        state.note_device(device, before)?;
+        Ok(Some(before))
+    }
+
+    /// Returns the metric of an entity's field `value`. Returns `None` if the table had readings of the device up to
+    /// this time before the import.
+    pub(super) fn value_without_past(
+        &self,
+        device: &DeviceId,
+        at: Timestamp,
+    ) -> Option<MetricName> {
+        let before = *self.state.borrow().devices().get(device)?;
+        let has_past = before.has_past || before.until.is_some_and(|until| until <= at);
+        self.seen.borrow().values.get(device).filter(|_| !has_past).cloned()
+    }
+
+    /// Returns the values of a metric in an hour of UTC. Costs no request if the device had no readings up to that hour
+    /// before the import.
+    pub(super) fn stored_hour(
+        &self,
+        device: &DeviceId,
+        metric: &MetricName,
+        hour: Timestamp,
+    ) -> anyhow::Result<StoredHour> {
+        let Ok(table) = &self.table else { return Ok(StoredHour::Empty) };
+        let end = hour.saturating_add(TimeDelta::hours(1));
+        let before = self.device_before(device, hour)?;
+        if before.is_some_and(|before| before.until.is_none_or(|until| until >= end)) {
+            return Ok(StoredHour::Empty);
+        }
+
+        let mut seen = self.seen.borrow_mut();
+        let has_asked = |asked: &StoredHours| asked.device == *device && asked.span.contains(&hour);
+        if !seen.stored_hours.as_ref().is_some_and(has_asked) {
+            let span = hour..hour.saturating_add(HOURS_ASKED);
+            let hours = table.hours(device, &span)?;
+            seen.stored_hours = Some(StoredHours { device: device.clone(), span, hours });
+        }
+
+        let asked = seen.stored_hours.as_ref().and_then(|asked| asked.hours.as_ref());
+        let Some(hours) = asked else { return Ok(StoredHour::Untold) };
+        let extremes = hours.get(&hour).and_then(|of_hour| of_hour.get(metric)).cloned();
+        Ok(extremes
+            .map_or(StoredHour::Empty, |(least, largest)| StoredHour::Between(least, largest)))
+    }
+
+    /// Returns at most `count` of the first stored values of a metric in a span, with their times.
+    pub(super) fn stored_values(
+        &self,
+        device: &DeviceId,
+        metric: &MetricName,
+        span: &Range<Timestamp>,
+        count: usize,
+    ) -> anyhow::Result<Vec<(Timestamp, Exact)>> {
+        match &self.table {
+            Ok(table) => table.first_values(device, metric, span, count),
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads a stored round back, and notes that it is stored.
+    pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
+        if let Ok(table) = &self.table {
+            self.seen.borrow_mut().read_back.check(table, &round.stored)?;
+        }
+        let SentRound { end, refused, passed, stored, .. } = round;
+        let witness = stored.last().map(|stored| &stored.reading);
+        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed)
+    }
+
+    /// Says what was read back, which gaps are left, and how the import is taken back.
+    pub(super) fn end(self) -> anyhow::Result<Ended> {
+        let Self { table, state, seen } = self;
+        let (state, seen) = (state.into_inner(), seen.into_inner());
+        let mut ended = match &table {
+            Ok(table) => {
+                let read_back = seen.read_back;
+                let is_lossy = read_back.is_lossy();
+                // The import succeeded; only the remarks failed.
+                let remarks = remarks(table, &state, &read_back)
+                    .unwrap_or_else(|error| format!("\ngaps and meters are not known: {error:#}"));
+                Ended { is_lossy, text: format!("{read_back}{remarks}") }
+            }
+            Err(why) => Ended { is_lossy: false, text: format!("not read back: {why}") },
+        };
+        let has_past = table.is_ok();
+        if let Some(report) = state.into_report()?
+            && has_past
+        {
+            let report = report.display();
+            ended.text +=
+                &format!("\n{report} takes the import back: roomtide import --take-back {report}");
+        }
+        Ok(ended)
+    }
+}
+
+/// The gaps behind the histories, and the meters that may measure the same.
+fn remarks(table: &Table<'_>, state: &ImportState, read_back: &ReadBack) -> anyhow::Result<String> {
+    let (mut gaps, mut meters) = (Gaps::default(), Meters::default());
+    for (device, last) in state.sent() {
+        if read_back.is_deleted(device) {
+            continue;
+        }
+        if let Some(described) = table.described(device)? {
+            described.add_to(&mut meters, device.as_str());
+        }
+        let next = table.first_from(device, last.at.saturating_add(TimeDelta::milliseconds(1)))?;
+        gaps.add(device, last.at, next, last.usual_distance);
+    }
+    Ok(format!("{gaps}{meters}"))
+}
+
+impl Seen {
+    fn note(&mut self, reading: &Reading) {
+        let device = &reading.device;
+        if !self.distances.contains_key(device) {
+            self.distances.insert(device.clone(), Distances::default());
+        }
+        self.distances.get_mut(device).into_iter().for_each(|distances| distances.note(reading.at));
+
+        if !self.values.contains_key(device)
+            && let Some(name) = value_metric(reading)
+        {
+            self.values.insert(device.clone(), name.clone());
+        }
+    }
+}
+
+impl Distances {
+    fn note(&mut self, at: Timestamp) {
+        if self.newest.is_some_and(|newest| at <= newest) {
+            return;
+        }
+        if let Some(newest) = self.newest.replace(at) {
+            if self.millis.len() == DISTANCES {
+                self.millis.pop_front();
+            }
+            self.millis.push_back(at.as_millis() - newest.as_millis());
+        }
+    }
+
+    /// The usual distance: the longest one.
+    fn usual(&self) -> Option<i64> {
+        self.millis.iter().copied().max()
+    }
+}
