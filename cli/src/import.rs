@@ -68,7 +68,8 @@ use crate::output::print;
 use crate::{progress, rollups};
 
 pub(crate) use args::ImportArgs;
-pub(crate) use columns::{Columns, Shape, TimestampColumn};
+#[cfg(test)]
+pub(crate) use columns::Columns;
 use growing::Growing;
 use kind::Format;
 pub(crate) use line::{Line, Record};
@@ -78,7 +79,9 @@ pub(crate) use refusals::Refusal;
 use resume::OrderChanged;
 use session::{Compared, after_upload, client, connect, exit_code};
 pub(crate) use sort::{RUN, sorted};
-pub(crate) use source::{csv_lines, open_bytes};
+#[cfg(test)]
+pub(crate) use source::csv_lines;
+pub(crate) use source::open_bytes;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
@@ -86,8 +89,6 @@ use sources::{Notes, Source, Units};
 use target::Target;
 pub(crate) use text_lines::TextLines;
 use totals::Totals;
-
-pub(crate) use timestamp::Zone;
 
 /// The minimum number of requests in a round: enough to keep several under way.
 const REQUESTS: usize = 4;
