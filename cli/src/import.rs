@@ -68,7 +68,8 @@ use crate::output::print;
 use crate::{progress, rollups};
 
 pub(crate) use args::ImportArgs;
-pub(crate) use columns::{Columns, Shape, TimestampColumn};
+#[cfg(test)]
+pub(crate) use columns::Columns;
 use growing::Growing;
 use kind::Format;
 pub(crate) use line::{Line, Record};
@@ -76,7 +77,9 @@ use patterns::Patterns;
 pub(crate) use refusals::Refusal;
 use session::{after_upload, client, exit_code, state_of};
 pub(crate) use sort::{RUN, sorted};
-pub(crate) use source::{csv_lines, open_bytes};
+#[cfg(test)]
+pub(crate) use source::csv_lines;
+pub(crate) use source::open_bytes;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
@@ -85,8 +88,6 @@ use state::OrderChanged;
 use target::Target;
 pub(crate) use text_lines::TextLines;
 use totals::Totals;
-
-pub(crate) use timestamp::Zone;
 
 /// The minimum number of requests in a round: enough to keep several under way.
 const REQUESTS: usize = 4;

@@ -2,6 +2,7 @@
 
 mod backup;
 mod difference;
+mod folds;
 mod progress;
 mod rebuild;
 mod scope;

@@ -28,9 +28,9 @@ impl Bulk {
         changes: Vec<Change>,
     ) -> anyhow::Result<bool> {
         let mut unchanged = Vec::with_capacity(changes.len());
-        for Change { rollup, replaced } in changes {
-            let item = rollup.item();
-            unchanged.push(Unchanged::of(&item, replaced));
+        for change in changes {
+            let item = change.rollup.item();
+            unchanged.push(Unchanged::of(&item, change.replaced_version()));
             items.push(NewItem { item, keeps_others: false });
         }
         let load = self.0.clone();

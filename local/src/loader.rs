@@ -208,7 +208,8 @@ impl Loader {
             return Ok(Attempt::Changed);
         }
         let items = changed.into_values().collect();
-        let is_put = self.bulk.put(items, snapshot.into_changes()).await?;
+        let (changes, _) = snapshot.into_rollups();
+        let is_put = self.bulk.put(items, changes).await?;
         Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
     }
 

@@ -73,7 +73,7 @@ impl Rebuild {
             let folded = fold.day(self.zone, *date, end, Assumed::Nothing).await?;
             is_outdated |= folded == Folded::Outdated;
         }
-        Ok((!is_outdated).then(|| snapshot.into_changes()))
+        Ok((!is_outdated).then(|| snapshot.into_rollups().0))
     }
 
     fn day(&self, date: LocalDate) -> TimeRange {
@@ -95,7 +95,7 @@ async fn put_together(
 }
 
 fn put_of(change: &Change) -> Write {
-    let is_as_read = match change.replaced {
+    let is_as_read = match change.replaced_version() {
         None => absent(PK),
         Some(version) => is(VERSION, Attribute::number(version)),
     };
@@ -109,9 +109,9 @@ async fn put_each(
 ) -> StoreResult<bool> {
     let is_day = |change: &Change| matches!(change.rollup.key.bucket, Bucket::Day(_));
     let (days, quarters): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_day);
-    for Change { rollup, replaced } in quarters.into_iter().chain(days) {
-        let expected = replaced.map_or(Expected::Absent, Expected::Version);
-        if !steps.put_rollup(&rollup, expected, invocation).await? {
+    for change in quarters.into_iter().chain(days) {
+        let expected = change.replaced_version().map_or(Expected::Absent, Expected::Version);
+        if !steps.put_rollup(&change.rollup, expected, invocation).await? {
             return Ok(false);
         }
     }

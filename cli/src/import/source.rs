@@ -19,7 +19,6 @@ use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
 use super::text_lines::TextLines;
-use super::totals::Totals;
 use crate::progress;
 
 /// An open file of readings.
@@ -190,12 +189,13 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
 
 /// Reads the readings of a CSV with a header row. No other program writes the file meanwhile, and its rows are in order
 /// of time.
+#[cfg(test)]
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
     let lines = rows(TextLines::new(BufReader::new(reader)), columns)?;
-    Ok(Totals::of(columns).add_up(lines))
+    Ok(super::totals::Totals::of(columns).add_up(lines))
 }
 
 /// Reads the readings of a CSV with a header row. Metrics that are totals have amounts as values.

@@ -1,46 +1,30 @@
 //! Compares a stored rollup with a computed one, metric by metric. Reads no table.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use domain::{Bucket, DeviceId, MetricName, MetricRollup, OfKind, Rollup, RoomId};
+use domain::{Bucket, MetricName, MetricRollup, OfKind, Rollup, RoomId};
+use table::RollupKey;
 
-/// A metric of a bucket whose stored rollup differs from the computed one.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Difference {
-    pub(super) device: DeviceId,
-    pub(super) bucket: Bucket,
-    /// The name of the metric, or a text for the rooms of the readings.
-    pub(super) what: String,
-    pub(super) stored: String,
-    pub(super) computed: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, bucket, what, stored, computed } = self;
-        match bucket {
-            Bucket::QuarterHour(quarter) => write!(f, "{device}  {}", quarter.start())?,
-            Bucket::Day(date) => write!(f, "{device}  {date}")?,
-        }
-        write!(f, "  {what}\n  stored    {stored}\n  computed  {computed}")
+/// Names a rollup by its device, and the start of the quarter of an hour or the date of the day.
+pub(super) fn shown(RollupKey { device, bucket }: &RollupKey) -> String {
+    match bucket {
+        Bucket::QuarterHour(quarter) => format!("{device}  {}", quarter.start()),
+        Bucket::Day(date) => format!("{device}  {date}"),
     }
 }
 
-/// Returns the differences between the stored rollup, if there is one, and the computed one. A missing rollup equals an
-/// empty one.
+/// Returns a text for each metric in which the stored rollup, if there is one, differs from the computed one, and for
+/// the rooms of the readings. A missing rollup equals an empty one.
 pub(super) fn differences(
-    device: &DeviceId,
-    bucket: Bucket,
+    key: &RollupKey,
     stored: Option<&Rollup>,
     computed: &Rollup,
-) -> Vec<Difference> {
-    let nothing = Rollup::default();
+) -> Vec<String> {
+    let (nothing, key) = (Rollup::default(), shown(key));
     let rollup = stored.unwrap_or(&nothing);
     let mut found = Vec::new();
     let mut note = |what: &str, stored: String, computed: String| {
-        let (device, what) = (device.clone(), what.to_owned());
-        found.push(Difference { device, bucket, what, stored, computed });
+        found.push(format!("{key}  {what}\n  stored    {stored}\n  computed  {computed}"));
     };
     if rollup.rooms != computed.rooms {
         note("rooms", rooms(stored), rooms(Some(computed)));
@@ -114,13 +98,10 @@ mod tests {
         *area += &domain::Exact::from(1_i64);
         stored.metrics.remove(&name("cumulative_kwh_p"));
         let quarter = QuarterHour::of(at_millis(0));
-        let (device, bucket) = ("d".parse().unwrap(), Bucket::QuarterHour(quarter));
+        let key = RollupKey::quarter("d".parse().unwrap(), quarter);
         let ends = "at 2026-01-11T16:00:00.000Z, last";
         let end = "at 2026-01-11T16:01:00.000Z";
-        let shown = |stored| -> Vec<String> {
-            let found = differences(&device, bucket, stored, &computed);
-            found.iter().map(ToString::to_string).collect()
-        };
+        let shown = |stored| differences(&key, stored, &computed);
         assert_eq!(
             shown(Some(&stored)),
             [
@@ -139,6 +120,6 @@ mod tests {
         let missing = shown(None);
         assert!(missing[0].ends_with("rooms\n  stored    no rollup\n  computed  no room"));
         assert_eq!(missing.len(), 4, "{missing:?}");
-        assert!(differences(&device, bucket, None, &Rollup::default()).is_empty());
+        assert!(differences(&key, None, &Rollup::default()).is_empty());
     }
 }

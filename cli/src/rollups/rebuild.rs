@@ -1,22 +1,20 @@
-//! `roomtide rollups rebuild`: folds some days of a device in memory, and stores the rollups unless their sources in
-//! the table have changed meanwhile. Chooses no order of days.
+//! `roomtide rollups rebuild`: folds all days again, and stores the rollups unless the table has changed meanwhile.
+//! Folds nothing itself, and chooses no order of days.
 
 use std::fmt;
 use std::future::ready;
 
-use anyhow::{Context as _, bail};
 use chrono::TimeDelta;
-use domain::{Bucket, Device, TimeRange, Timestamp, Zone};
+use domain::{Bucket, Device, Timestamp, Zone};
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use local::Bulk;
-use rollups::{Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot};
+use rollups::{Change, Retention, SeenRooms};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
-use table::{
-    Expected, Indexing, Invocation, ReadRollups as _, RollupKey, Session, StoreError, StoreResult,
-};
+use table::{Expected, Indexing, Invocation, StoreError, StoreResult};
 
+use super::folds::{DayFolds, FoldedDays};
 use super::progress::Progress;
 use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
@@ -79,6 +77,13 @@ impl fmt::Display for Rebuilt {
 /// The number of a window's rollups that are put at once.
 const PUT_CONCURRENCY: usize = 8;
 
+/// A rebuild of days.
+struct RebuildDays<'a, S, C> {
+    folds: DayFolds<'a, S, C>,
+    /// The writer of transactions, if the data are on this machine.
+    bulk: Option<Bulk>,
+}
+
 /// Rebuilds the rollups, in transactions if `bulk` is there. Returns their numbers.
 pub(super) async fn run(
     args: &Rebuild,
@@ -122,12 +127,20 @@ pub(super) async fn run(
         quarters: days(args.quarter_retention_days),
         days: days(args.day_retention_days),
     };
-    // If only a part of a day is given up, the rest must not become the rollup of that day.
-    let whole_from = args.time_zone.map_or(Timestamp::MIN, |_| range.from());
-    let seen = SeenRooms::default();
+    let folds = DayFolds {
+        store,
+        zone,
+        seen: SeenRooms::default(),
+        notes_rooms: true,
+        retention,
+        // If only a part of a day is given up, the rest must not become the rollup of that day.
+        whole_from: args.time_zone.map_or(Timestamp::MIN, |_| range.from()),
+        indexing,
+        clock,
+    };
     // With single puts, one day at a time: if somebody else changes a rollup meanwhile, only one day is read again.
     let window = if bulk.is_some() { walk::DAYS } else { 1 };
-    let rebuild = RebuildDays { store, bulk, zone, seen, retention, whole_from, indexing, clock };
+    let rebuild = RebuildDays { folds, bulk };
     let visit = async |device: &Device, days: &[Day]| {
         let windows = days.chunks(window).map(|days| rebuild.days(device, days));
         let sum = try_join_all(windows).await?.into_iter().fold(Rebuilt::default(), Rebuilt::plus);
@@ -143,7 +156,7 @@ pub(super) async fn run(
             store.set_rebuilt(Timestamp::MIN, zone.name(), invocation).await
         })
         .await?;
-        if let Indexing::By(schema) = &rebuild.indexing {
+        if let Indexing::By(schema) = &rebuild.folds.indexing {
             // A newer schema is not complete, because this rebuild used an older one.
             let version = schema.version();
             patiently(async |invocation| store.set_conditions_ready(version, invocation).await)
@@ -153,124 +166,46 @@ pub(super) async fn run(
     Ok(progress.finish())
 }
 
-struct RebuildDays<'a, S, C> {
-    store: &'a S,
-    bulk: Option<Bulk>,
-    zone: Zone,
-    seen: SeenRooms,
-    retention: Retention,
-    /// The start of the first day to fold; days that begin earlier are left out.
-    whole_from: Timestamp,
-    indexing: Indexing,
-    clock: C,
-}
-
-/// The maximum number of times that a device is read again because its settings have changed meanwhile.
-const MAX_CHANGES: usize = 5;
-
 impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
-    /// Folds the quarters of successive days, and the days themselves.
+    /// Folds the quarters of successive days, and the days themselves, and puts the rollups.
     async fn days(&self, device: &Device, days: &[Day]) -> anyhow::Result<Rebuilt> {
-        let mut rules = DeviceRules::of(device).indexed(&self.indexing);
-        for _ in 0..MAX_CHANGES {
-            let rebuilt = patiently(async |invocation| self.fold(&rules, days, invocation).await);
-            if let Some(rebuilt) = rebuilt.await? {
-                return Ok(rebuilt);
-            }
-            let ids = [device.id().clone()];
-            let listing =
-                patiently(async |invocation| self.store.find_devices(&ids, invocation).await);
-            let listing = listing.await?;
-            let found = listing.found.first();
-            let found = found.with_context(|| format!("the device {} is gone", device.id()))?;
-            let indexing = patiently(async |invocation| self.store.indexing(invocation).await);
-            rules = DeviceRules::of(found).indexed(&indexing.await?);
-        }
-        bail!(
-            "{}: the rollups from {} on are folded with newer settings than the device has",
-            device.id(),
-            days[0].date
-        )
+        let put = async |folded, invocation: &Invocation| {
+            let put = self.put(folded, invocation).await?;
+            put.ok_or_else(|| StoreError::Contended(format!("rollups of {}", device.id())))
+        };
+        self.folds.fold(device, days, put).await
     }
 
-    /// Folds days in memory and puts the rollups. Returns `None` if a stored rollup was folded with newer settings than
-    /// `device` has.
-    async fn fold(
+    /// Puts rollups. Returns `None` if somebody else has changed one of them meanwhile.
+    async fn put(
         &self,
-        device: &DeviceRules,
-        days: &[Day],
+        folded: FoldedDays,
         invocation: &Invocation,
     ) -> StoreResult<Option<Rebuilt>> {
-        let (Some(first), Some(last)) = (days.first(), days.last()) else {
-            return Ok(Some(Rebuilt::default()));
-        };
-        // In some historic zones a day begins within a quarter of an hour.
-        let from =
-            first.quarters.map_or(first.range.from(), |it| it.from().min(first.range.from()));
-        let range =
-            TimeRange::new(from, last.range.to()).expect("a day does not end before it begins");
-        let dates = first.date..=last.date;
-        let snapshot = Snapshot::read(self.store, &device.id, range, dates, invocation).await?;
-        // Flags mark changed readings, and a rebuild changes none.
-        let snapshot = snapshot.without_flags();
-        let session = Session::new(&snapshot, invocation, self.clock.now());
-        let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
-        // Includes rollups that stay because their readings have expired.
-        let named = snapshot.named_rooms();
-        self.seen.note(session, device.registered(), &named).await?;
-        let mut folded = 0;
-        for day in days {
-            let mut is_anything = false;
-            if let Some(quarters) = day.quarters {
-                let window = fold.quarters_of(quarters, Assumed::Nothing).await?;
-                if window.is_outdated {
-                    return Ok(None);
-                }
-                is_anything = !window.folded.is_empty();
-                folded += window.folded.len() as u64;
-                // Quarters that are not folded again are indexed as they are stored.
-                fold.index_quarters(quarters).await?;
-            }
-            let key = RollupKey::day(device.id.clone(), day.date);
-            let Some(part) = day.folded.filter(|day| day.from() >= self.whole_from) else {
-                continue;
-            };
-            if is_anything || snapshot.rollup(&key, invocation).await?.is_some() {
-                match fold.day(self.zone, day.date, part.to(), Assumed::Nothing).await? {
-                    Folded::Outdated => return Ok(None),
-                    Folded::Stored | Folded::Frozen => folded += 1,
-                    Folded::Skipped => {}
-                }
-            }
-        }
-        let changes = snapshot.into_changes();
-        let is_day = |it: &&Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
-        let days = changes.iter().filter(is_day).count() as u64;
-        let stored = changes.len() as u64;
-        if !self.put(changes, invocation).await? {
-            return Err(StoreError::Contended(format!("rollups of {}", device.id)));
-        }
-        Ok(Some(Rebuilt { quarters: stored - days, days, kept: folded.saturating_sub(stored) }))
-    }
-
-    /// Puts rollups. Returns `false` if somebody else has changed one of them meanwhile.
-    async fn put(&self, changes: Vec<Change>, invocation: &Invocation) -> StoreResult<bool> {
-        if let Some(bulk) = &self.bulk {
-            let put = bulk.put_rollups(changes).await;
-            return put.map_err(|why| StoreError::Unavailable(why.into()));
-        }
+        let FoldedDays { changes, buckets, .. } = folded;
         // A day is put after the quarters that it sums up.
-        let is_day = |it: &Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
+        let is_day = |change: &Change| matches!(change.rollup.key.bucket, Bucket::Day(_));
         let (days, quarters): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_day);
-        Ok(self.put_each(&quarters, invocation).await? && self.put_each(&days, invocation).await?)
+        let (days_put, quarters_put) = (days.len() as u64, quarters.len() as u64);
+
+        let is_put = if let Some(bulk) = &self.bulk {
+            let put = bulk.put_rollups(quarters.into_iter().chain(days).collect()).await;
+            put.map_err(|why| StoreError::Unavailable(why.into()))?
+        } else {
+            self.put_each(&quarters, invocation).await? && self.put_each(&days, invocation).await?
+        };
+
+        let kept = buckets.saturating_sub(quarters_put + days_put);
+        Ok(is_put.then_some(Rebuilt { quarters: quarters_put, days: days_put, kept }))
     }
 
     async fn put_each(&self, changes: &[Change], invocation: &Invocation) -> StoreResult<bool> {
         let puts: Vec<_> = changes
             .iter()
             .map(|change| {
-                let expected = change.replaced.map_or(Expected::Absent, Expected::Version);
-                self.store.put_rollup(&change.rollup, expected, invocation)
+                let version = change.replaced_version();
+                let expected = version.map_or(Expected::Absent, Expected::Version);
+                self.folds.store.put_rollup(&change.rollup, expected, invocation)
             })
             .collect();
         stream::iter(puts).buffer_unordered(PUT_CONCURRENCY).try_all(ready).await

@@ -239,6 +239,7 @@ async fn a_room_that_rollups_name_and_nobody_has_noted_is_found_and_noted_by_a_r
     let note = Belonging::of_seen(&device, &room);
     bench.store.remove_belongings(&[note], &invocation()).await;
     assert!(!bench.verify(&["--again"]).await);
+    assert_eq!(months(), [], "a verification writes nothing");
     bench.rebuild(&["--again"]).await.unwrap();
     assert_eq!(months(), all);
     assert!(bench.verify(&["--again"]).await);
@@ -599,7 +600,7 @@ async fn rebuild_and_verify_go_on_after_failures_of_the_table() {
 
 #[tokio::test(start_paused = true)]
 async fn rebuild_and_verify_give_up_when_the_table_never_answers_and_continue_later() {
-    for calls in [0, 1, 20, 90] {
+    for calls in [0, 1, 20, 60] {
         let bench = Bench::new().await;
         for day in 1..=20 {
             bench.write("a", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;

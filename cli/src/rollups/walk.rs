@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
+use domain::{Bucket, Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Serialize;
@@ -59,6 +59,18 @@ pub(super) struct Day {
     pub(super) quarters: Option<TimeRange>,
     /// The part of the day that has a rollup; the whole day once it is over.
     pub(super) folded: Option<TimeRange>,
+}
+
+impl Day {
+    /// Returns whether a bucket is visited.
+    pub(super) fn has(&self, bucket: Bucket) -> bool {
+        match bucket {
+            Bucket::QuarterHour(quarter) => {
+                self.quarters.is_some_and(|visited| visited.contains(quarter.start()))
+            }
+            Bucket::Day(date) => date == self.date && self.folded.is_some(),
+        }
+    }
 }
 
 /// A walk over all days of some devices, up to the newest complete quarter of an hour.
@@ -145,18 +157,23 @@ impl<'a, S: Table> Walk<'a, S> {
     fn days(&self, mut at: Timestamp) -> Vec<Day> {
         let mut days = Vec::with_capacity(DAYS);
         while days.len() < DAYS && at < self.range.to() {
-            let date = self.zone.date(at);
-            let range = self.zone.day(date).expect("a timestamp lies in it");
-            let from = QuarterHour::of(range.from()).start().max(self.range.from());
-            let to = QuarterHour::of(range.to()).start().min(self.range.to());
-            let quarters = TimeRange::new(from, to).ok();
-            // A partly visited day has a rollup of that part only while the day is not over.
-            let folded = part_of_day(range, self.range.to());
-            let folded = folded.filter(|it| *it == range || range.to() > self.newest);
-            days.push(Day { date, range, quarters, folded });
-            at = range.to();
+            let day = self.day(self.zone.date(at)).expect("a timestamp lies in it");
+            at = day.range.to();
+            days.push(day);
         }
         days
+    }
+
+    /// Returns a local day, or the part of it that the walk visits. `None` for a date that the zone skips.
+    pub(super) fn day(&self, date: LocalDate) -> Option<Day> {
+        let range = self.zone.day(date)?;
+        let from = QuarterHour::of(range.from()).start().max(self.range.from());
+        let to = QuarterHour::of(range.to()).start().min(self.range.to());
+        let quarters = TimeRange::new(from, to).ok();
+        // A partly visited day has a rollup of that part only while the day is not over.
+        let folded = part_of_day(range, self.range.to());
+        let folded = folded.filter(|part| *part == range || range.to() > self.newest);
+        Some(Day { date, range, quarters, folded })
     }
 
     /// The time of a device's first reading, even if it was deleted since, or of its first day rollup.

@@ -1,31 +1,30 @@
 //! The sample home at any time: three weeks of a real house, repeated for ever. Sends nothing; sample-home/README.md
 //! names the source.
 
-use anyhow::{Context as _, bail};
-use chrono::{FixedOffset, TimeDelta};
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use chrono::TimeDelta;
 use domain::Timestamp;
 use flate2::read::GzDecoder;
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use crate::import::{Columns, Line, Shape, TimestampColumn, Zone, csv_lines};
+/// The readings of the data set, one a line. The lines of a device follow one another in time order.
+static DATA: &[u8] = include_bytes!("../../sample-home/home.ndjson.gz");
 
-static DATA: &[u8] = include_bytes!("../../sample-home/energydata.csv.gz");
-
-/// The rooms: id, name, and the number of the room's thermometer.
-const ROOMS: [(&str, &str, u8); 9] = [
-    ("kitchen", "Kitchen", 1),
-    ("living-room", "Living room", 2),
-    ("laundry", "Laundry", 3),
-    ("office", "Office", 4),
-    ("bathroom", "Bathroom", 5),
-    ("outside", "Outside, north", 6),
-    ("ironing-room", "Ironing room", 7),
-    ("teenager-room", "Teenager's room", 8),
-    ("parents-room", "Parents' room", 9),
+/// The ids and names of the rooms with a thermometer.
+const ROOMS: [(&str, &str); 9] = [
+    ("kitchen", "Kitchen"),
+    ("living-room", "Living room"),
+    ("laundry", "Laundry"),
+    ("office", "Office"),
+    ("bathroom", "Bathroom"),
+    ("outside", "Outside, north"),
+    ("ironing-room", "Ironing room"),
+    ("teenager-room", "Teenager's room"),
+    ("parents-room", "Parents' room"),
 ];
-const METER: &str =
-    "meter@house:current_w=Appliances+lights*6,cumulative_kwh_p=total(Appliances+lights)*0.001";
 /// The number of readings in a request.
 const BATCH_SIZE: usize = 1_000;
 /// The first timestamp of the data set: 2016-01-11 17:00 in Belgium.
@@ -60,16 +59,12 @@ struct Row {
 impl SampleHome {
     /// Reads the data set.
     pub(crate) fn read() -> anyhow::Result<Self> {
+        let mut lines = String::new();
+        GzDecoder::new(DATA).read_to_string(&mut lines)?;
         let mut devices: Vec<Device> = Vec::new();
-        for line in csv_lines(GzDecoder::new(DATA), &columns()?)? {
-            let record = match line? {
-                Line::Reading(record) => record,
-                Line::Refused(refusal) => bail!("{refusal}"),
-            };
-            let reading: serde_json::Value = serde_json::from_str(&record.json)?;
-            let id = reading["device_id"].as_str().context("a reading without a device")?;
-            let row = Row::read(&record.json)?;
-            match devices.iter_mut().find(|device| device.id == id) {
+        for line in lines.lines() {
+            let (id, row) = Row::read(line).context("a line without a device")?;
+            match devices.last_mut().filter(|device| device.id == id) {
                 Some(device) => device.rows.push(row),
                 None => devices.push(Device { id: id.to_owned(), rows: vec![row] }),
             }
@@ -84,14 +79,16 @@ impl SampleHome {
 }
 
 impl Row {
-    fn read(json: &str) -> anyhow::Result<Self> {
-        let (_, members) = json.split_once(",\"device_id\"").context("no device")?;
+    /// Reads a line. Returns the id of the device with it.
+    fn read(line: &str) -> Option<(&str, Self)> {
+        let members = &line[line.find(",\"device_id\":\"")?..];
+        let id = members.split('"').nth(3)?;
         let members = members.trim_end_matches('}');
         let (members, kwh) = match members.split_once(",\"cumulative_kwh_p\":") {
-            Some((members, kwh)) => (members, Some(kwh.parse()?)),
+            Some((members, kwh)) => (members, Some(kwh.parse().ok()?)),
             None => (members, None),
         };
-        Ok(Self { members: format!(",\"device_id\"{members}"), kwh })
+        Some((id, Self { members: members.to_owned(), kwh }))
     }
 }
 
@@ -134,26 +131,11 @@ pub(crate) fn until_next(now: Timestamp) -> TimeDelta {
     TimeDelta::milliseconds(next - now.as_millis() + 1)
 }
 
-/// The columns of the data set: nine thermometers and a power meter, UTC+1 all year.
-fn columns() -> anyhow::Result<Columns> {
-    let thermometers = ROOMS
-        .iter()
-        .map(|(room, _, n)| format!("thermo-{room}@{room}:temperature=T{n},humidity=RH_{n}"));
-    let maps: Vec<String> = thermometers.chain([METER.to_owned()]).collect();
-    let timestamp = TimestampColumn {
-        name: "date".to_owned(),
-        format: Some("%Y/%m/%d %H:%M".to_owned()),
-        zone: FixedOffset::east_opt(3_600).map(Zone::Fixed),
-        ..TimestampColumn::default()
-    };
-    Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
-}
-
 /// Returns the ids and names of the devices.
 pub(crate) fn devices() -> impl Iterator<Item = (String, String)> {
     let thermometers = ROOMS
         .into_iter()
-        .map(|(room, name, _)| (format!("thermo-{room}"), format!("{name} thermometer")));
+        .map(|(room, name)| (format!("thermo-{room}"), format!("{name} thermometer")));
     [("meter".to_owned(), "Smart meter".to_owned())].into_iter().chain(thermometers)
 }
 
@@ -163,7 +145,7 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
         let kind = if id.starts_with("thermo-") { "climate" } else { "power" };
         (format!("/devices/{id}"), json!({"name": name, "kind": kind}))
     });
-    let rooms = ROOMS.into_iter().map(|(room, name, _)| {
+    let rooms = ROOMS.into_iter().map(|(room, name)| {
         // Outside, comfort is not judged.
         let is_outside = (room == "outside").then_some(true);
         (format!("/rooms/{room}"), json!({"name": name, "outside": is_outside}))

@@ -21,22 +21,30 @@ pub struct Snapshot<'a, S> {
     readings: BTreeMap<Timestamp, StoredReading>,
     rollups: Mutex<Rollups>,
     has_flags: bool,
+    has_notes: bool,
 }
 
 #[derive(Debug)]
 struct Rollups {
     now: BTreeMap<RollupKey, StoredRollup>,
-    /// Rollups that were put, each with the replaced version.
-    put: BTreeMap<RollupKey, Option<u64>>,
+    /// Rollups that were put, each with the one that the table has.
+    put: BTreeMap<RollupKey, Option<StoredRollup>>,
 }
 
-/// A rollup that was folded, and the version that the table must still have.
+/// A rollup that was folded, and the one that the table must still have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The rollup.
     pub rollup: StoredRollup,
-    /// The version to replace; `None`: the rollup must not exist yet.
-    pub replaced: Option<u64>,
+    /// The rollup to replace; `None`: there must be none yet.
+    pub replaced: Option<StoredRollup>,
+}
+
+impl Change {
+    /// The version of the rollup to replace; `None`: there must be none yet.
+    pub fn replaced_version(&self) -> Option<u64> {
+        self.replaced.as_ref().map(|replaced| replaced.version)
+    }
 }
 
 /// A limit above the number of days in any range.
@@ -63,6 +71,7 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
             readings: readings.into_iter().map(|stored| (stored.reading.at, stored)).collect(),
             rollups: Mutex::new(Rollups { now, put: BTreeMap::new() }),
             has_flags: true,
+            has_notes: true,
         })
     }
 }
@@ -72,6 +81,12 @@ impl<S> Snapshot<'_, S> {
     #[must_use]
     pub fn without_flags(self) -> Self {
         Self { has_flags: false, ..self }
+    }
+
+    /// The same snapshot, whose folds note no rooms: nothing at all is written.
+    #[must_use]
+    pub fn without_notes(self) -> Self {
+        Self { has_notes: false, ..self }
     }
 
     /// The readings, by their timestamps.
@@ -84,12 +99,13 @@ impl<S> Snapshot<'_, S> {
         self.rollups().now.values().flat_map(named_by_rollup).collect()
     }
 
-    /// The rollups that were put.
-    pub fn into_changes(self) -> Vec<Change> {
+    /// The rollups that were put, and the others.
+    pub fn into_rollups(self) -> (Vec<Change>, Vec<StoredRollup>) {
         let Rollups { mut now, put } =
             self.rollups.into_inner().unwrap_or_else(PoisonError::into_inner);
         let change = |(key, replaced)| Some(Change { rollup: now.remove(&key)?, replaced });
-        put.into_iter().filter_map(change).collect()
+        let changes = put.into_iter().filter_map(change).collect();
+        (changes, now.into_values().collect())
     }
 
     fn rollups(&self) -> MutexGuard<'_, Rollups> {
@@ -175,8 +191,8 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
             known.settings <= stored.settings && stored.is_indexed_as_new_as(known)
         });
         if is_expected && is_newer {
-            rollups.put.entry(stored.key.clone()).or_insert(version);
-            rollups.now.insert(stored.key.clone(), stored.clone());
+            let replaced = rollups.now.insert(stored.key.clone(), stored.clone());
+            rollups.put.entry(stored.key.clone()).or_insert(replaced);
         }
 
         Ok(is_expected && is_newer)
@@ -190,6 +206,9 @@ impl<S: NoteSeen> NoteSeen for Snapshot<'_, S> {
         device: &DeviceId,
         invocation: &Invocation,
     ) -> StoreResult<Option<RoomVisit>> {
+        if !self.has_notes {
+            return Ok(None);
+        }
         self.table.seen(room, device, invocation).await
     }
 
@@ -199,6 +218,9 @@ impl<S: NoteSeen> NoteSeen for Snapshot<'_, S> {
         expected: Expected,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
+        if !self.has_notes {
+            return Ok(true);
+        }
         self.table.put_seen(seen, expected, invocation).await
     }
 }

@@ -11,13 +11,14 @@ use domain::{
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use local::{Options, System};
+use rollups::{Assumed, DeviceRules, Fold};
 use runtime::clock::SystemClock;
 use table::given::{self, invocation};
 use table::layout::Layout;
 use table::{
     EditRegistry as _, KeepRollupState as _, ListDevices as _, PutConditionsSchema as _,
-    PutReadings as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _, Session,
-    StoredRollup,
+    PutReadings as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _, RollupKey,
+    Session, StoredRollup,
 };
 
 use super::*;
