@@ -1,10 +1,12 @@
 //! What senders say of their devices, under random schedules: instances with stale caches, a registry that does not
 //! answer, requests that are repeated until they are stored, batches that fail, are repeated or come late. At rest the
-//! registry has all that stored readings say, and no request was refused for it.
+//! registry has all that stored readings say, and no request was refused for it. A request is lines, or the same
+//! readings in JSON with `about`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{DeviceId, Reading, RoomId, Timestamp};
+use api::AboutBody;
+use domain::{About, DeviceId, Reading, RoomId, Timestamp};
 use fastrand::Rng;
 use serde_json::json;
 use table::db::{What, Write};
@@ -124,7 +126,7 @@ impl World {
         let area = room.map_or_else(String::new, |room| format!(",area=Room\\ {room}"));
         self.now += 1;
         let text = format!(
-            "{metric},host=d{device},t{}={}{area} value=1 {}\n",
+            "{metric},host=d{device},t{}={}{area} value=1 {}000000\n",
             tag.0,
             tag.1,
             at(self.now).as_millis()
@@ -151,7 +153,7 @@ impl World {
 
         let n = self.rng.usize(..INSTANCES);
         let mut status = self.write(n, &body).await;
-        if status != 204 && !may_be_refused {
+        if !is_stored(status) && !may_be_refused {
             self.wrong.push(format!("{status} though only the registry does not answer"));
         }
         self.memory.end_troubles();
@@ -167,11 +169,16 @@ impl World {
         }
     }
 
-    async fn write(&mut self, instance: usize, body: &str) -> i64 {
-        let query = "precision=ms&device_tags=host&room_tag=area";
+    async fn write(&mut self, instance: usize, lines: &str) -> i64 {
+        let (path, query, body) = if self.rng.bool() {
+            let body = in_json(lines, at(self.now));
+            ("/readings", "merge=true", body)
+        } else {
+            ("/write", "device_tags=host&room_tag=area", lines.to_owned())
+        };
         let event = json!({
-            "version": "2.0", "rawPath": "/write", "rawQueryString": query, "body": body,
-            "requestContext": {"requestId": "r", "http": {"method": "POST", "path": "/write"}},
+            "version": "2.0", "rawPath": path, "rawQueryString": query, "body": body,
+            "requestContext": {"requestId": "r", "http": {"method": "POST", "path": path}},
             "isBase64Encoded": false,
         });
         let event = serde_json::from_value(event).expect("an event");
@@ -251,6 +258,29 @@ impl World {
             }
         }
     }
+}
+
+const fn is_stored(status: i64) -> bool {
+    matches!(status, 201 | 204)
+}
+
+/// The readings of lines as the body of `POST /readings`, with what the lines say about devices.
+fn in_json(lines: &str, now: Timestamp) -> String {
+    let read = ingest::read_points(lines.as_bytes(), now, &["host"], Some("area"));
+    let readings = read.expect("lines").readings.into_iter().map(|reading| {
+        let about = reading.about.clone().map_or_else(About::default, |about| *about);
+        let mut body = json!({
+            "device_id": reading.device,
+            "timestamp": reading.at,
+            "room": reading.named_room,
+            "about": AboutBody::from(about),
+        });
+        let metrics = reading.metrics().iter();
+        let members = body.as_object_mut().expect("an object");
+        members.extend(metrics.map(|(name, value)| (name.to_string(), json!(value))));
+        body
+    });
+    json!(readings.collect::<Vec<_>>()).to_string()
 }
 
 fn run(seed: u64, design: Design) -> Vec<String> {

@@ -185,6 +185,7 @@ macro_rules! ports {
                 a_persons_settings_are_never_overwritten
                 as_many_metrics_as_a_reading_has_are_learned
                 more_metrics_than_one_reading_has_are_learned_at_once
+                as_many_metrics_as_a_reading_has_are_described
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there
                 a_device_learns_what_no_person_has_said

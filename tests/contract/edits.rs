@@ -81,6 +81,7 @@ fn everything() -> DevicePatch {
         .into(),
         behind: Edit::Keep,
         in_room_means: Edit::Set(true),
+        restores: false,
     }
 }
 
@@ -150,6 +151,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         metrics: [(metric("temperature"), Some(nothing))].into(),
         behind: Edit::Clear,
         in_room_means: Edit::Clear,
+        restores: false,
     };
     let fold_settings = now.fold_settings().clone();
     assert_eq!(

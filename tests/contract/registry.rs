@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, AboutMetric, Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit,
+    About, AboutMetric, Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_FIELDS,
     MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricKind, MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
@@ -270,6 +270,22 @@ pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store:
         ..DeviceUpdate::default()
     };
     assert_eq!(written(learn(store, &learned).await).metrics().len(), 4 * MAX_METRICS);
+}
+
+/// Each has a unit, so the whole description is longer than one expression.
+pub(super) async fn as_many_metrics_as_a_reading_has_are_described(store: &impl Ports) {
+    registered(store, "d").await;
+    let known = device_now(store, "d").await;
+    let volts = AboutMetric { unit: Some(unit("V")), ..AboutMetric::default() };
+    let mut about = About { name: Some(label("Meter")), ..About::default() };
+    about.metrics =
+        (1..MAX_FIELDS).map(|n| (metric(&format!("{:x<60}_{n:03}", "m")), volts.clone())).collect();
+
+    let now = written(answer!(store.update_device(&known, &said(&about))));
+    assert_eq!(now.metrics().len(), MAX_FIELDS);
+    let described = known.with_about(&about).expect("news");
+    assert_eq!((now.metrics(), now.source()), (described.metrics(), described.source()));
+    assert_eq!(device_now(store, "d").await, now);
 }
 
 pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {

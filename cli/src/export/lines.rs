@@ -8,6 +8,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context as _;
+use domain::MAX_FIELDS;
 use serde_json::value::RawValue;
 
 use super::row::Row;
@@ -28,8 +29,6 @@ pub(crate) const ROOM: &str = "room";
 /// The metric `time` and the name of its field: line protocol permits no field `time`, and no metric has an upper-case
 /// letter.
 pub(crate) const TIME: (&str, &str) = ("time", "Time");
-/// The maximum number of fields in a line that the write endpoint accepts.
-const MAX_FIELDS: usize = 256;
 
 /// Returns whether a file with these first bytes is an export.
 pub(crate) fn is_export(bytes: &[u8]) -> bool {

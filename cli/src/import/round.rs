@@ -14,8 +14,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use api::ABOUT;
 use api::json::Members;
-use domain::{DeviceId, MAX_METRICS, Reading, Timestamp};
+use domain::{DeviceId, MAX_FIELDS, Reading, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -296,19 +297,19 @@ fn key(entry: &Entry) -> (DeviceId, Timestamp) {
 fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
     let is_new = |name| !earlier.metrics().contains_key(name);
     let new = later.metrics().keys().filter(|name| is_new(*name)).count();
-    earlier.metrics().len() + new <= MAX_METRICS
+    earlier.metrics().len() + new <= MAX_FIELDS
 }
 
-/// Splits a record into parts of at most [`MAX_METRICS`]. An exported reading may have more, because merging writes
+/// Splits a record into parts of at most [`MAX_FIELDS`]. An exported reading may have more, because merging writes
 /// added them.
 fn parts(record: Record) -> Vec<Record> {
-    const OWN: [&str; 3] = ["device_id", "timestamp", "room"];
+    const OWN: [&str; 4] = ["device_id", "timestamp", "room", ABOUT];
     let Record { line, json } = record;
     let whole = |json| vec![Record { line, json }];
     let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
     let members: Vec<(String, &RawValue)> =
         members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-    if members.len() <= MAX_METRICS {
+    if members.len() <= MAX_FIELDS {
         return whole(json);
     }
     let (own, metrics): (Vec<_>, Vec<_>) =
@@ -318,7 +319,7 @@ fn parts(record: Record) -> Vec<Record> {
         let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
         Record { line, json: format!("{{{}}}", members.join(",")) }
     };
-    metrics.chunks(MAX_METRICS).map(part).collect()
+    metrics.chunks(MAX_FIELDS).map(part).collect()
 }
 
 enum Meaning {

@@ -1,5 +1,6 @@
 //! The function on a table in memory that fails on demand.
 
+mod about;
 mod corpus;
 mod fetched;
 mod lines;

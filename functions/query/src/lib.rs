@@ -49,7 +49,7 @@ use handlers::{FetchingFunction, Handlers, Operations};
 use judging::Judging;
 
 pub use ports::Store;
-pub use registry::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
+pub use registry::patch::MAX_PATCHED_ATTRIBUTES;
 
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};

@@ -10,6 +10,7 @@ mod influxql;
 mod mcp;
 mod meters;
 mod newest;
+mod restore;
 mod room_means;
 mod series;
 mod sources;

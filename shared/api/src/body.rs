@@ -1,9 +1,10 @@
-//! Parses a JSON body into a type. A problem names the wrong member and says what is expected. Knows no member.
+//! Parses JSON that clients send into a type. A problem names the wrong member and says what is expected. Knows no
+//! member.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use domain::excerpt;
+use domain::{MAX_FIELDS, MemberError, excerpt};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer, Visitor};
 use serde_json::value::RawValue;
@@ -11,37 +12,64 @@ use serde_json::value::RawValue;
 use crate::json::{Kind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// The maximum number of members in an object: a patch may have so many attributes.
-const MAX_MEMBERS: usize = 64;
+/// The maximum number of members in an object: a reading may say something about so many metrics.
+const MAX_MEMBERS: usize = MAX_FIELDS;
 
 /// Reads a body of at most `max` bytes after decompression. An empty body counts as an object without members.
 pub fn read<T: DeserializeOwned>(request: &Request, max: usize) -> Result<T, Problem> {
+    read_by(request, max, value)
+}
+
+/// Reads a body as [`read`] does, with a function of its own.
+pub fn read_by<T>(
+    request: &Request,
+    max: usize,
+    reader: impl FnOnce(&RawValue) -> Result<T, MemberError>,
+) -> Result<T, Problem> {
     let body = request.json_body()?;
     if body.len() > max {
         let detail = format!("The body is {} bytes long; at most {max} are taken.", body.len());
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
     match std::str::from_utf8(&body) {
-        Ok("") => parse("{}"),
-        Ok(text) => parse(text),
+        Ok("") => parse("{}", reader),
+        Ok(text) => parse(text, reader),
         Err(_) => Err(Problem::new(ProblemKind::BadRequest, "The body is not UTF-8.")),
     }
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+fn parse<T>(
+    text: &str,
+    reader: impl FnOnce(&RawValue) -> Result<T, MemberError>,
+) -> Result<T, Problem> {
     let bad = |why: &str| {
         let detail = format!("The body is no JSON object that can be taken: {why}.");
         Problem::new(ProblemKind::BadRequest, detail)
     };
-    let whole = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
-    serde_path_to_error::deserialize(JsonValue(whole)).map_err(|error| {
+    let json = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
+    reader(json).map_err(|MemberError { field, why }| match &*field {
+        "" => bad(&why),
+        member => Problem::field(member, why),
+    })
+}
+
+/// Reads one JSON value. An error names the wrong member by its path; the path of the value itself is empty.
+pub fn value<T: DeserializeOwned>(json: &RawValue) -> Result<T, MemberError> {
+    value_without(json, &[])
+}
+
+/// Reads one JSON value as [`value`] does, but passes over members of `T`, and of all types within it, that have these
+/// names. The keys of a map are no such members.
+pub fn value_without<T: DeserializeOwned>(
+    json: &RawValue,
+    passed_over: &'static [&'static str],
+) -> Result<T, MemberError> {
+    serde_path_to_error::deserialize(JsonValue { json, passed_over }).map_err(|error| {
         let path = error.path().iter().map(ToString::to_string);
-        let BodyFault { missing, why } = error.inner();
-        let path = path.chain(missing.map(str::to_owned)).map(|part| excerpt(&part));
-        match path.collect::<Vec<_>>().join(".").replace(".[", "[").as_str() {
-            "" => bad(why),
-            member => Problem::field(member, why),
-        }
+        let BodyFault { member, why } = error.inner();
+        let path = path.chain(member.clone()).map(|part| excerpt(&part));
+        let field = path.collect::<Vec<_>>().join(".").replace(".[", "[");
+        MemberError { field, why: why.clone() }
     })
 }
 
@@ -49,18 +77,18 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 struct BodyFault {
-    /// The name of a missing member.
-    missing: Option<&'static str>,
+    /// The name of a missing or unknown member.
+    member: Option<String>,
     why: String,
 }
 
 impl Error for BodyFault {
     fn custom<T: fmt::Display>(why: T) -> Self {
-        Self { missing: None, why: why.to_string() }
+        Self { member: None, why: why.to_string() }
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self { missing: Some(name), why: "is missing".to_owned() }
+        Self { member: Some(name.to_owned()), why: "is missing".to_owned() }
     }
 
     fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
@@ -86,21 +114,44 @@ fn listed(names: &[&str], last: &str) -> String {
 }
 
 /// A JSON value as a deserializer. The target type asks for one kind of value, and another kind is an error.
-struct JsonValue<'a>(&'a RawValue);
+#[derive(Clone, Copy)]
+struct JsonValue<'a> {
+    json: &'a RawValue,
+    /// The members of types that are passed over.
+    passed_over: &'static [&'static str],
+}
+
+impl<'a> JsonValue<'a> {
+    fn members(self) -> Result<Members<'a>, BodyFault> {
+        if Kind::of(self.json) != Kind::Object {
+            return Err(WrongKind::of(self.json, "an object").into());
+        }
+        Members::parse(self.json.get(), MAX_MEMBERS).map_err(BodyFault::custom)
+    }
+
+    fn visit<V: Visitor<'a>>(
+        self,
+        members: Members<'a>,
+        visitor: V,
+    ) -> Result<V::Value, BodyFault> {
+        let member = |(name, json): (Cow<'a, str>, _)| (name, Self { json, ..self });
+        visitor.visit_map(MapDeserializer::new(members.into_iter().map(member)))
+    }
+}
 
 impl<'de> Deserializer<'de> for JsonValue<'de> {
     type Error = BodyFault;
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        match self.0.get() {
+        match self.json.get() {
             "true" => visitor.visit_bool(true),
             "false" => visitor.visit_bool(false),
-            _ => Err(WrongKind::of(self.0, "true or false").into()),
+            _ => Err(WrongKind::of(self.json, "true or false").into()),
         }
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        visitor.visit_str(&string(self.0)?)
+        visitor.visit_str(&string(self.json)?)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -109,35 +160,39 @@ impl<'de> Deserializer<'de> for JsonValue<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, BodyFault> {
-        visitor.visit_enum(string(self.0)?.into_deserializer())
+        visitor.visit_enum(string(self.json)?.into_deserializer())
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        if self.0.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.json.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        let entries = serde_json::from_str::<Vec<&RawValue>>(self.0.get());
-        let entries = entries.map_err(|_| WrongKind::of(self.0, "an array"))?;
-        visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(JsonValue)))
+        let entries = serde_json::from_str::<Vec<&RawValue>>(self.json.get());
+        let entries = entries.map_err(|_| WrongKind::of(self.json, "an array"))?;
+        let entry = |json| Self { json, ..self };
+        visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(entry)))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        if Kind::of(self.0) != Kind::Object {
-            return Err(WrongKind::of(self.0, "an object").into());
-        }
-        let members = Members::parse(self.0.get(), MAX_MEMBERS).map_err(BodyFault::custom)?;
-        let member = |(name, value): (Cow<'de, str>, _)| (name, JsonValue(value));
-        visitor.visit_map(MapDeserializer::new(members.into_iter().map(member)))
+        let members = self.members()?;
+        self.visit(members, visitor)
     }
 
+    /// Hands on the members of a type. An unknown member is an error, also if the type would ignore it.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, BodyFault> {
-        self.deserialize_map(visitor)
+        let mut members = self.members()?;
+        members.retain(|name| !self.passed_over.contains(&name));
+        if let Some(name) = members.names().find(|name| !known.contains(name)) {
+            let member = Some(name.to_owned());
+            return Err(BodyFault { member, ..BodyFault::unknown_field(name, known) });
+        }
+        self.visit(members, visitor)
     }
 
     /// Hands the text to a type that reads it itself, such as an exact number.
@@ -146,12 +201,12 @@ impl<'de> Deserializer<'de> for JsonValue<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, BodyFault> {
-        self.0.deserialize_newtype_struct(name, visitor).map_err(BodyFault::custom)
+        self.json.deserialize_newtype_struct(name, visitor).map_err(BodyFault::custom)
     }
 
     /// Reads a value of any kind.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
-        self.0.deserialize_any(visitor).map_err(BodyFault::custom)
+        self.json.deserialize_any(visitor).map_err(BodyFault::custom)
     }
 
     serde::forward_to_deserialize_any! {
@@ -193,7 +248,7 @@ mod tests {
     }
 
     fn parsed(text: &str) -> Result<Sample, String> {
-        parse(text).map_err(|problem: Problem| problem.detail)
+        parse(text, value).map_err(|problem: Problem| problem.detail)
     }
 
     #[test]

@@ -57,6 +57,16 @@ impl<'a> Members<'a> {
         Some(value).filter(|value| value.get() != "null")
     }
 
+    /// Drops the members whose names `is_kept` does not accept.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| is_kept(name));
+    }
+
+    /// The names of all members, sorted.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_ref())
+    }
+
     /// Tells whether there is a member of that name.
     pub fn has(&self, name: &str) -> bool {
         self.place(name).is_some()

@@ -1,5 +1,6 @@
 //! The HTTP contract: requests, answers, problems and the table of endpoints. Reads no table and no clock.
 
+pub mod about;
 pub mod body;
 pub mod caching;
 pub mod credentials;
@@ -17,7 +18,9 @@ pub mod preferences;
 pub mod problem;
 pub mod request;
 pub mod response;
+pub mod restore;
 
+pub use about::{ABOUT, AboutBody, MAX_ABOUT};
 pub use credentials::Secret;
 pub use dialect::Dialect;
 pub use format::Format;
@@ -28,3 +31,4 @@ pub use preferences::Coding;
 pub use problem::{FieldError, Problem, ProblemKind};
 pub use request::{MAX_BODY, MAX_INFLATED, MAX_READINGS, Request, inflate};
 pub use response::Response;
+pub use restore::restored_device;

@@ -34,6 +34,7 @@ pub struct About {
 
 /// Facts that a sender gives about one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, deny_unknown_fields))]
 #[serde(default)]
 pub struct AboutMetric {
     /// Gauge or counter.
@@ -45,19 +46,21 @@ pub struct AboutMetric {
     /// The value at which a counter wraps to zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modulus: Option<Decimal>,
-    /// See [`MetricInfo::hold`].
+    /// The longest time for which the value of a power holds, such as 90s, 15m or 1h.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(skip_serializing_if = "Option::is_none", with = "super::duration::hold")]
     pub hold: Option<TimeDelta>,
     /// The role of a meter, if the sender leaves no doubt about the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Whether the metric is a net meter; see [`MetricInfo::is_net`].
+    /// Whether the metric is a net meter, whose falls count as negative.
     #[serde(rename = "net", skip_serializing_if = "is_false")]
     pub is_net: bool,
-    /// See [`MetricInfo::cycle`].
+    /// The metric, sent in the same readings, that says in which cycle the counter is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<MetricName>,
     /// The measurement and the field of line protocol that became the metric.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<[String; 2]>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<SourceField>,
 }

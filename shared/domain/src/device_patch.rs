@@ -6,9 +6,13 @@ use serde::{Deserialize, Deserializer};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    AttributeName, AttributeValues, BehindError, Device, DeviceId, Edit, Label, MAX_SEARCH_ENTRIES,
-    MeaninglessSetting, MetricName, MetricPatch, Place, RoomId, Stay, Tags, Timestamp,
+    AttributeName, AttributeValues, BehindError, Device, DeviceId, Edit, Label, MAX_KNOWN_METRICS,
+    MAX_SEARCH_ENTRIES, MeaninglessSetting, MetricName, MetricPatch, Place, RoomId, Stay, Tags,
+    Timestamp,
 };
+
+/// The maximum number of metrics in one edit. An edit of a device's settings needs fewer.
+pub const MAX_PATCHED_METRICS: usize = 16;
 
 /// A person's edit of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -33,6 +37,9 @@ pub struct DevicePatch {
     pub in_room_means: Edit<bool>,
     /// Settings of metrics that the device has sent; `None` removes the metric from the registry.
     pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
+    /// Whether the edit restores what a backup says of the device; see [`restoring`](Self::restoring).
+    #[serde(skip)]
+    pub restores: bool,
 }
 
 /// Reads a value that may be absent, but may not be `null`.
@@ -46,6 +53,9 @@ pub enum DevicePatchError {
     /// A metric in the patch is not a metric that the device has sent.
     #[error("is no metric that the device has sent")]
     UnknownMetric(MetricName),
+    /// A restored device would have more metrics than the registry keeps.
+    #[error("the device would have {0} metrics; at most {MAX_KNOWN_METRICS} are kept")]
+    TooManyMetrics(usize),
     /// An attribute in the patch has the name of a metric, so a search could mean either.
     #[error("is a metric that the device has sent")]
     AttributeIsMetric(AttributeName),
@@ -77,6 +87,7 @@ impl DevicePatchError {
         match self {
             Self::UnknownMetric(name) => format!("metrics.{name}"),
             Self::AttributeIsMetric(name) => format!("attributes.{name}"),
+            Self::TooManyMetrics(_) => "metrics".to_owned(),
             Self::TooManyValues(_) => "attributes".to_owned(),
             Self::Meaningless(it) => it.field(),
             Self::Behind(_) => "behind".to_owned(),
@@ -86,6 +97,39 @@ impl DevicePatchError {
 }
 
 impl DevicePatch {
+    /// The edit that restores what the API has answered about a device. A metric that is not registered is added, and
+    /// settings that a metric does not use are kept, because its kind or unit may have changed since.
+    ///
+    /// What has no value in the answer stays as it is. So do the kind and the unit that the name of a metric says by
+    /// itself, because nobody may have said them, and a room that no person chose.
+    #[must_use]
+    pub fn restoring(self, is_room_chosen: bool) -> Self {
+        let metrics = self.metrics.into_iter().map(|(name, settings)| {
+            let settings = settings.map(|settings| settings.without_defaults(&name));
+            (name, settings)
+        });
+        Self {
+            name: self.name.or_keep(),
+            room: if is_room_chosen { self.room.or_keep() } else { Edit::Keep },
+            kind: self.kind.or_keep(),
+            tags: if self.tags == Edit::Set(Tags::default()) { Edit::Keep } else { self.tags },
+            behind: self.behind.or_keep(),
+            in_room_means: self.in_room_means.or_keep(),
+            metrics: metrics.collect(),
+            restores: true,
+            ..self
+        }
+    }
+
+    /// Whether the edit sets nothing.
+    pub fn is_empty(&self) -> bool {
+        let says_nothing =
+            |settings: &Option<MetricPatch>| *settings == Some(MetricPatch::default());
+        let all_but_metrics = Self { metrics: BTreeMap::new(), ..self.clone() };
+        self.metrics.values().all(says_nothing)
+            && all_but_metrics == Self { restores: self.restores, ..Self::default() }
+    }
+
     /// The device after the edit. The same edit made twice changes the device once.
     pub fn edited(&self, device: &Device, now: Timestamp) -> Result<Device, DevicePatchError> {
         self.check(device)?;
@@ -97,13 +141,8 @@ impl DevicePatch {
     /// Refuses an edit that does not fit the device. Whether it may be put behind a meter also depends on other
     /// devices, and is not checked here.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
-        let is_unknown = |(name, _): &(&MetricName, _)| !device.metrics().contains_key(*name);
-        if let Some((name, _)) = self.settings().find(is_unknown) {
-            return Err(DevicePatchError::UnknownMetric(name.clone()));
-        }
-
+        self.check_metrics(device)?;
         self.check_attributes(device)?;
-        self.check_meaning(device)?;
         if self.is_behind_itself(device) {
             return Err(BehindError::Itself.into());
         }
@@ -136,9 +175,18 @@ impl DevicePatch {
         self.metrics.iter().filter(|(_, settings)| settings.is_none()).map(|(name, _)| name)
     }
 
-    fn check_meaning(&self, device: &Device) -> Result<(), MeaninglessSetting> {
+    fn check_metrics(&self, device: &Device) -> Result<(), DevicePatchError> {
+        if self.restores {
+            let is_new = |(name, _): &(&MetricName, _)| !device.metrics().contains_key(*name);
+            let number = device.metrics().len() + self.settings().filter(is_new).count();
+            let is_allowed = number <= MAX_KNOWN_METRICS.max(device.metrics().len());
+            return if is_allowed { Ok(()) } else { Err(DevicePatchError::TooManyMetrics(number)) };
+        }
+
         for (name, settings) in self.settings() {
-            let Some(mut info) = device.metrics().get(name).cloned() else { continue };
+            let known = device.metrics().get(name);
+            let mut info =
+                known.cloned().ok_or_else(|| DevicePatchError::UnknownMetric(name.clone()))?;
             settings.apply(name, &mut info);
             settings.check(name, &info)?;
         }
@@ -155,7 +203,9 @@ impl DevicePatch {
         let is_metric = |name: &&AttributeName| {
             device.metrics().keys().any(|metric| metric.as_str() == name.as_str())
         };
-        if let Some(name) = set.clone().find(is_metric) {
+        if let Some(name) = set.clone().find(is_metric)
+            && !self.restores
+        {
             return Err(DevicePatchError::AttributeIsMetric(name.clone()));
         }
 
@@ -205,6 +255,9 @@ impl DevicePatch {
         self.in_room_means.apply(&mut device.0.in_room_means);
         let before = device.metrics().clone();
         for (name, patch) in self.settings() {
+            if self.restores {
+                device.0.metrics.entry(name.clone()).or_insert_with(|| name.into());
+            }
             let Some(info) = device.0.metrics.get_mut(name) else { continue };
             patch.apply(name, info);
         }

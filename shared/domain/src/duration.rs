@@ -29,7 +29,10 @@ pub fn text(duration: TimeDelta, units: &str) -> String {
 /// The hold time: how long the value of a power counts if no newer value comes. Its texts are like `15m`.
 pub mod hold {
     use chrono::TimeDelta;
+    use serde::de::Error;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::excerpt;
 
     const UNITS: &str = "smh";
     /// The longest time: a day.
@@ -39,6 +42,14 @@ pub mod hold {
     pub fn parse(text: &str) -> Option<TimeDelta> {
         let hold = super::parse(text, UNITS)?;
         (1..=MAX_SECONDS).contains(&hold.num_seconds()).then_some(hold)
+    }
+
+    /// Reads a time, or says what is expected.
+    pub(crate) fn read<E: Error>(text: &str) -> Result<TimeDelta, E> {
+        parse(text).ok_or_else(|| {
+            let expected = "expected a time from 1s to 24h such as 90s, 15m or 1h";
+            E::custom(format_args!("is {:?}; {expected}", excerpt(text)))
+        })
     }
 
     /// The text of a time, in the largest unit that leaves no fraction.
@@ -58,10 +69,6 @@ pub mod hold {
         deserializer: D,
     ) -> Result<Option<TimeDelta>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
-        let read = |text: String| {
-            let no_duration = || serde::de::Error::custom("is no duration such as 15m");
-            super::parse(&text, UNITS).ok_or_else(no_duration)
-        };
-        text.map(read).transpose()
+        text.map(|text| read(&text)).transpose()
     }
 }

@@ -15,6 +15,12 @@ pub enum Edit<T> {
 }
 
 impl<T> Edit<T> {
+    /// The edit, if it sets a value; otherwise one that keeps the value.
+    #[must_use]
+    pub fn or_keep(self) -> Self {
+        if matches!(self, Self::Clear) { Self::Keep } else { self }
+    }
+
     /// Converts the value that the edit sets.
     pub fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Edit<U>, E> {
         match self {

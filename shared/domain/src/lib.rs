@@ -80,7 +80,7 @@ pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
     Device, DeviceError, DeviceObservation, DeviceParts, DeviceUpdate, MAX_INTRODUCED_ROOMS, Span,
 };
-pub use device_patch::{DevicePatch, DevicePatchError};
+pub use device_patch::{DevicePatch, DevicePatchError, MAX_PATCHED_METRICS};
 pub use edit::Edit;
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use energy_unit::{EnergyUnit, watts};
@@ -104,7 +104,7 @@ pub use metric_settings::{
 pub use month::{Month, MonthError};
 pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
-pub use reading::{MAX_METRICS, Reading, ReadingError};
+pub use reading::{MAX_FIELDS, MAX_METRICS, Reading, ReadingError};
 pub use role::Role;
 pub use rollup::{FoldRules, MAX_ROLLUP_ROOMS, MetricRollup, OfKind, Rollup};
 pub use room::{Room, RoomPatch};

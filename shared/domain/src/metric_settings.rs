@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration, excerpt};
+use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit, duration};
 
 /// The number of metrics of one device that the registry keeps. The device's readings may have further metrics.
 ///
@@ -196,12 +196,7 @@ fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<Decimal>,
 }
 
 fn hold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Edit<TimeDelta>, D::Error> {
-    Edit::<String>::deserialize(deserializer)?.try_map(|text| {
-        duration::hold::parse(&text).ok_or_else(|| {
-            let expected = "expected a time from 1s to 24h such as 90s, 15m or 1h";
-            D::Error::custom(format_args!("is {:?}; {expected}", excerpt(&text)))
-        })
-    })
+    Edit::<String>::deserialize(deserializer)?.try_map(|text| duration::hold::read(&text))
 }
 
 impl MetricPatch {
@@ -210,6 +205,15 @@ impl MetricPatch {
         let Self { kind, unit, modulus, net, cycle, .. } = self;
         let is_edited = *kind != Edit::Keep || *unit != Edit::Keep || *modulus != Edit::Keep;
         is_edited || *net != Edit::Keep || *cycle != Edit::Keep
+    }
+
+    /// The edit without the kind and the unit, if these are what the metric's name says by itself.
+    #[must_use]
+    pub fn without_defaults(self, name: &MetricName) -> Self {
+        let (kind, unit) = name.well_known();
+        let is_default =
+            self.kind == Edit::Set(kind) && self.unit == unit.map_or(Edit::Clear, Edit::Set);
+        if is_default { Self { kind: Edit::Keep, unit: Edit::Keep, ..self } } else { self }
     }
 
     /// Applies the edit to the metric called `name`.

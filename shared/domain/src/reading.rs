@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{About, Decimal, DeviceId, MetricName, RoomId, Timestamp};
 
-/// The largest number of metrics that a sender may put into one reading. The item of such a reading stays far below
-/// `DynamoDB`'s 400 KB.
+/// The largest number of metrics that a sender may put into one reading, and of fields in a line of line protocol. The
+/// item of such a reading stays far below `DynamoDB`'s 400 KB.
+pub const MAX_FIELDS: usize = 256;
+/// The largest number of metrics that a device's own payload may have, and that a question may name.
 pub const MAX_METRICS: usize = 64;
 
 /// The metrics of one device at one timestamp, at least one.
@@ -33,13 +35,13 @@ pub enum ReadingError {
     /// There is no metric.
     #[error("there is no metric; add at least one, such as \"temperature\": 21.5")]
     NoMetric,
-    /// There are more than [`MAX_METRICS`] metrics.
-    #[error("there are {0} metrics; at most {MAX_METRICS} are allowed in one reading")]
+    /// There are more than [`MAX_FIELDS`] metrics.
+    #[error("there are {0} metrics; at most {MAX_FIELDS} are allowed in one reading")]
     TooManyMetrics(usize),
 }
 
 impl Reading {
-    /// A reading as a sender may send it, with at most [`MAX_METRICS`] metrics.
+    /// A reading as a sender may send it, with at most [`MAX_FIELDS`] metrics.
     pub fn new(
         device: DeviceId,
         at: Timestamp,
@@ -47,7 +49,7 @@ impl Reading {
         metrics: BTreeMap<MetricName, Decimal>,
     ) -> Result<Self, ReadingError> {
         match metrics.len() {
-            0..=MAX_METRICS => Self::stored(device, at, room, metrics),
+            0..=MAX_FIELDS => Self::stored(device, at, room, metrics),
             n => Err(ReadingError::TooManyMetrics(n)),
         }
     }
@@ -146,7 +148,7 @@ impl Reading {
     pub fn absorb(&mut self, later: Self) -> Result<(), ReadingError> {
         let new = later.metrics.keys().filter(|name| !self.metrics.contains_key(*name)).count();
         let total = self.metrics.len() + new;
-        if total > MAX_METRICS {
+        if total > MAX_FIELDS {
             return Err(ReadingError::TooManyMetrics(total));
         }
         self.unite(later);

@@ -19,6 +19,7 @@ pub(super) fn all() -> Map<String, Value> {
     let mut generator = settings.into_generator();
     query::schemas::add_to(&mut generator);
     api::problem::add_schema_to(&mut generator);
+    api::about::add_schema_to(&mut generator);
     generator.subschema_for::<Receipt>();
 
     let mut all = generator.take_definitions(true);

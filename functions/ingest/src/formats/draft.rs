@@ -7,8 +7,8 @@ use std::fmt;
 use api::FieldError;
 use api::json::{MembersError, WrongKind};
 use domain::{
-    About, Decimal, DecimalError, DeviceId, IdError, MetricName, MetricNameError, ReadingError,
-    RoomId, Timestamp, TimestampError, excerpt,
+    About, Decimal, DecimalError, DeviceId, IdError, MemberError, MetricName, MetricNameError,
+    ReadingError, RoomId, Timestamp, TimestampError, excerpt,
 };
 
 /// One entry of a request: a draft, or the reason for its refusal.
@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     NotUtf8(usize),
     #[error(transparent)]
     Members(#[from] MembersError),
+    #[error("{0}")]
+    Part(String),
     #[error(transparent)]
     WrongKind(#[from] WrongKind),
     #[error(transparent)]
@@ -103,6 +105,12 @@ impl Refusal {
     /// The refusal of one member.
     pub(crate) fn of(field: &str, fault: impl Into<Fault>) -> Self {
         Self { field: Some(excerpt(field)), fault: fault.into() }
+    }
+
+    /// The refusal of a part of a member.
+    pub(crate) fn within(member: &str, MemberError { field, why }: MemberError) -> Self {
+        let field = if field.is_empty() { member.to_owned() } else { format!("{member}.{field}") };
+        Self { field: Some(field), fault: Fault::Part(why) }
     }
 
     /// Whether the sender tried to write for another sender's device.

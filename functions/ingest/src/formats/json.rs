@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use api::json::{Kind, Members, WrongKind, number, string};
-use api::{MAX_READINGS, Problem, ProblemKind};
-use domain::{About, Decimal, DeviceId, MAX_METRICS, MetricName, RoomId, Timestamp};
+use api::{ABOUT, AboutBody, MAX_READINGS, Problem, ProblemKind};
+use domain::{About, Decimal, DeviceId, MAX_FIELDS, MetricName, RoomId, Timestamp};
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::formats::draft::{Content, Draft, Entry, Fault, Refusal};
 
-/// The largest number of members of a reading: the metrics, `device_id`, `timestamp` and `room`.
-const MAX_MEMBERS: usize = MAX_METRICS + 3;
+/// The largest number of members of a reading: the metrics, `device_id`, `timestamp`, `room` and `about`.
+const MAX_MEMBERS: usize = MAX_FIELDS + 4;
 /// The byte order mark, which some editors put before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -157,13 +157,20 @@ fn content(mut members: Members<'_>) -> Result<Content, Refusal> {
     let room = members.take_non_null("room").map(room_id).transpose();
     let room = room.map_err(|fault| Refusal::of("room", fault))?;
     let mut metrics = BTreeMap::new();
+    let mut about = About::default();
     for (name, value) in members {
+        if name == ABOUT && Kind::of(value) == Kind::Object {
+            let said = AboutBody::read(value).map_err(|why| Refusal::within(ABOUT, why))?;
+            about = said.into();
+            continue;
+        }
+
         let metric: MetricName =
             name.parse().map_err(|why| Refusal::of(&name, Fault::from(why)))?;
         let value = decimal(value).map_err(|fault| Refusal::of(&name, fault))?;
         metrics.insert(metric, value);
     }
-    Ok(Content { timestamp, room, metrics, about: About::default() })
+    Ok(Content { timestamp, room, metrics, about })
 }
 
 fn device_id(value: &RawValue) -> Result<DeviceId, Fault> {

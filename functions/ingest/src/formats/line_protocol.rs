@@ -9,7 +9,7 @@ mod precision;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use line::{Line, LineError, MAX_FIELDS, Value};
+pub(crate) use line::{Line, LineError, Value};
 pub(crate) use precision::Precision;
 
 use line::Text;

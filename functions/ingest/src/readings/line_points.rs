@@ -7,12 +7,12 @@ use std::hash::{Hash as _, Hasher as _};
 
 use api::{FieldError, MAX_READINGS, Problem, ProblemKind};
 use chrono::TimeDelta;
-use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, Timestamp};
+use domain::{Decimal, DeviceId, MAX_FIELDS, MetricName, Reading, RoomId, Timestamp};
 use table::ReadingKey;
 
 use crate::formats::draft::Fault;
 use crate::formats::line_protocol::mapping::{self, MappedMetric, MappingError, Rules};
-use crate::formats::line_protocol::{Line, LineError, MAX_FIELDS, Numbered, Precision, lines};
+use crate::formats::line_protocol::{Line, LineError, Numbered, Precision, lines};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
 use crate::readings::Assembled;

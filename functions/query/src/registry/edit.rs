@@ -22,8 +22,8 @@ pub(crate) async fn device(
     let now = call.session.now;
 
     let id = lookup::device_id(call)?;
-    let patch = patch::of_device(call.request, now)?;
-    if judges(&patch) && !call.params.flag("restore") {
+    let patch = patch::of_device(call.request, call.params.flag("restore"), now)?;
+    if judges(&patch) && !patch.restores {
         let device = call.session.device(&id).await;
         if let Some(device) = device?
             // An edit with any other error is refused below.

@@ -1,22 +1,25 @@
 //! Reads the body of a PATCH: given members are set, `null` clears, all others stay. Edits nothing.
 
-use api::{Problem, ProblemKind, Request, body};
-use domain::{DevicePatch, Edit, MAX_SEARCH_ENTRIES, RoomPatch, Timestamp};
+use api::{Problem, ProblemKind, Request, body, restored_device};
+use domain::{DevicePatch, Edit, MAX_PATCHED_METRICS, MAX_SEARCH_ENTRIES, RoomPatch, Timestamp};
 use serde::de::DeserializeOwned;
 
 /// The maximum size of a body after decompression: more than the largest possible patch needs.
 const MAX_PATCH: usize = 128 << 10;
 /// The maximum number of attributes in a patch: enough to remove all attributes of a device and to set as many others.
 pub const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
-/// The maximum number of metrics in a patch. An edit of a device's settings needs fewer.
-pub const MAX_PATCHED_METRICS: usize = 16;
 /// The earliest time for a device's move to a room. Earlier times come from a clock that was never set, or from seconds
 /// that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
 
-/// Reads the patch of a device.
-pub(crate) fn of_device(request: &Request, now: Timestamp) -> Result<DevicePatch, Problem> {
-    let patch: DevicePatch = read(request)?;
+/// Reads the patch of a device. If it `restores` a device, the body is what `GET` has answered about the device.
+pub(crate) fn of_device(
+    request: &Request,
+    restores: bool,
+    now: Timestamp,
+) -> Result<DevicePatch, Problem> {
+    let patch =
+        if restores { body::read_by(request, MAX_PATCH, restored_device)? } else { read(request)? };
 
     for (field, number, max) in [
         ("attributes", patch.attributes.len(), MAX_PATCHED_ATTRIBUTES),
@@ -71,7 +74,7 @@ mod tests {
     fn patched(body: &str) -> Result<DevicePatch, String> {
         let request = Request { body: body.into(), ..Request::default() };
         let now = at("2026-01-11T16:00:00Z");
-        of_device(&request, now).map_err(|problem| problem.detail)
+        of_device(&request, false, now).map_err(|problem| problem.detail)
     }
 
     #[test]
@@ -121,7 +124,7 @@ mod tests {
     fn a_body_that_is_larger_than_all_settings_is_not_taken() {
         let body = format!(r#"{{"tags": [{}]}}"#, vec![r#""a""#; MAX_PATCH].join(","));
         let request = Request { body: body.into(), ..Request::default() };
-        let problem = of_device(&request, Timestamp::MIN).expect_err("too large");
+        let problem = of_device(&request, false, Timestamp::MIN).expect_err("too large");
         assert_eq!(problem.kind.status(), 413);
     }
 

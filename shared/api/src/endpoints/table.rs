@@ -78,7 +78,8 @@ const RANGE: &[Parameter] = &[
 const RESTORE: &[Parameter] = &[parameter(
     "restore",
     Kind::Flag,
-    "Sets verdicts without checking their steps, whose readings may come later or be gone",
+    "Restores what GET has answered about the device: members that only describe are passed over, a metric that is not \
+     registered is added, and no setting or verdict is checked against its kind or its readings",
 )];
 
 /// The parameters of a deletion that takes several requests.

@@ -143,6 +143,7 @@ impl<D: Db> Patterns<'_, D> {
         // A metric is set as a whole by one clause, because an expression has at most 4 KB. Nothing is lost, because
         // the device must still have the version of `old`.
         let metrics = patch.metrics.keys().filter_map(|name| new.metrics().get_key_value(name));
+        let known = metrics.clone().filter(|(name, _)| old.metrics().contains_key(*name));
 
         self.next_version(old)
             .with(changed_fold_settings(old, new))
@@ -154,7 +155,7 @@ impl<D: Db> Patterns<'_, D> {
             .with(edit::<Labels, _>(TAGS, &patch.tags))
             .with(attributes.map(|attributes| set_as::<Described, _>(ATTRIBUTES, attributes)))
             .with(place.into_iter().flatten())
-            .when(metrics.clone().map(|(name, _)| present(metric_path(name))))
+            .when(known.map(|(name, _)| present(metric_path(name))))
             .with(metrics.map(|(name, info)| set_as::<Members, _>(metric_path(name), info)))
             .with(patch.dropped_metrics().map(|name| remove(metric_path(name))))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    Device, DeviceId, DeviceStay, DeviceUpdate, Label, MAX_INTRODUCED_ROOMS, MetricInfo,
+    About, Device, DeviceId, DeviceStay, DeviceUpdate, Label, MAX_INTRODUCED_ROOMS, MetricInfo,
     MetricName, Place, Room, RoomId, Stay, Timestamp,
 };
 
@@ -17,7 +17,7 @@ use crate::item::{Attribute, Attributes as _, Members, part};
 use crate::keys::Key;
 use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 
-/// The largest number of metrics that one update adds: an expression may be 4 KB long.
+/// The largest number of metrics that one update adds or describes: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 32;
@@ -31,42 +31,44 @@ impl<D: Db> Patterns<'_, D> {
         known: &Device,
         learned: &DeviceUpdate,
     ) -> StoreResult<UpdateOutcome<Device>> {
+        let (first, further) = parts(known, learned);
+        let mut outcome = self.learn_part(known, &first).await?;
+
+        for part in &further {
+            let UpdateOutcome::Updated(now) = &outcome else { break };
+            outcome = self.learn_part(now, part).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Adds one part of the facts that were learned about a device.
+    async fn learn_part(
+        self,
+        known: &Device,
+        learned: &DeviceUpdate,
+    ) -> StoreResult<UpdateOutcome<Device>> {
         let key = self.device_key(known.id());
         let described = learned.about.as_ref().and_then(|about| known.with_about(about));
         let described_metrics = described.as_ref().map(|new| changed_metrics(known, new));
         let described_metrics = described_metrics.unwrap_or_default();
         let is_plain = |name: &&MetricName| !described_metrics.contains(name);
-        let metrics: Vec<_> =
-            learned.metrics.iter().filter(is_plain).filter_map(new_metric).collect();
-        let chunk = METRICS_CHUNK.saturating_sub(described_metrics.len());
-        let (first, others) = metrics.split_at(metrics.len().min(chunk));
+        let plain = learned.metrics.iter().filter(is_plain).filter_map(new_metric);
 
-        let mut update_of_all = match &described {
+        let mut update = match &described {
             Some(new) => self.description(known, new, &described_metrics),
             None => update(&key),
         };
-        update_of_all = update_of_all.with(first.to_vec());
+        update = update.with(plain);
         if let Some(first_seen) = learned.first_seen {
-            update_of_all = earlier(update_of_all, first_seen);
+            update = earlier(update, first_seen);
         }
         if let Some((at, room)) = &learned.room {
             let place = Place::Learned(room.clone(), *at);
             // This room was found for a device with the room of `known`. If the device has another room now, the caller
             // must look again.
-            update_of_all =
-                update_of_all.with(replace_all(&place)).when(is_still_in(known.place()));
+            update = update.with(replace_all(&place)).when(is_still_in(known.place()));
         }
-
-        let mut outcome = self.update_and_read(update_of_all).await?;
-
-        // These updates only add absent metrics, so their only condition is that the device exists.
-        for more in others.chunks(METRICS_CHUNK) {
-            if matches!(outcome, UpdateOutcome::ConditionFailed(_)) {
-                break;
-            }
-            outcome = self.update_and_read(update(&key).with(more.to_vec())).await?;
-        }
-        Ok(outcome)
+        self.update_and_read(update).await
     }
 
     /// An update of a device to its next version, with the facts that a sender gives of it.
@@ -144,6 +146,33 @@ impl<D: Db> Patterns<'_, D> {
             .with([set(NAME, Attribute::text(name))]);
         self.update_and_read(update).await
     }
+}
+
+/// The facts that were learned about a device, in parts of at most [`METRICS_CHUNK`] metrics each. The first part also
+/// has all facts that are not about a metric.
+fn parts(known: &Device, learned: &DeviceUpdate) -> (DeviceUpdate, Vec<DeviceUpdate>) {
+    let news = learned.about.as_ref().and_then(|about| known.news(about)).unwrap_or_default();
+    let names: BTreeSet<&MetricName> = learned.metrics.iter().chain(news.metrics.keys()).collect();
+    let names = Vec::from_iter(names);
+
+    let mut parts = names.chunks(METRICS_CHUNK).map(|names| {
+        let metrics = news.metrics.iter().filter(|(name, _)| names.contains(name));
+        let metrics = metrics.map(|(name, metric)| (name.clone(), metric.clone())).collect();
+        DeviceUpdate {
+            metrics: learned.metrics.iter().filter(|name| names.contains(name)).cloned().collect(),
+            about: Some(About { metrics, ..About::default() }),
+            ..DeviceUpdate::default()
+        }
+    });
+
+    let of_metrics = parts.next().unwrap_or_default();
+    let metrics = of_metrics.about.map(|about| about.metrics).unwrap_or_default();
+    let first = DeviceUpdate {
+        metrics: of_metrics.metrics,
+        about: Some(About { metrics, ..news.clone() }),
+        ..learned.clone()
+    };
+    (first, parts.collect())
 }
 
 /// The names of the metrics that `new` changes.

@@ -1,7 +1,7 @@
 //! The schemas of bodies, which are written by hand. Has no body of alerts, and none that edits a device.
 
 use api::MAX_READINGS;
-use domain::{MAX_METRICS, MAX_VIEWED};
+use domain::{MAX_FIELDS, MAX_VIEWED};
 use polling::SOURCE_KINDS;
 use serde_json::{Value, json};
 
@@ -14,10 +14,10 @@ pub(super) fn readings() -> Value {
         "Id": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
         "Reading": {
             "type": "object",
-            "description": "Every other member is a metric, named [a-z][a-z0-9_]{0,63}.",
+            "description": "Every other member is a metric, named [a-z][a-z0-9_]{0,63}. Says what it measures in about.",
             "required": ["device_id"],
             "minProperties": 2,
-            "maxProperties": MAX_METRICS + 3,
+            "maxProperties": MAX_FIELDS + 4,
             "properties": {
                 "device_id": reference("Id"),
                 "timestamp": {
@@ -25,6 +25,7 @@ pub(super) fn readings() -> Value {
                     "description": "The time of arrival without it",
                 },
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device's room without it"},
+                "about": {"oneOf": [reference("About"), metric.clone()], "description": "What the sender says about the device; a number is a metric of this name"},
             },
             "additionalProperties": metric,
             "examples": [{"device_id": "remo-e", "timestamp": "2026-01-11T16:00:00Z", "room": "chiyoda1-a", "current_w": 512}],

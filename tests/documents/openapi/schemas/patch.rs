@@ -1,7 +1,7 @@
 //! The shapes of what a person edits and deletes. Has no shape of readings or rollups.
 
-use domain::{MAX_JUDGEMENTS, MAX_TAGS, Verdict};
-use query::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
+use domain::{MAX_JUDGEMENTS, MAX_PATCHED_METRICS, MAX_TAGS, Verdict};
+use query::MAX_PATCHED_ATTRIBUTES;
 use serde_json::{Value, json};
 
 use super::super::reference::reference;

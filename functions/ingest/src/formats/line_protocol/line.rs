@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
+use domain::MAX_FIELDS;
+
 /// The largest number of tags of a line.
 const MAX_TAGS: usize = 64;
-/// The largest number of fields of a line.
-pub(crate) const MAX_FIELDS: usize = 256;
 
 /// A line.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 use domain::text_id::{are_readable, digest, finish, id_of, parts};
 use domain::{
-    About, AboutMetric, Decimal, DecimalError, DeviceId, IdError, Label, MetricName, RoomId,
-    SourceField,
+    About, AboutMetric, Decimal, DecimalError, DeviceId, IdError, Label, MAX_FIELDS, MetricName,
+    RoomId, SourceField,
 };
 
-use super::{Line, MAX_FIELDS, Value, decimal};
+use super::{Line, Value, decimal};
 use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
 use home_assistant::{Entity, string, tag};
