@@ -28,6 +28,8 @@ pub struct JudgingReport {
     pub is_cut: bool,
     /// The rules on groups or rooms that are judged on no device, because there are more devices than memory holds.
     pub unjudged: Vec<RuleId>,
+    /// Why the list of devices could not be read. Without the list, only rules that name a device were judged.
+    pub unlisted: Option<StoreError>,
     /// For the recheck of a rule, the last device that was judged.
     pub up_to: Option<DeviceId>,
 }
@@ -78,11 +80,12 @@ impl JudgingReport {
         self.left.extend(more.left);
         self.is_cut |= more.is_cut;
         self.unjudged.extend(more.unjudged);
+        self.unlisted = self.unlisted.take().or(more.unlisted);
     }
 
-    /// Whether each task was judged, or failed for good.
+    /// Whether the devices were known, and each task was judged or failed for good.
     pub const fn is_done(&self) -> bool {
-        !self.is_cut && self.left.is_empty()
+        !self.is_cut && self.left.is_empty() && self.unlisted.is_none()
     }
 }
 
