@@ -52,8 +52,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ///
     /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
     /// table throttles that, the next windows are folded all the same, and the progress of a later one covers theirs.
-    /// The first window is a quarter, and each further window is twice as long: the amount of data is known only after
-    /// a read, and a window that is too long for an invocation would be begun again for ever.
+    /// A group that fails is left to the next invocation. The first window is a quarter, and each further window is
+    /// twice as long: the amount of data is known only after a read, and a window that is too long for an invocation
+    /// would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -71,17 +72,20 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             from.saturating_add(QuarterHour::LENGTH * quarters).min(target)
         };
 
-        let (mut quarters, mut noted) = (1, Ok(()));
+        let mut groups = groups.clone();
+        let (mut quarters, mut swept, mut noted) = (1, Ok(()), Ok(()));
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
             let window = Window { range, zone, listed: &listed, indexing };
-            let done = self.sweep_window(groups, &window, run).await;
+            let done = self.sweep_window(&groups, &window, run).await;
             // Only the first of several throttled requests is repeated.
             let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
             if !done.groups.is_empty() {
                 noted = self.note_progress(&done.groups, range.to(), patience, run).await;
             }
-            done.result?;
-            if done.groups != *groups {
+            let is_over = done.result.is_ok() && done.groups != groups;
+            swept = swept.and(done.result);
+            groups = done.groups;
+            if is_over || groups.is_empty() {
                 break;
             }
             sealed_until = range.to();
@@ -90,6 +94,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             quarters = most.min(quarters * 2);
         }
+        swept?;
         noted?;
         Ok(sealed_until)
     }

@@ -713,6 +713,30 @@ async fn what_a_sweep_notes_or_reads_beside_it_takes_no_more_than_a_turn_and_no_
     }
 }
 
+/// The recheck of one device, after a time without sweeps.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_waits_for_a_recheck_keeps_no_other_from_folding_all_windows() {
+    let bench = Bench::new().await;
+    bench.register("b").await;
+    bench.minutes(15, 15).await;
+    let rule = given::alert_rule("r", at_minute(0));
+    assert!(bench.store.put_alert_rule(&rule, &bench.invocation).await.expect("memory"));
+    let hot = given::reading("d", at_minute(15), None, &[("temperature", "9")]);
+    bench.store.put_readings(&[hot], None, &bench.invocation).await;
+    bench.write("b", 120, "1").await;
+    bench.store.throttle(|asked, of| (asked, of) == (Action::UpdateItem, ALERT_RECHECKS));
+    bench.clock.set(at_minute(150));
+
+    let begun = Stopwatch::start();
+    drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+    assert!(begun.elapsed() < Duration::from_secs(60), "the next one is due");
+    assert_ne!(sweep_group(&device("b")), sweep_group(&device("d")));
+    let state = bench.state().await;
+    assert_eq!(state.sealed_of(&device("b")), at_minute(135));
+    assert!(state.sealed_of(&device("d")) <= at_minute(15));
+    assert!(bench.quarter("b", 120).is_some());
+}
+
 /// The marks of all windows are throttled, or that of the first one.
 #[tokio::test(start_paused = true)]
 async fn while_marks_are_throttled_all_windows_are_folded_and_a_later_mark_covers_them() {
