@@ -28,14 +28,24 @@ pub(crate) struct Minute {
     rechecks: usize,
     /// Errors outside of judgements, each with the name of the part that failed.
     failures: Vec<(String, SeriesError)>,
+    /// Whether a part failed as a whole, so that none of its tasks, or no task of a group, was judged.
+    is_part_failed: bool,
 }
 
 impl Minute {
+    /// Whether a part failed as a whole, or judgements are left and none was stored.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.is_part_failed || self.report.has_stored_nothing()
+    }
+
     /// Notes the result in the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
         let report = self.report;
+        let unlisted =
+            report.unlisted.map(|error| ("the list of devices".to_owned(), error.into()));
         let failures = report.failures.into_iter();
-        let failures = failures.map(|(key, failure)| (named(&key), failure)).chain(self.failures);
+        let failures = failures.map(|(key, failure)| (named(&key), failure));
+        let failures = failures.chain(self.failures).chain(unlisted);
         let (cut, failures): (Vec<_>, Vec<_>) = failures
             .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
         let failures = failures.iter().map(|(name, failure)| format!("{name}: {}", why(failure)));
@@ -65,11 +75,19 @@ impl Minute {
         self.failures.push((name.to_string(), failure));
     }
 
+    fn fail_part(&mut self, part: &str, failure: SeriesError) {
+        self.is_part_failed = true;
+        self.fail(part, failure);
+    }
+
     /// Adds the judgements of a part of the minute. If the part failed, its error is noted and the minute goes on.
     fn add_part(&mut self, part: &str, report: Result<JudgingReport, SeriesError>) {
         match report {
-            Ok(report) => self.report.append(report),
-            Err(failure) => self.fail(part, failure),
+            Ok(report) => {
+                self.is_part_failed |= report.unlisted.is_some();
+                self.report.append(report);
+            }
+            Err(failure) => self.fail_part(part, failure),
         }
     }
 }
@@ -157,8 +175,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let read = place.read_on(session.within(&reading), &()).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
         minute.report.is_cut |= is_cut;
-        for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
-            minute.fail(T::NAME, error.into());
+        for item in unreadable {
+            minute.fail(T::NAME, StoreError::Unreadable(item).into());
+        }
+        match failure {
+            Some(error) if tasks.is_empty() => minute.fail_part(T::NAME, error.into()),
+            Some(error) => minute.fail(T::NAME, error.into()),
+            None => {}
         }
         tasks
     }

@@ -33,6 +33,13 @@ const EARLY: TimeDelta = TimeDelta::seconds(20);
 /// The greatest age of the rules by which messages are sent. A rule that was deleted or paused after that still sends.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
+/// What a minute has done.
+struct MinuteDone {
+    sent: AllSent,
+    /// Whether no part of its judgements failed as a whole.
+    is_judged: bool,
+}
+
 impl<S: Store, C: Clock> Alerting<S, C> {
     /// Handles an event. An error means that something is left for the next minute.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<(), Failure> {
@@ -64,16 +71,20 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let read = self.read_rules(session, is_minute).await;
         let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
-        let mut served = Ok(());
+        let (mut served, mut is_judged) = (Ok(()), true);
         if let Some(rules) = last {
-            log.warn_all("alerting.unreadable", rules.unreadable.iter().map(|item| chain(item)));
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
             // Only rules that were just read are judged: the table refuses a judgement by an older version.
             let sent = if is_minute && read.is_ok() {
-                self.minute(session, &rules, noted.is_ok(), log).await
+                let done = self.minute(session, &rules, noted.is_ok(), log).await;
+                is_judged = done.is_judged;
+                done.sent
             } else {
                 self.send(session, &rules, session.invocation.remaining()).await
             };
+
+            let damaged = rules.unreadable.iter().map(|item| chain(item));
+            log.warn_all("alerting.unreadable", damaged.chain(sent.damaged.clone()));
             served = sent.note(self.clock.now(), log);
         }
 
@@ -83,7 +94,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Err(first);
         }
 
-        if is_minute {
+        // Nobody is to believe that alerts are judged while they are not.
+        if is_minute && is_judged {
             self.beat(session, log).await;
         }
         Ok(())
@@ -106,10 +118,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         rules: &Rules,
         is_noted: bool,
         log: &mut WideEvent,
-    ) -> AllSent {
+    ) -> MinuteDone {
         let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
-        let mut messages = 0;
+        let (mut messages, mut is_judged) = (0, true);
         // If a laptop slept during sending, the next minute notes the pause before it judges.
         let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
         if !rules.rules.is_empty() && !has_slept {
@@ -119,13 +131,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let minute =
                 Box::pin(self.judge_minute(session.within(&judging), rules, is_noted)).await;
             messages = minute.report.messages;
+            is_judged = !minute.has_failed();
             minute.note(log);
         }
 
         if messages > 0 || sent.is_unfinished() {
             sent.append(self.send(session, rules, session.invocation.remaining()).await);
         }
-        sent
+        MinuteDone { sent, is_judged }
     }
 
     /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.

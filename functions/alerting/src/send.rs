@@ -356,12 +356,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Deletes messages that were delivered. If one is gone already, that does no harm. If a deletion fails, the next
-    /// round deletes them all.
+    /// round deletes them all, so a throttled one takes only a quarter of this round's time.
     async fn delete_delivered(
         &self,
         session: Session<'_, S>,
         messages: &[WaitingMessage],
     ) -> StoreResult<()> {
+        let part = session.invocation.with_quarter_patience();
+        let session = session.within(&part);
         let deleting = messages.iter().map(|message| session.finish_waiting(message));
         let deleted = some_at_once(deleting.collect()).await;
         if deleted.is_err() {
@@ -380,7 +382,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         sent.failing_since = None;
         if channel.failing.is_some() {
-            session.note_channel(channel, None).await?;
+            let part = session.invocation.with_quarter_patience();
+            session.within(&part).note_channel(channel, None).await?;
         }
         Ok(())
     }
@@ -405,12 +408,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         };
         let first_retry = leased.iter().map(next_of).min().unwrap_or(in_an_hour);
 
+        // A lease ends by itself, so there is time left for the channel.
+        let part = session.invocation.with_quarter_patience();
+        let giving_back = session.within(&part);
         let postponed = leased.iter().map(|message| {
             // If the receiver refused this attempt, an earlier one may still have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // Messages that may have arrived are sent again together.
             let next = if may_have_arrived { first_retry } else { next_of(message) };
-            session.postpone_waiting(message, next, may_have_arrived)
+            giving_back.postpone_waiting(message, next, may_have_arrived)
         });
         let postponed = some_at_once(postponed.collect()).await;
 
@@ -427,7 +433,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if is_noted_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next };
-            session.note_channel(channel, Some(failing)).await?;
+            let part = session.invocation.with_quarter_patience();
+            session.within(&part).note_channel(channel, Some(failing)).await?;
         }
 
         postponed.map(drop)

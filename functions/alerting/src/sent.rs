@@ -45,6 +45,8 @@ pub(crate) struct AllSent {
     /// Whether a message that was not read may be older than `undelivered_since`.
     is_unread: bool,
     failures: Vec<String>,
+    /// The damaged messages, each with its channel.
+    pub(crate) damaged: Vec<String>,
     error: Option<StoreError>,
 }
 
@@ -65,7 +67,7 @@ impl AllSent {
 
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
             let damaged = sent.unreadable.iter().take(MAX_NAMED);
-            all.failures.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));
+            all.damaged.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));
             if let Some(error) = sent.error {
                 all.failures.push(format!("{channel}: {}", chain(&error)));
                 all.error = Some(error);
@@ -90,6 +92,9 @@ impl AllSent {
         self.messages += later.messages;
         self.dropped += later.dropped;
         self.failures.extend(later.failures);
+        self.damaged.extend(later.damaged);
+        self.damaged.sort_unstable();
+        self.damaged.dedup();
         self.error = later.error;
         if later.channels.is_some() {
             self.channels = later.channels;
@@ -133,10 +138,10 @@ mod tests {
         let (pk, sk) = ("ALERT#WAITING".to_owned(), "phone#r#device:d#1".to_owned());
         let unreadable = vec![UnreadableItem { pk, sk, why: ItemError::Missing("message") }];
         let all = AllSent::of(vec![("phone".to_owned(), Sent { unreadable, ..Sent::default() })]);
-        let [failure] = &all.failures[..] else { panic!("one: {:?}", all.failures) };
+        let [damaged] = &all.damaged[..] else { panic!("one: {:?}", all.damaged) };
         assert!(
-            failure.starts_with("phone: the item ALERT#WAITING phone#r#device:d#1"),
-            "{failure}"
+            damaged.starts_with("phone: the item ALERT#WAITING phone#r#device:d#1"),
+            "{damaged}"
         );
     }
 }

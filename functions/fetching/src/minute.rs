@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use futures_util::future::join_all;
 use polling::schedule::is_due;
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::catching;
-use table::{Session, StoreResult};
+use table::{Session, StoreResult, StoredSource};
 
 use crate::report::SourceRun;
 use crate::{Fetching, Store};
@@ -31,7 +32,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             .into_iter()
             .filter(|stored| {
                 stored.settings.get("on") != Some(&false.into())
-                    && is_due(stored.next, stored.lease, now)
+                    && is_due(believed_next(stored, now), stored.lease, now)
             })
             .collect();
         log.set("fetching.due", due.len());
@@ -56,4 +57,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         log.warn_all("fetching.failures", all.failures);
         Ok(())
     }
+}
+
+/// When a source is due again. A time that is too far away was stored by a clock that was ahead: the source is due now.
+fn believed_next(stored: &StoredSource, now: Timestamp) -> Timestamp {
+    let Ok(source) = stored.source() else { return stored.next };
+    let latest = stored.status.latest_next(source.every_of(&stored.status), now);
+    if stored.next > latest { now } else { stored.next }
 }

@@ -53,9 +53,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let mut status = stored.status.clone().of_question(source.question());
         let questions = source.questions(&status, now);
         let requests = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let spent = stored.spent.with(requests, source.budget(), status.maker_now(now));
+        let (budget, maker_now) = (source.budget(), status.maker_now(now));
+        let known = stored.spent.at(budget, maker_now);
+        let spent = known.with(requests, budget, maker_now);
         let lease = Some(now.saturating_add(schedule::LEASE));
-        let begun = session.begin_source_run(stored, spent.unwrap_or(stored.spent), lease).await?;
+        let begun = session.begin_source_run(stored, spent.unwrap_or(known), lease).await?;
         let Some(claimed) = begun else { return Ok(SourceRun::default()) };
 
         let mut run = SourceRun { asked: 1, ..SourceRun::default() };
@@ -74,8 +76,10 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let devices = report.listed.as_ref().or(status.listed.as_ref());
         let every = source.every(devices.map_or(0, |listed| listed.devices.len()));
         let ended = self.clock.now();
-        // The next time slot is after that of this run, even if the clock was set back meanwhile.
-        let slot = schedule::next_slot(&claimed.id, every, ended.max(claimed.next));
+        // The next time slot is after that of this run, even if the clock was set back meanwhile. A slot that is not near
+        // was stored by a wrong clock.
+        let this_slot = claimed.next.min(now.saturating_add(schedule::CLAIM_AHEAD));
+        let slot = schedule::next_slot(&claimed.id, every, ended.max(this_slot));
         let next = status.note(report, slot, every, ended);
         self.tell_failing(session, &claimed, &source, &mut status).await;
         if status.error.is_some() && status.state(ended) != SourceState::Ok {
@@ -166,8 +170,10 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
-        // Of a source that was saved meanwhile, this run says nothing.
-        let saved = session.sources().await.map(|listing| listing.found).unwrap_or_default();
+        // Of a source that was saved meanwhile, this run says nothing. Its result is noted even if that cannot be read.
+        let part = session.invocation.with_quarter_patience();
+        let saved =
+            session.within(&part).sources().await.map(|listing| listing.found).unwrap_or_default();
         let is_mine = |now: &StoredSource| now.id == claimed.id && now.claim == claimed.claim;
         if !saved.iter().any(is_mine) {
             return;

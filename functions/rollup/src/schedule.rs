@@ -104,7 +104,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
         let mut sealed_until = state.stored.sealed;
-        self.set_back(&mut sealed_until, state.stored.since, now, run, log).await?;
+        let set_back = self.set_back(&mut sealed_until, state.stored.since, now, run, log).await;
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
         log.set("rollup.sealed", sealed.to_string());
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
@@ -127,13 +127,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         log.set("rollup.groups", tried);
 
-        let refolded = self.refold(&sealed_until, state.zone, now, run).await;
-        swept.and(refolded)
+        // A group that could not be set back is folded again only as far as its quarters are over.
+        let over = newest_watermark(now);
+        let folded_until = sealed_until.map(|sealed| sealed.min(over));
+        let refolded = self.refold(&folded_until, state.zone, now, run).await;
+        set_back.map_err(NotDone::from).and(swept).and(refolded)
     }
 
     /// Sets groups back that are swept up to a time ahead of the clock: a sweep whose clock was ahead has skipped
     /// quarters that were not over. These are swept again when they are over. The day before is swept again, too: an
-    /// older program may have left readings to a sweep that had already passed.
+    /// older program may have left readings to a sweep that had already passed. If the table throttles that, these
+    /// groups wait for the next invocation, and others are swept.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
@@ -153,7 +157,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
         log.set("rollup.set_back", ahead.len());
-        run.session.set_back_sealed(&ahead, back).await?;
+        let part = run.session.invocation.with_quarter_patience();
+        run.session.within(&part).set_back_sealed(&ahead, back).await?;
         ahead.iter().for_each(|group| sealed_until[*group] = back);
         Ok(())
     }

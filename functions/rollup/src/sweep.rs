@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, GRACE, SKEW};
@@ -20,12 +21,23 @@ use crate::run::Run;
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The number of quarters in the longest window, a day. The window must fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
+/// The longest time for storing the progress of a sweep while the table throttles this.
+const MAX_NOTE: Duration = Duration::from_secs(15);
+
 /// A time range to sweep at once, and what its sweep needs.
 struct Window<'a> {
     range: TimeRange,
     zone: Zone,
     listed: &'a ListedDevices,
     indexing: &'a Indexing,
+}
+
+/// The result of folding a window.
+struct SweptWindow {
+    /// The groups that are done.
+    groups: BTreeSet<usize>,
+    /// Why the first of the other groups failed. If the time was over before, it is no failure.
+    result: Result<(), NotDone>,
 }
 
 /// A device that could not be swept.
@@ -38,9 +50,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the
     /// invocation's time is over. Returns the time up to which all these groups are then swept.
     ///
-    /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. The first
-    /// window is a quarter, and each further window is twice as long: the amount of data is known only after a read,
-    /// and a window that is too long for an invocation would be begun again for ever.
+    /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
+    /// table throttles that, the next windows are folded all the same, and the progress of a later one covers theirs.
+    /// A group that fails is left to the next invocation. The first window is a quarter, and each further window is
+    /// twice as long: the amount of data is known only after a read, and a window that is too long for an invocation
+    /// would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -58,31 +72,57 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             from.saturating_add(QuarterHour::LENGTH * quarters).min(target)
         };
 
-        let mut quarters = 1;
+        let mut groups = groups.clone();
+        let (mut quarters, mut swept, mut noted) = (1, Ok(()), Ok(()));
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
             let window = Window { range, zone, listed: &listed, indexing };
-            let is_whole = self.sweep_window(groups, &window, run).await?;
-            if !is_whole {
+            let done = self.sweep_window(&groups, &window, run).await;
+            // Only the first of several throttled requests is repeated.
+            let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
+            if !done.groups.is_empty() {
+                noted = self.note_progress(&done.groups, range.to(), patience, run).await;
+            }
+            let is_over = done.result.is_ok() && done.groups != groups;
+            swept = swept.and(done.result);
+            groups = done.groups;
+            if is_over || groups.is_empty() {
                 break;
             }
             sealed_until = range.to();
-            if run.pace.is_turn_over() {
+            if noted.as_ref().is_err_and(|error| !error.is_retryable()) || run.pace.is_turn_over() {
                 break;
             }
             quarters = most.min(quarters * 2);
         }
+        swept?;
+        noted?;
         Ok(sealed_until)
     }
 
-    /// Folds a window, one group after the other, until the time is over. Stores the progress of the groups that are
-    /// done. Returns whether all groups are done. A group that fails does not delay others.
+    /// Stores up to which time groups are swept.
+    async fn note_progress(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed_until: Timestamp,
+        patience: Duration,
+        run: &mut Run<'_, S>,
+    ) -> StoreResult<()> {
+        let queue = self.queue_depth(run).await;
+        let part = run.noting.invocation.with_patience(patience);
+        run.noting.within(&part).advance_sealed(groups, sealed_until, Some(queue)).await
+    }
+
+    /// Folds a window, one group after the other, until the time is over. A group that fails does not delay others.
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
         window: &Window<'_>,
         run: &mut Run<'_, S>,
-    ) -> Result<bool, NotDone> {
-        let mut rechecks = self.rechecks_of(window.range, run).await?;
+    ) -> SweptWindow {
+        let mut rechecks = match self.rechecks_of(window.range, run).await {
+            Ok(rechecks) => rechecks,
+            Err(error) => return SweptWindow { groups: BTreeSet::new(), result: Err(error) },
+        };
         let mut order: Vec<usize> = groups.iter().copied().collect();
         // The order is random: in a fixed order, some groups would always wait behind throttled groups.
         fastrand::shuffle(&mut order);
@@ -114,14 +154,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             swept = swept.and(Err(error.into()));
         }
 
-        if !done.is_empty() {
-            let queue = self.queue_depth(run).await;
-            let share = run.noting.invocation.with_quarter_patience();
-            let noting = run.noting.within(&share);
-            noting.advance_sealed(&done, window.range.to(), Some(queue)).await?;
-        }
-
-        swept.map(|()| done == *groups)
+        SweptWindow { groups: done, result: swept }
     }
 
     /// Sweeps the devices of a group, and returns the failed devices. An error means that some devices were not tried.

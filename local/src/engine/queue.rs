@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use domain::Timestamp;
 use tokio::sync::Notify;
 
 use super::writer::Turns;
+
+/// Longer than a message is ever postponed, which is the visibility time-out at most.
+const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
 
 /// A queue of messages, in a table beside the engine's own.
 ///
@@ -69,20 +73,23 @@ impl Queue {
     }
 
     /// Receives at most `limit` messages that are due at `now`, oldest first. A message that is neither
-    /// removed nor postponed is received again.
+    /// removed nor postponed is received again. A message is also due if a clock that was ahead has postponed it.
     pub(crate) fn receive(&self, now: Timestamp, limit: usize) -> anyhow::Result<Vec<Message>> {
         let turn = self.turns.blocking_lock();
         let mut statement = turn.sqlite().prepare_cached(
             "UPDATE roomtide_messages SET receives = receives + 1
              WHERE number IN (SELECT number FROM roomtide_messages
-                              WHERE queue = ?1 AND due <= ?2 ORDER BY number LIMIT ?3)
+                              WHERE queue = ?1 AND due NOT BETWEEN ?2 + 1 AND ?3
+                              ORDER BY number LIMIT ?4)
              RETURNING number, body, receives",
         )?;
         let message = |row: &rusqlite::Row<'_>| {
             Ok(Message { number: row.get(0)?, body: row.get(1)?, receives: row.get(2)? })
         };
         let limit = i64::try_from(limit)?;
-        let messages = statement.query_map((&self.name, now.as_millis(), limit), message)?;
+        let latest = now.saturating_add(MAX_PAUSE).as_millis();
+        let messages =
+            statement.query_map((&self.name, now.as_millis(), latest, limit), message)?;
         let mut messages: Vec<Message> = messages.collect::<Result<_, _>>()?;
         messages.sort_by_key(|message| message.number);
         Ok(messages)
@@ -117,9 +124,11 @@ impl Queue {
     pub(crate) fn has_due(&self, now: Timestamp) -> anyhow::Result<bool> {
         let turn = self.turns.blocking_lock();
         let mut statement = turn.sqlite().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM roomtide_messages WHERE queue = ?1 AND due <= ?2)",
+            "SELECT EXISTS (SELECT 1 FROM roomtide_messages
+                            WHERE queue = ?1 AND due NOT BETWEEN ?2 + 1 AND ?3)",
         )?;
-        Ok(statement.query_row((&self.name, now.as_millis()), |row| row.get(0))?)
+        let latest = now.saturating_add(MAX_PAUSE).as_millis();
+        Ok(statement.query_row((&self.name, now.as_millis(), latest), |row| row.get(0))?)
     }
 }
 
@@ -190,6 +199,10 @@ mod tests {
         queue.postpone(message.number, at_second(60)).unwrap();
         assert!(!queue.has_due(at_second(59)).unwrap() && queue.has_due(at_second(60)).unwrap());
         assert_eq!(receive(&queue, 60, 9), text(&[("1", 2)]));
+
+        queue.postpone(message.number, at_second(3 * 60 * 60)).unwrap();
+        assert!(queue.has_due(at_second(60)).unwrap(), "a clock was ahead");
+        assert_eq!(receive(&queue, 60, 9), text(&[("1", 3)]));
         drop(queue);
         engine.stop().unwrap();
     }

@@ -146,7 +146,14 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(KnownDevices::default());
         }
 
-        let listed = self.devices().await?;
+        let listed = match self.devices().await {
+            Ok(listed) => listed,
+            Err(error) if error.is_retryable() => {
+                let all = fresh.keys().map(|id| (*id).clone()).collect();
+                return Ok(KnownDevices { unread: Some((all, error)), ..KnownDevices::default() });
+            }
+            Err(error) => return Err(error.into()),
+        };
         let is_lacking = |id: &DeviceId, written: &Written| {
             let may_be_new = listed.is_whole() || may_be_sealed(written, self.table.now);
             listed.get(id).is_none() && may_be_new

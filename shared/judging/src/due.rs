@@ -1,7 +1,7 @@
 //! Judges states whose next judgement is due. Deletes states whose rule is gone or no longer about their subject.
 
 use alerts::{AlertSubject, Scope};
-use table::{DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
+use table::{DeleteAlertStates, Session, StoreResult, StoredAlertState, StoredRule};
 
 use crate::Result;
 use crate::episodes::episodes_of;
@@ -20,9 +20,14 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
 
         let obsolete = std::mem::take(&mut report.obsolete);
-        for state in due.iter().filter(|state| obsolete.contains(&state.key)) {
-            if let Err(error) = self.table.delete_alert_state(&state.key, state.version).await {
-                report.add(state.key.clone(), Err(error.into()));
+        let request = &self.judging.deletion_request;
+        for StoredAlertState { key, version, .. } in
+            due.iter().filter(|state| obsolete.contains(&state.key))
+        {
+            let delete =
+                async |table: Session<'_, S>| table.delete_alert_state(key, *version).await;
+            if let Err(error) = request.make(self.table, delete).await {
+                report.add(key.clone(), Err(error.into()));
             }
         }
         report
@@ -41,7 +46,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let key = &due.key;
         let rule = match rules.get(&key.rule) {
             Some(rule) => Some(rule.clone()),
-            None => self.table.alert_rule(&key.rule).await?,
+            None => self.stored_rule(&key.rule).await?,
         };
         let Some(rule) = rule else { return Ok(JudgementResult::obsolete()) };
 

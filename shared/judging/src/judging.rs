@@ -9,7 +9,8 @@ use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
 use rollups::Following;
 use series::{Horizon, RollupStateCache};
 use table::{
-    BoundedMemory, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Remembered, Session, StoreResult,
+    BoundedMemory, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Remembered, Session, StoreError,
+    StoreResult, StoredRule,
 };
 
 use crate::devices::Devices;
@@ -42,6 +43,11 @@ pub struct Judging {
     devices: Remembered<Devices>,
     device_list_request: ThrottledRequest,
     device_request: ThrottledRequest,
+    rule_request: ThrottledRequest,
+    /// The request that deletes an obsolete state.
+    pub(crate) deletion_request: ThrottledRequest,
+    /// The request that stores rechecks of single devices in place of a rule's recheck.
+    pub(crate) own_rechecks_request: ThrottledRequest,
     /// The request for the states by which a batch is skipped or judged.
     pub(crate) states_request: ThrottledRequest,
     /// The request for the state of the rollups, from which silence limits are learned.
@@ -70,6 +76,9 @@ impl Judging {
             devices: Remembered::default(),
             device_list_request: ThrottledRequest::default(),
             device_request: ThrottledRequest::default(),
+            rule_request: ThrottledRequest::default(),
+            deletion_request: ThrottledRequest::default(),
+            own_rechecks_request: ThrottledRequest::default(),
             states_request: ThrottledRequest::default(),
             rollup_state_request: ThrottledRequest::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
@@ -131,12 +140,26 @@ impl<S: Store> JudgingSession<'_, S> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }
 
+    /// A rule, read from the table now.
+    pub(crate) async fn stored_rule(&self, id: &RuleId) -> StoreResult<Option<StoredRule>> {
+        let request = &self.judging.rule_request;
+        request.make(self.table, async |table| table.alert_rule(id).await).await
+    }
+
     /// The devices. Their list is read again after one minute for each thousand of its devices. While the table
     /// throttles this read, it is tried once a minute, and the last list is used up to an age of a quarter of an hour.
     pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
         match self.devices_read_after(Timestamp::MIN).await {
             Err(error) if error.is_retryable() => self.last_devices().ok_or(error),
             read => read,
+        }
+    }
+
+    /// The devices; none, and the reason, if their list cannot be read: rules that name a device need no list.
+    pub(crate) async fn devices_if_read(&self) -> (Arc<Devices>, Option<StoreError>) {
+        match self.devices().await {
+            Ok(devices) => (devices, None),
+            Err(error) => (Arc::default(), Some(error)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How far this process has come with the judging tasks of each cause. Judges nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
@@ -82,8 +82,16 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
-    /// The tasks in `all` that do not rest at `now`. Resting tasks that are not in `all` are forgotten. If the clock
-    /// was set back, all are forgotten, because they would rest for too long.
+    /// Forgets which tasks rest, except those in `all`.
+    pub(crate) fn forget_others(&self, trigger: Trigger, all: &[(AlertKey, &StoredRule)]) {
+        let keys: BTreeSet<&AlertKey> = all.iter().map(|(key, _)| key).collect();
+        let mut progress = self.lock();
+        let resting = progress.resting.entry(trigger).or_default();
+        resting.retain(|key, _| keys.contains(key));
+    }
+
+    /// The tasks in `all` that do not rest at `now`. If the clock was set back, none rests: they would rest for too
+    /// long.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
@@ -97,14 +105,11 @@ impl TaskProgress {
         }
         progress.newest = Some(now);
         let resting = progress.resting.entry(trigger).or_default();
-        let known = std::mem::take(resting);
 
         all.retain(|(key, rule)| {
-            let rest = known.get(key).copied();
-            let rest =
-                rest.filter(|rest| rest.version == rule.version && is_resting(key, rule, rest.at));
-            resting.extend(rest.map(|rest| (key.clone(), rest)));
-            rest.is_none()
+            let rests =
+                |rest: &RestingTask| rest.version == rule.version && is_resting(key, rule, rest.at);
+            !resting.get(key).is_some_and(rests)
         });
         all
     }

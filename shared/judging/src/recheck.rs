@@ -86,7 +86,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
         // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
-        let rule = match self.table.alert_rule(id).await {
+        let rule = match self.stored_rule(id).await {
             Ok(Some(rule)) if rule.rule.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
             Err(error) => return Err(error.into()),
@@ -118,7 +118,13 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
             Some((Rechecked::Device(device_of(&key.subject)?.clone()), recheck.since))
         };
         let own: Vec<_> = failed.iter().filter_map(own).collect();
-        if own.is_empty() || self.table.note_rechecks(&own).await.cause.is_some() {
+        if own.is_empty() {
+            return;
+        }
+
+        let note =
+            async |table: Session<'_, S>| table.note_rechecks(&own).await.cause.map_or(Ok(()), Err);
+        if self.judging.own_rechecks_request.make(self.table, note).await.is_err() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -155,12 +161,13 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// The devices among which a rule finds its subjects. For a rule on a group, they are read after the rule was
-    /// saved, because the same person may have moved a device just before.
+    /// The devices among which a rule finds its subjects; none for a rule that names its device. For a rule on a group,
+    /// they are read after the rule was saved, because the same person may have moved a device just before.
     async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,
-            Scope::Device(_) | Scope::RoomMean(_) => self.devices().await,
+            Scope::RoomMean(_) => self.devices().await,
+            Scope::Device(_) => Ok(Arc::default()),
         };
         Ok(devices?)
     }

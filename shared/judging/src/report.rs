@@ -12,6 +12,8 @@ use crate::result::JudgementResult;
 pub struct JudgingReport {
     /// The number of states that were judged.
     pub judged: usize,
+    /// The number of states that were stored.
+    stored: usize,
     /// The number of messages that were stored.
     pub messages: usize,
     /// The number of messages that go to nobody ([`JudgementResult::left_out`]).
@@ -28,6 +30,8 @@ pub struct JudgingReport {
     pub is_cut: bool,
     /// The rules on groups or rooms that are judged on no device, because there are more devices than memory holds.
     pub unjudged: Vec<RuleId>,
+    /// Why the list of devices could not be read. Without the list, only rules that name a device were judged.
+    pub unlisted: Option<StoreError>,
     /// For the recheck of a rule, the last device that was judged.
     pub up_to: Option<DeviceId>,
 }
@@ -43,6 +47,7 @@ impl JudgingReport {
             Ok(None) => {}
             Ok(Some(result)) => {
                 self.judged += 1;
+                self.stored += usize::from(result.is_stored);
                 self.messages += result.messages;
                 self.left_out += result.left_out;
                 self.obsolete.extend(result.is_obsolete.then_some(key));
@@ -71,6 +76,7 @@ impl JudgingReport {
     /// Adds further judgements.
     pub fn append(&mut self, more: Self) {
         self.judged += more.judged;
+        self.stored += more.stored;
         self.messages += more.messages;
         self.left_out += more.left_out;
         self.failures.extend(more.failures);
@@ -78,11 +84,17 @@ impl JudgingReport {
         self.left.extend(more.left);
         self.is_cut |= more.is_cut;
         self.unjudged.extend(more.unjudged);
+        self.unlisted = self.unlisted.take().or(more.unlisted);
     }
 
-    /// Whether each task was judged, or failed for good.
+    /// Whether judgements are left, and none was stored.
+    pub const fn has_stored_nothing(&self) -> bool {
+        self.stored == 0 && !self.left.is_empty()
+    }
+
+    /// Whether the devices were known, and each task was judged or failed for good.
     pub const fn is_done(&self) -> bool {
-        !self.is_cut && self.left.is_empty()
+        !self.is_cut && self.left.is_empty() && self.unlisted.is_none()
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct NextState {
 /// The result of a judgement whose state was stored, or whose state is to be deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JudgementResult {
+    /// Whether a state was stored.
+    pub(crate) is_stored: bool,
     /// The number of messages that were stored.
     pub messages: usize,
     /// The number of messages that are not stored, because they do not fit into the transaction.
@@ -100,7 +102,12 @@ impl<S: Store> JudgingSession<'_, S> {
         match self.table.put_judgement(judgement).await? {
             JudgementOutcome::Stored => {
                 let (messages, left_out) = (judgement.told().len(), judgement.left_out());
-                Ok(Some(JudgementResult { messages, left_out, is_obsolete: false }))
+                Ok(Some(JudgementResult {
+                    is_stored: true,
+                    messages,
+                    left_out,
+                    is_obsolete: false,
+                }))
             }
             JudgementOutcome::RuleChanged => {
                 Err(StoreError::Contended(format!("the rule {}", judgement.rule().0)))

@@ -17,7 +17,8 @@ use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that wait for sealed quarters, which have complete rollups, once for each quarter of the device
-    /// or room. A task that fails, or for which there is no time, is left to the next call.
+    /// or room. A task that fails, or for which there is no time, is left to the next call. Without the list of devices,
+    /// only rules that name a device are judged.
     pub async fn judge_sealed(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(waits) {
@@ -31,11 +32,18 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(JudgingReport::default());
         };
 
-        let devices = self.devices().await?;
+        let (devices, unlisted) = self.devices_if_read().await;
         let edge_of = |key: &AlertKey, rule: &StoredRule| {
             sealed_until(&key.subject, &rule.rule.watch, &devices, &horizon)
         };
-        let all = rules.on_subjects(&devices, waits);
+        // Without the list nobody knows the devices of a room, or how far their rollups are complete.
+        let is_wanted = |rule: &StoredRule| {
+            waits(rule) && (unlisted.is_none() || matches!(rule.rule.scope, Scope::Device(_)))
+        };
+        let all = rules.on_subjects(&devices, is_wanted);
+        if unlisted.is_none() {
+            progress.forget_others(Trigger::Sealed, &all);
+        }
         let is_judged = |key: &AlertKey, rule: &StoredRule, judged| judged == edge_of(key, rule);
         let left = progress.awake(Trigger::Sealed, self.table.now, all, is_judged);
         let task = |(key, rule)| {
@@ -45,7 +53,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let tasks = left.into_iter().map(task);
 
         let mut report = self.judge_all(Tasks::of(Trigger::Sealed, &rules, tasks)).await;
-        report.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
+        match unlisted {
+            Some(error) => report.unlisted = Some(error),
+            None => report.unjudged = rules.of_unknown_devices(&devices, needs_the_list),
+        }
         if report.is_done() {
             progress.note_sealed(edges);
         }

@@ -16,22 +16,29 @@ use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules about silence, and the rules that fire without data, on each device that could be silent by
-    /// now. Tasks for which there is no time are left to the next call.
+    /// now. Tasks for which there is no time are left to the next call. Without the list of devices, only rules that
+    /// name a device are judged.
     pub async fn judge_silence(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(fires_of_silence) {
             return Ok(JudgingReport::default());
         }
 
-        let devices = self.devices().await?;
-        let now = self.table.now;
+        let (devices, unlisted) = self.devices_if_read().await;
+        let (progress, now) = (&self.judging.progress, self.table.now);
         let is_resting = |_: &AlertKey, _: &StoredRule, until| until > now;
         let all = rules.on_subjects(&devices, fires_of_silence);
-        let due = self.judging.progress.awake(Trigger::Silence, now, all, is_resting);
+        if unlisted.is_none() {
+            progress.forget_others(Trigger::Silence, &all);
+        }
+        let due = progress.awake(Trigger::Silence, now, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
 
         let mut report = self.judge_all(Tasks::of(Trigger::Silence, &rules, tasks)).await;
-        report.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
+        match unlisted {
+            Some(error) => report.unlisted = Some(error),
+            None => report.unjudged = rules.of_unknown_devices(&devices, fires_of_silence),
+        }
         Ok(report)
     }
 

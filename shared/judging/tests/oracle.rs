@@ -682,7 +682,7 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         let found = world.session(at(1), &piece).judge_batch(&by_device(&home)).await;
         assert_eq!(
             (found.report.judged, found.rechecks.len()),
-            if has_list { (1, 0) } else { (0, 30) }
+            if has_list { (1, 0) } else { (1, 30) }
         );
 
         let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
@@ -693,6 +693,73 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         assert_eq!(world.news(), [News::Fired]);
         assert!(piece.remaining() >= Duration::from_secs(14), "others have their time");
     }
+}
+
+/// A process that has never read the list, and one whose list is too old.
+#[tokio::test(start_paused = true)]
+async fn while_the_list_of_devices_is_throttled_rules_that_name_a_device_are_judged() {
+    let home: Vec<_> = (0..30).map(|number| meter(number, 1, "10")).collect();
+    let named = json!({"name": "Gone", "device": "d0", "silent_for": "10m"});
+    for has_list in [false, true] {
+        let world = World::new(named.clone(), &home).await;
+        for (id, members) in [
+            ("day", json!({"name": "Day", "device": "d1", "budget_kwh": 2.5, "per": "day"})),
+            ("hall", json!({"name": "Gone", "room": "hall", "silent_for": "10m"})),
+            (
+                "air",
+                json!({"name": "Air", "mean_of_room": "hall", "metric": "cumulative_kwh_p", "above": 1}),
+            ),
+        ] {
+            world.save(StoredRule { id: rule_id(id), ..stored(1, members, at(-10)) }).await;
+        }
+        if has_list {
+            world.judge_silence(2).await;
+        }
+        world.put(&[meter(1, 10, "13")]).await;
+        world.seal_unjudged(QuarterHour::of(at(0)), at(40)).await;
+        let is_list =
+            |action, partition: &str| action == Action::Query && partition.starts_with("DEVICE");
+        world.store.throttle(is_list);
+
+        let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+        let session = world.session(at(40), &given);
+        let mut judged = Box::pin(session.judge_silence()).await.expect("what it names is judged");
+        judged.append(Box::pin(session.judge_sealed()).await.expect("what it names is judged"));
+        let told: BTreeSet<_> =
+            world.told().iter().map(|told| told.alert.rule.to_string()).collect();
+        assert_eq!(told, ["day".to_owned(), "r".to_owned()].into(), "{has_list}");
+        assert!(matches!(judged.unlisted, Some(StoreError::Throttled(_))), "{judged:?}");
+        assert!(judged.unjudged.is_empty() && !judged.is_done(), "{has_list}: {judged:?}");
+        assert!(given.remaining() >= Duration::from_secs(14), "the list is read once");
+
+        world.store.end_troubles();
+        let session = world.session(at(42), &given);
+        let silence = Box::pin(session.judge_silence()).await.expect("memory");
+        assert_eq!((silence.judged, silence.is_done()), (30, true));
+        let sealed = Box::pin(session.judge_sealed()).await.expect("memory");
+        assert_eq!((sealed.judged, sealed.is_done()), (1, true), "the mean: {sealed:?}");
+    }
+}
+
+/// The last list is used for a quarter of an hour. Afterwards devices are not known, and what rested goes on resting.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_cannot_be_silent_is_not_read_again_after_the_list_was_throttled() {
+    let rule = json!({"name": "Gone", "room": "hall", "silent_for": "1h"});
+    let sensors: Vec<_> = (0..30).map(|number| sensor(number, 0)).collect();
+    let world = World::new(rule, &sensors).await;
+    world.judge_silence(1).await;
+    world
+        .store
+        .throttle(|action, partition| action == Action::Query && partition.starts_with("DEVICE"));
+    let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let session = world.session(at(20), &given);
+    let judged = Box::pin(session.judge_silence()).await.expect("the list alone is not read");
+    assert!(judged.unlisted.is_some());
+
+    world.store.end_troubles();
+    let reads = world.store.calls().reads;
+    world.judge_silence(22).await;
+    assert!(world.store.calls().reads - reads < 10, "the rules and the list");
 }
 
 /// `DynamoDB` throttles a partition as a whole: the list of the devices, and each device by itself.

@@ -31,14 +31,24 @@ fn period(at: Timestamp, per: TimeDelta) -> i64 {
 }
 
 impl Spent {
-    /// The requests at `now`: none if a new period has begun. If the clock was set back, the known period goes on.
-    fn at(self, per: TimeDelta, now: Timestamp) -> Self {
+    /// The requests at `now`: none if a new period has begun. If the clock was set back into the period before, the
+    /// known period goes on. If it was set back further, the requests of the current period are not known, and all of
+    /// them count as made.
+    #[must_use]
+    pub fn at(self, budget: Option<Budget>, now: Timestamp) -> Self {
+        let per = budget.map_or(DAY, |budget| budget.per);
+        let (current, day) = (period(now, per), period(now, DAY));
         let mut spent = self;
-        if period(now, per) > self.period {
-            (spent.period, spent.requests) = (period(now, per), 0);
+        if current > self.period {
+            (spent.period, spent.requests) = (current, 0);
+        } else if self.period > current + 1 {
+            (spent.period, spent.requests) = (current, u32::MAX);
         }
-        if period(now, DAY) > self.day {
-            (spent.day, spent.today) = (period(now, DAY), 0);
+
+        if day > self.day {
+            (spent.day, spent.today) = (day, 0);
+        } else if self.day > day + 1 {
+            spent.day = day;
         }
         spent
     }
@@ -50,12 +60,11 @@ impl Spent {
         budget: Option<Budget>,
         now: Timestamp,
     ) -> Result<Self, Timestamp> {
-        let per = budget.map_or(DAY, |budget| budget.per);
-        let mut spent = self.at(per, now);
+        let mut spent = self.at(budget, now);
         spent.requests = spent.requests.saturating_add(requests);
         spent.today = spent.today.saturating_add(requests);
         match budget {
-            Some(Budget { requests: most, .. }) if spent.requests > most => {
+            Some(Budget { requests: most, per }) if spent.requests > most => {
                 let end = (spent.period.saturating_add(1)).saturating_mul(per.num_milliseconds());
                 Err(Timestamp::from_millis(end).unwrap_or(Timestamp::MAX))
             }
@@ -65,7 +74,7 @@ impl Spent {
 
     /// The number of requests on the current day of UTC.
     pub fn today(self, now: Timestamp) -> u32 {
-        self.at(DAY, now).today
+        self.at(None, now).today
     }
 }
 
@@ -87,5 +96,21 @@ mod tests {
         assert_eq!(spent.today(at("2026-03-11T00:00:00Z")), 0);
         assert!(spent.with(1, budget, now).is_err(), "the clock was put back");
         assert!(spent.with(1_000, None, later).is_ok());
+    }
+
+    /// The maker has had requests in this period that the clock of another one has counted.
+    #[test]
+    fn a_clock_that_was_ahead_for_periods_stops_a_source_until_the_end_of_the_current_one() {
+        let budget = Some(Budget { requests: 15, per: TimeDelta::minutes(5) });
+        let ahead = at("2027-03-10T12:01:00Z");
+        let spent = Spent::default().with(13, budget, ahead).expect("13 of 15");
+        let now = at("2026-03-10T12:01:00Z");
+        assert_eq!(spent.with(1, budget, now), Err(at("2026-03-10T12:05:00Z")));
+
+        let known = spent.at(budget, now);
+        let later = at("2026-03-10T12:05:00Z");
+        assert_eq!(known.with(16, budget, later), Err(at("2026-03-10T12:10:00Z")));
+        let spent = known.with(15, budget, later).expect("15 of 15");
+        assert_eq!(spent.today(later), 28);
     }
 }

@@ -7,8 +7,12 @@ use serde_json::Value;
 
 use crate::kind::{Own, SourceKind};
 
-/// The shortest and the longest pause after a limit.
-const LIMITS: [TimeDelta; 2] = [TimeDelta::minutes(1), TimeDelta::hours(24)];
+/// The shortest pause after a limit.
+const LEAST_LIMIT: TimeDelta = TimeDelta::minutes(1);
+/// The longest pause after a limit.
+pub(crate) const MAX_LIMIT: TimeDelta = TimeDelta::hours(24);
+/// The longest pause after failures.
+pub(crate) const MAX_FAILURE_PAUSE: TimeDelta = TimeDelta::hours(1);
 /// The pause after a limit, if the answer names no time.
 const UNNAMED: TimeDelta = TimeDelta::hours(1);
 /// If the clock here differs from the server's by more than this, it is wrong.
@@ -55,10 +59,10 @@ impl FailurePause {
     /// The pause after this many failures in a row, the last one included.
     pub fn after(self, failures: u32) -> TimeDelta {
         match (self, failures) {
-            (Self::Refused, _) | (Self::Mend, 2..) | (Self::Transient, 7..) => TimeDelta::hours(1),
+            (Self::Refused, _) | (Self::Mend, 2..) | (Self::Transient, 7..) => MAX_FAILURE_PAUSE,
             (Self::Mend, _) => TimeDelta::minutes(15),
             (Self::Transient, failures) => {
-                TimeDelta::minutes(1 << failures.saturating_sub(1)).min(TimeDelta::hours(1))
+                TimeDelta::minutes(1 << failures.saturating_sub(1)).min(MAX_FAILURE_PAUSE)
             }
         }
     }
@@ -125,7 +129,7 @@ impl AnswerOutcome {
     /// A limit, until the time that the answer names. The time is counted from the maker's clock, so that a wrong clock
     /// here does no harm.
     fn limited(answer: &Fetched, why: String, now: Timestamp) -> Self {
-        let pause = pause(answer, now).unwrap_or(UNNAMED).clamp(LIMITS[0], LIMITS[1]);
+        let pause = pause(answer, now).unwrap_or(UNNAMED).clamp(LEAST_LIMIT, MAX_LIMIT);
         Self::Limited { until: now.saturating_add(pause), why }
     }
 
@@ -137,7 +141,7 @@ impl AnswerOutcome {
             .trim()
             .parse::<u32>()
             .ok()?;
-        let until = || now.saturating_add(pause(answer, now).unwrap_or(LIMITS[0]).min(LIMITS[1]));
+        let until = || now.saturating_add(pause(answer, now).unwrap_or(LEAST_LIMIT).min(MAX_LIMIT));
         (left < least).then(until)
     }
 }

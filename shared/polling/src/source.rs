@@ -230,6 +230,11 @@ impl PolledSource {
         self.kind.history.or_else(|| of_request.map(|_| HISTORY))
     }
 
+    /// The time between two runs of a source with this status.
+    pub fn every_of(&self, status: &SourceStatus) -> TimeDelta {
+        self.every(status.listed.as_ref().map_or(0, |listed| listed.devices.len()))
+    }
+
     /// The time between two runs, if the maker lists this many devices.
     pub fn every(&self, devices: usize) -> TimeDelta {
         if let Some(every) = self.every {

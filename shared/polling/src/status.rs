@@ -7,7 +7,8 @@ use domain::{DeviceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::directory::DirectoryListing;
-use crate::outcome::FailurePause;
+use crate::outcome::{FailurePause, MAX_FAILURE_PAUSE, MAX_LIMIT};
+use crate::schedule::CLAIM_AHEAD;
 
 /// The maximum number of digests of portions that are kept.
 const MAX_SEEN: usize = 128;
@@ -15,6 +16,9 @@ const MAX_SEEN: usize = 128;
 const TELL_EVERY: TimeDelta = TimeDelta::hours(1);
 /// The pause before the next run, if more of the past, or more devices, are to be read: it runs in the next minute.
 const SOON: TimeDelta = TimeDelta::seconds(40);
+
+/// The greatest difference between the clocks of two processes.
+const MAX_SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// The status of a source, which is kept between its runs.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -43,6 +47,9 @@ pub struct SourceStatus {
     /// The time until which the maker takes no more requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_until: Option<Timestamp>,
+    /// The time until which the remaining requests are left to other programs of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reserved_until: Option<Timestamp>,
     /// The last error, or the first refused part of a good answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -141,6 +148,7 @@ impl SourceStatus {
         now: Timestamp,
     ) -> Timestamp {
         self.note_answers(&report, now);
+        self.reserved_until = report.reserved_until;
 
         if let Some((until, why)) = report.limited {
             self.limited_until = Some(until);
@@ -165,6 +173,17 @@ impl SourceStatus {
         }
         let next = if report.is_behind { now.saturating_add(SOON) } else { slot };
         report.reserved_until.map_or(next, |until| next.max(until))
+    }
+
+    /// The latest time of the next run that a right clock could have stored, if runs follow each other after `every`.
+    pub fn latest_next(&self, every: TimeDelta, now: Timestamp) -> Timestamp {
+        let longest = now.saturating_add(MAX_LIMIT + MAX_SKEW);
+        let pauses = [self.limited_until, self.reserved_until].into_iter().flatten();
+        let pause = pauses.filter(|until| *until <= longest).max();
+
+        let own = if self.failures > 0 { every.max(MAX_FAILURE_PAUSE) } else { every };
+        let own = now.saturating_add(own + CLAIM_AHEAD + MAX_SKEW);
+        pause.map_or(own, |until| until.max(own))
     }
 
     fn note_answers(&mut self, report: &RunReport, now: Timestamp) {
@@ -207,4 +226,36 @@ impl SourceStatus {
 /// A time in UTC to the minute, for people.
 fn minute(at: Timestamp) -> String {
     format!("{} UTC", at.to_string()[..16].replace('T', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::given::at;
+
+    #[test]
+    fn a_next_run_is_believed_up_to_a_period_or_the_pause_of_its_maker() {
+        let (now, every) = (at("2026-03-10T12:00:00Z"), TimeDelta::minutes(5));
+        let hours = |hours| now.saturating_add(TimeDelta::hours(hours));
+        let slot = now.saturating_add(every);
+        let reserved = RunReport { reserved_until: Some(hours(3)), ..RunReport::default() };
+        let ahead = RunReport { reserved_until: Some(hours(300)), ..RunReport::default() };
+        let limited = (hours(24), "wait".to_owned());
+        let limited = RunReport { limited: Some(limited), ..RunReport::default() };
+        let failing = ("no".to_owned(), FailurePause::Refused);
+        let failing = RunReport { failing: Some(failing), ..RunReport::default() };
+        for (report, latest) in [
+            (RunReport::default(), slot),
+            (reserved, hours(3)),
+            (ahead, slot),
+            (limited, hours(24)),
+            (failing, hours(1)),
+        ] {
+            let mut status = SourceStatus::default();
+            let next = status.note(report, slot, every, now);
+            let believed = status.latest_next(every, now);
+            assert!(believed >= latest && believed <= latest.saturating_add(TimeDelta::minutes(2)));
+            assert!(next <= believed || next == hours(300), "{next}");
+        }
+    }
 }

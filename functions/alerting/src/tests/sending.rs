@@ -13,7 +13,7 @@ use table::Action::{GetItem, Query};
 use table::Target::AlertRunning;
 use table::db::{self, Db as _};
 use table::item::{Attribute, ItemError};
-use table::keys::ALERT_RULES;
+use table::keys::{ALERT_RULES, ALERT_WAITING};
 use table::memory_db::on;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, NoteRechecks as _, NoteRunning as _,
@@ -1119,4 +1119,18 @@ async fn each_damaged_rule_is_named() {
     world.minute().await.expect("done");
     let why = world.line()["alerting.unreadable"].to_string();
     assert!(why.contains("ALERT#RULES first: ") && why.contains("ALERT#RULES second: "), "{why}");
+}
+
+#[tokio::test]
+async fn a_damaged_message_is_named_as_a_warning() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", Timestamp::MIN)]).await;
+    let text = |text: &str| Attribute::S(text.into());
+    let damaged = db::put([("pk", text(ALERT_WAITING)), ("sk", text("a#r#device:d#1"))]);
+    world.store.write(damaged, &given::invocation()).await.expect("memory");
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.bodies().len(), 1);
+    let why = world.line()["alerting.unreadable"].to_string();
+    assert!(why.contains("a: the item ALERT#WAITING a#r#device:d#1"), "{why}");
+    assert_eq!(world.line()["level"], "WARN");
 }

@@ -1,19 +1,22 @@
 //! The table throttles: what follows a message that was left waits for it, and storms are told as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
-use runtime::clock::Deadline;
+use outgoing::{Reach, Url};
+use runtime::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 use table::Action::{BatchGetItem, DeleteItem, GetItem, Query, UpdateItem};
 use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
 use table::given::{self, invocation};
 use table::memory_db::on;
 use table::{
-    Action, AlertState, EditAlertStates as _, SendWaitingMessages as _, StoreError, Target,
+    Action, AlertState, EditAlertStates as _, Rechecked, SendWaitingMessages as _, StoreError,
+    Target,
 };
 
 use super::{Reply, World};
@@ -563,12 +566,12 @@ async fn a_deletion_that_is_throttled_keeps_no_minute_from_judging_and_no_messag
     assert_eq!(said_of(&bodies, "freezer", "news"), ["fired"]);
 }
 
-/// The table throttles deletions until judging begins.
+/// The table throttles deletions for a while. A round asks for a quarter of its time.
 #[tokio::test(start_paused = true)]
 async fn what_was_delivered_is_deleted_in_the_same_minute_at_the_latest() {
     let (world, rule) = World::with_rule().await;
     world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
-    let judging = Deadline::after(Duration::from_secs(30));
+    let judging = Deadline::after(Duration::from_secs(15));
     world.store.throttle(move |action, partition| {
         let is_early = !judging.remaining().is_zero();
         action == DeleteItem && partition == table::keys::ALERT_WAITING && is_early
@@ -685,4 +688,261 @@ async fn a_mark_that_is_throttled_for_seconds_keeps_no_minute_from_judging() {
     });
     world.scheduled().await.expect_err("it is not noted that the system runs");
     assert_eq!(said_of(&world.receiver.bodies(), "freezer", "news"), ["fired"]);
+}
+
+/// Of a channel whose messages are delivered and stay, and of one with new messages.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_throttled_takes_a_quarter_of_a_round() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.store.throttle(|action, partition| {
+        action == DeleteItem && partition == table::keys::ALERT_WAITING
+    });
+    for _ in 0..2 {
+        let begun = Stopwatch::start();
+        world.minute().await.expect_err("what is delivered is not deleted");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        world.pass(TimeDelta::minutes(1));
+    }
+    assert_eq!(world.receiver.take().len(), 1);
+}
+
+/// A message that is not given back waits for the end of its lease.
+#[tokio::test(start_paused = true)]
+async fn a_channel_says_that_it_fails_though_giving_back_is_throttled_for_a_round() {
+    let (world, _) = World::that_fires().await;
+    world.receiver.will([Reply::Status(404)]);
+    let leases = AtomicUsize::new(0);
+    world.store.throttle(move |action, partition| {
+        let is_of_message = action == UpdateItem && partition == table::keys::ALERT_WAITING;
+        is_of_message && leases.fetch_add(1, Ordering::Relaxed) > 0
+    });
+    world.minute().await.expect_err("the message is not given back");
+    assert!(world.stored("a").await.failing.is_some());
+}
+
+/// A minute with work of each kind: a silent device that a rule names, and one that a rule on a room finds.
+async fn with_silence() -> World {
+    let url = Url::parse("https://beat.example.org/geheim", Reach::Public).expect("an address");
+    let world = World::with_heartbeat(Some(url));
+    world.channel("a", None).await;
+    for (id, members) in [
+        ("named", json!({"name": "Gone", "device": "cellar", "silent_for": "10m"})),
+        ("hall", json!({"name": "Gone", "room": "hall", "silent_for": "10m"})),
+        ("day", json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"})),
+    ] {
+        world.put_rule(id, members).await;
+    }
+    given::seal(&world.store, "UTC", world.now()).await;
+    let silent = ["cellar", "lamp"]
+        .map(|id| given::reading(id, world.now(), Some("hall"), &[("temperature", "4")]));
+    given::store_home(&world.store, &silent).await;
+    world.pass(TimeDelta::hours(1));
+    world
+}
+
+/// The hosts that were asked, without those of channels.
+fn heartbeats(world: &World) -> usize {
+    world.receiver.take().iter().filter(|(host, _)| host.starts_with("beat")).count()
+}
+
+/// The service at the address alerts people when its requests stop.
+#[tokio::test(start_paused = true)]
+async fn a_minute_of_which_a_part_fails_as_a_whole_sends_no_heartbeat() {
+    use table::keys::{ALERT_RECHECKS, ALERT_STATES, DEVICES, STATE};
+    for (action, partition) in [
+        (Query, ALERT_STATES),
+        (Query, ALERT_RECHECKS),
+        (Query, DEVICES),
+        (GetItem, STATE),
+        (Action::PutItem, ALERT_STATES),
+    ] {
+        let world = with_silence().await;
+        world.store.throttle(move |asked, of| asked == action && of.starts_with(partition));
+        world.scheduled().await.expect("other parts are done");
+        assert_eq!(heartbeats(&world), 0, "{partition}");
+        assert_ne!(world.line()["alerting.failed_judgements"], 0, "{partition}");
+        assert_eq!(world.line()["level"], "WARN", "{partition}");
+
+        world.store.end_troubles();
+        world.pass(TimeDelta::minutes(2));
+        world.scheduled().await.expect("done");
+        assert_eq!(heartbeats(&world), 1, "{partition}: {}", world.line());
+    }
+}
+
+/// The list of the devices is throttled and was never read.
+#[tokio::test(start_paused = true)]
+async fn without_the_list_of_devices_a_minute_judges_the_silence_of_a_device_that_a_rule_names() {
+    let world = with_silence().await;
+    world.store.throttle(|action, partition| action == Query && partition.starts_with("DEVICE"));
+    world.scheduled().await.expect("a part is judged");
+    let told: Vec<_> =
+        world.store.all_told().iter().map(|told| told.alert.rule.to_string()).collect();
+    assert_eq!(told, ["named"]);
+    let failures = world.line()["alerting.judgement_failures"].to_string();
+    assert!(failures.contains("the list of devices: "), "{failures}");
+    assert_eq!(world.line()["alerting.unjudged_rules"], Value::Null, "they may be few");
+}
+
+/// Of the rechecks of rules, what the rule is, or the rechecks that take the place of one with a throttled device.
+#[tokio::test(start_paused = true)]
+async fn looks_behind_looks_of_rules_that_are_throttled_are_done_in_the_same_minute() {
+    use table::keys::{ALERT_RECHECKS, ALERT_RULES};
+    for (action, partition) in [(GetItem, ALERT_RULES), (UpdateItem, ALERT_RECHECKS)] {
+        for seed in 0..8 {
+            fastrand::seed(seed);
+            let world = World::new();
+            let cold = json!({"name": "Cold", "room": "loft", "metric": "temperature", "below": 8});
+            let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();
+            for id in ["c1", "c2", "c3", "c4"] {
+                let rule = world.put_rule(id, cold.clone()).await;
+                touched.push((Rechecked::Rule(rule.id), world.now()));
+            }
+            let warm = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8});
+            world.put_rule("warm", warm).await;
+            let of = |id: &str, room| {
+                given::reading(id, world.now(), Some(room), &[("temperature", "9")])
+            };
+            given::store_home(&world.store, &[of("hot", "loft")]).await;
+            world.recheck(&touched).await;
+            let readings: Vec<_> =
+                (10..20).map(|number| of(&format!("d{number}"), "hall")).collect();
+            world.measured(&readings).await;
+
+            world.store.throttle(move |asked, of| {
+                (asked, of) == (action, partition) || asked == Query && of == "hot"
+            });
+            let begun = Stopwatch::start();
+            drop(world.scheduled().await);
+            assert!(begun.elapsed() < Duration::from_secs(40), "{partition} {seed}");
+            assert_eq!(world.store.all_told().len(), 10, "{partition} {seed}");
+        }
+    }
+}
+
+/// States whose rules are gone.
+#[tokio::test(start_paused = true)]
+async fn states_that_cannot_be_deleted_take_a_share_of_their_minute() {
+    let (world, rule) = World::with_rule().await;
+    for number in 0..20 {
+        let mut state = given::firing("gone", &format!("d{number}"));
+        let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
+        (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
+        assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
+    }
+    world.store.throttle(|action, partition| {
+        action == DeleteItem && partition == table::keys::ALERT_STATES
+    });
+    let begun = Stopwatch::start();
+    world.scheduled().await.expect("the next minute deletes them");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(world.line()["alerting.failed_judgements"], 20);
+}
+
+/// A minute with work of each kind that judges or sends.
+async fn with_work_of_each_kind() -> World {
+    let world = with_silence().await;
+    let (now, given) = (world.now(), invocation());
+    let members = json!({"name": "Warm", "device": "hot", "metric": "temperature", "above": 8});
+    let warm = world.put_rule("warm", members).await;
+    let members = json!({"name": "Loft", "room": "loft", "metric": "temperature", "above": 8});
+    let loft = world.put_rule("loft", members).await;
+    let members = json!({"name": "Own", "device": "meter", "budget_kwh": 2.5, "per": "day"});
+    world.put_rule("own", members).await;
+
+    let of = |id: &str, room| given::reading(id, now, Some(room), &[("temperature", "9")]);
+    let meter = |minutes: i64, kwh: &str| {
+        let at = now.saturating_add(-TimeDelta::minutes(minutes));
+        given::reading("meter", at, Some("shed"), &[("cumulative_kwh_p", kwh)])
+    };
+    let home = [of("attic", "loft"), meter(50, "10"), meter(40, "14")];
+    given::store_home(&world.store, &home).await;
+    world.recheck(&[(Rechecked::Rule(loft.id), now)]).await;
+    world.measured(&[of("hot", "porch")]).await;
+
+    for rule in ["gone", "warm"] {
+        let mut state = given::firing(rule, "old");
+        let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
+        (episodes.due, episodes.changed) = (Some(now), warm.rule.changed);
+        assert!(world.store.put_alert_state(&state, &given).await.expect("asked"));
+    }
+    world.tell(&warm, "fridge", News::Fired, &[("a", NOW)]).await;
+    given::seal(&world.store, "UTC", now).await;
+    world
+}
+
+/// Each action and partition that a minute needs, with the alerts that need them, and whether messages do.
+#[tokio::test(start_paused = true)]
+async fn whatever_is_throttled_a_minute_does_all_that_does_not_need_it() {
+    use table::Action::{ConditionCheckItem, PutItem};
+    use table::keys::{
+        ALERT_RECHECKS, ALERT_RULES, ALERT_RUNNING, ALERT_SECRETS, ALERT_STATES, ALERT_TOLD,
+        ALERT_WAITING, DEVICES, STATE,
+    };
+    let all = [
+        "hall cellar",
+        "hall lamp",
+        "loft attic",
+        "named cellar",
+        "own meter",
+        "warm fridge",
+        "warm hot",
+        "warm old",
+    ];
+    let judged = &[
+        "hall cellar",
+        "hall lamp",
+        "loft attic",
+        "named cellar",
+        "own meter",
+        "warm hot",
+        "warm old",
+    ][..];
+    for (action, partition, lost, is_sent) in [
+        (BatchGetItem, ALERT_STATES, judged, true),
+        (BatchGetItem, DEVICES, &[][..], true),
+        (ConditionCheckItem, ALERT_RULES, judged, true),
+        (DeleteItem, ALERT_RECHECKS, &[], true),
+        (DeleteItem, ALERT_STATES, &[], true),
+        (DeleteItem, ALERT_WAITING, &[], true),
+        (GetItem, ALERT_RULES, &["loft attic"], true),
+        (GetItem, ALERT_SECRETS, &[], false),
+        (GetItem, STATE, &["own meter"], true),
+        (PutItem, ALERT_RUNNING, &["hall cellar", "hall lamp", "named cellar"], true),
+        (PutItem, ALERT_STATES, judged, true),
+        (Query, ALERT_RECHECKS, &["loft attic", "warm hot"], true),
+        (Query, ALERT_STATES, &["warm old"], true),
+        (Query, ALERT_TOLD, &[], true),
+        (Query, ALERT_WAITING, &[], false),
+        (Query, DEVICES, &["hall cellar", "hall lamp", "loft attic"][..], true),
+        (Query, "cellar", &["hall cellar", "named cellar"], true),
+        (Query, "ROLLUP#meter", &["own meter"], true),
+        (UpdateItem, ALERT_WAITING, &[], false),
+    ] {
+        let world = with_work_of_each_kind().await;
+        world.store.throttle(move |asked, of| (asked, of) == (action, partition));
+        let begun = Stopwatch::start();
+        drop(world.scheduled().await);
+        assert!(begun.elapsed() < Duration::from_secs(35), "{action:?} {partition}");
+
+        let told = world.store.all_told();
+        let told: BTreeSet<String> = told
+            .iter()
+            .map(|told| {
+                format!("{} {}", told.alert.rule, told.alert.subject).replace("device:", "")
+            })
+            .collect();
+        let expected: BTreeSet<String> =
+            all.into_iter().filter(|alert| !lost.contains(alert)).map(str::to_owned).collect();
+        assert_eq!(told, expected, "{action:?} {partition}");
+        let sent: usize = world
+            .receiver
+            .bodies()
+            .iter()
+            .filter_map(|body| body["messages"].as_array())
+            .map(Vec::len)
+            .sum();
+        assert_eq!(sent, if is_sent { expected.len() } else { 0 }, "{action:?} {partition}");
+    }
 }

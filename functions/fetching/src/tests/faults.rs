@@ -282,3 +282,39 @@ async fn a_source_without_its_secret_and_one_that_is_off_are_not_asked() {
     assert!(error.starts_with("secrets.key: is missing: give it with the source"), "{error}");
     assert_eq!(world.state("off").await, SourceState::Waiting);
 }
+
+/// A clock is ahead for a minute, by as long as a laptop's may be.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_for_a_minute_stops_no_source() {
+    for hours in [12, 24 * 400] {
+        let world = with_pump(true).await;
+        world.minutes(3).await;
+        world.clock.set(world.clock.now().saturating_add(TimeDelta::hours(hours)));
+        world.minutes(1).await;
+        world.clock.set(world.clock.now().saturating_add(-TimeDelta::hours(hours)));
+        let asked = world.asked().len();
+        world.minutes(10).await;
+        let more = world.asked().len() - asked;
+        assert!((9..=10).contains(&more), "{hours}: {more} in ten minutes");
+    }
+}
+
+/// A source is due early only if a wrong clock has stored when.
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_hours_is_kept_to_its_end() {
+    for (status, headers) in [(429, vec![("retry-after", "7200")]), (401, vec![])] {
+        let world = World::new();
+        world.play(PUMP, move |asked| {
+            let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned()));
+            let body = br#"{"at": "2026-03-10T11:59:00Z", "flow": 21.5}"#.to_vec();
+            let headers = headers.chain([("date", http_date(asked.at))]).collect();
+            Fetched { status, headers, body }
+        });
+        world.save("pump", pump(true), &[("key", SECRET)]).await;
+        world.minutes(1).await;
+        let stored = world.stored("pump").await;
+        let pause = stored.next.since(world.clock.now()).num_minutes();
+        world.minutes(pause - 1).await;
+        assert_eq!(world.asked().len(), 1, "{status}: {pause}");
+    }
+}
