@@ -7,6 +7,7 @@ mod beforehand;
 mod clock_change;
 mod columns;
 mod concurrent;
+mod decoded;
 mod described;
 mod energy;
 mod estimate;
@@ -70,6 +71,7 @@ use crate::{progress, rollups};
 pub(crate) use args::ImportArgs;
 #[cfg(test)]
 pub(crate) use columns::Columns;
+use estimate::Estimate;
 use growing::Growing;
 use kind::Format;
 pub(crate) use line::{Line, Record};
@@ -235,7 +237,7 @@ fn import_readings(
         let bar = source.progress_bar();
         let (lines, describes) = (source.lines(&columns, growing.clone())?, describes.clone());
         let lines = lines.inspect(move |line| {
-            if line.as_ref().is_ok_and(round::is_of_registry) {
+            if line.as_ref().is_ok_and(decoded::is_of_registry) {
                 describes.store(true, Ordering::Relaxed);
             }
         });
@@ -263,17 +265,18 @@ fn import_readings(
         let said = growing.said().filter(|_| is_csv);
         notes.into_iter().chain(said).for_each(print);
     };
-    let options = args.upload_options();
+    let options = args.upload_options(true);
     let rounds_of = |lines| {
         let round = args.round.get().max(REQUESTS * options.batch);
-        let rounds = round::Rounds::new(lines, now, round, args.merge);
-        rounds.without(Patterns::of(&args.except))
+        let lines = decoded::rows(lines, now, Patterns::of(&args.except));
+        round::Rounds::new(lines, round, args.merge)
     };
     if args.dry_run {
         let lines: line::Lines = Box::new(bar.wrap_iter(lines));
-        let estimate = estimate::of(rounds_of(lines), options);
+        let mut estimate = Estimate::of_readings(options);
+        let added = estimate.add_all(rounds_of(lines), options.batch);
         bar.finish_and_clear();
-        let estimate = estimate?;
+        added?;
         print(&estimate);
         say_of_end();
         return Ok(exit_code(&estimate.refusals, 0));

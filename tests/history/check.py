@@ -210,7 +210,7 @@ def influxdb(folder):
                 status, text = send(target, body)
                 assert status == 204, text
         said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"), "--report", str(folder / "report"))
-        assert f"{len(lines)} points stored" in said and "retention policy days" in said and "left out     attic.other" in said, said
+        assert f"{len(lines)} readings stored" in said and "retention policy days" in said and "left out     attic.other" in said, said
         devices = [it["device_id"] for it in one.pages("/devices?limit=100")]
         assert len(devices) == 4, devices
         for device in devices:
@@ -240,7 +240,7 @@ def types_that_change(folder, server):
         words = ("--database", "types", "--state", str(folder / "types-state"), "--report", str(folder / "types-report"))
         said = other.imports(server.url, *words)
         texts = 10 * sum(order.count("s") for order in orders)
-        assert f"{len(lines) - texts} points stored" in said and f"{texts} points left out, which have texts only" in said, said
+        assert f"{len(lines) - texts} readings stored" in said and f"{texts} points left out, which have texts only" in said, said
         for order in orders:
             rows = other.pages(f"/devices/a::{''.join(order)}/readings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&limit=1000")
             assert len(rows) == 10 * sum(kind != "s" for kind in order), (order, rows)
@@ -270,7 +270,7 @@ def influxdb_2(folder):
             assert status == 204, text
         words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"), "--report", str(folder / "report"))
         said = other.imports(played.url, "--database", "home/autogen", *words)
-        assert "3000 points stored" in said and "database     home, retention policy autogen" in said, said
+        assert "3000 readings stored" in said and "database     home, retention policy autogen" in said, said
         assert len(played.queries) > 6, played.queries
         for device in [it["device_id"] for it in one.pages("/devices?limit=100")]:
             for path in (f"/devices/{device}", f"/devices/{device}/readings?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
@@ -403,7 +403,7 @@ def killed(folder):
         process.kill()
         process.wait(timeout=30)
         said = server.imports(str(path))
-        assert "16000 lines are processed already" in said and f"{count - 16_000} points stored" in said, said
+        assert "16000 lines are processed already" in said and f"{count - 16_000} readings stored" in said, said
         assert not progress.exists()
         for host in range(4):
             rows = server.pages(f"/devices/h{host}::m/readings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&limit=1000")

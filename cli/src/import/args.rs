@@ -178,10 +178,9 @@ impl ImportArgs {
     }
 
     /// Returns the options of an upload.
-    pub(super) fn upload_options(&self) -> UploadOptions {
+    pub(super) fn upload_options(&self, keeps_rooms: bool) -> UploadOptions {
         let pace = self.pace.map(|units| f64::from(units.get()));
-        let (batch, strict, precision) = (self.batch.get(), self.strict, self.precision);
-        UploadOptions { batch, strict, pace, precision }
+        UploadOptions { batch: self.batch.get(), strict: self.strict, pace, keeps_rooms }
     }
 
     /// Returns the time before which points are thinned.

@@ -55,11 +55,6 @@ impl Described {
         self.name
     }
 
-    /// Whether the kind of a metric is unknown: neither a person nor a sender has given it.
-    pub(super) fn is_unknown(&self, metric: &str) -> bool {
-        self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
-    }
-
     /// Adds the device to `meters`, if it is a meter.
     pub(super) fn add_to(&self, meters: &mut Meters, id: &str) {
         let info = |(name, it): (&String, &Metric)| {

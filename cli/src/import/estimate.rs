@@ -6,12 +6,13 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use domain::{DeviceId, Reading, RoomId, Timestamp};
 
+use super::decoded::Entry;
 use super::energy::Energy;
 use super::listed::Listed;
 use super::refusals::Refusals;
 use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
-use super::round::{Entry, Rounds, batches};
+use super::round::{Rounds, batches};
 use super::sources::OwnSum;
 use super::thin_estimate::ThinEstimate;
 use super::upload::UploadOptions;
@@ -50,8 +51,8 @@ pub(super) struct Estimate {
     rollups: RollupEstimate,
     energy: Energy,
     thinned: ThinEstimate,
-    /// The devices of a file of readings; a source lists its series instead.
-    listed: Listed,
+    /// The devices of a file of readings.
+    listed: Option<Listed>,
     /// The write units per second that the person chose.
     pace: Option<f64>,
     /// Whether the report mentions the option to thin.
@@ -68,46 +69,42 @@ struct Written {
     newest: Option<(u64, Timestamp)>,
 }
 
-/// Estimates an import from all its lines.
-pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estimate> {
-    let mut estimate = Estimate::with_own_sums(BTreeMap::new(), options.pace);
-    let batch = options.batch;
-    for round in rounds {
-        let round = round?;
-        // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
-        for entries in [&round.merges, &round.puts] {
-            estimate.requests += batches(entries, batch).len() as u64;
-            for Entry { line, reading } in entries {
-                estimate.add(reading);
-                estimate.listed.add(reading);
-                estimate.lines += u64::from(estimate.is_new_line(*line, reading));
-            }
-        }
-        estimate.lines += round.folded;
-        estimate.registry += round.registry.len();
-        for (device, name, unit) in round.registry.iter().flat_map(RegistryLine::units) {
-            estimate.listed.set_unit(&device, &name, unit);
-        }
-        let behind = round.registry.iter().filter_map(RegistryLine::behind);
-        behind.for_each(|device| estimate.energy.put_behind(device));
-        estimate.refusals.extend(round.refusals);
-    }
-    Ok(estimate)
-}
-
 impl Estimate {
-    /// Makes an empty estimate, with the source's own sums and the write units per second that a person chose.
-    pub(super) fn with_own_sums(own: BTreeMap<String, OwnSum>, pace: Option<f64>) -> Self {
-        Self { energy: Energy::new(own), pace, ..Self::default() }
+    /// Makes an empty estimate of a file of readings.
+    pub(super) fn of_readings(options: UploadOptions) -> Self {
+        Self { pace: options.pace, listed: Some(Listed::default()), ..Self::default() }
     }
 
-    /// Adds the readings of a request. Each has another device or timestamp.
-    pub(super) fn add_request(&mut self, readings: &[Reading]) {
-        self.requests += 1;
-        for reading in readings {
-            self.lines += 1;
-            self.add(reading);
+    /// Makes an empty estimate of a source with its own sums. The source lists its series instead of devices.
+    pub(super) fn of_points(own: BTreeMap<String, OwnSum>, options: UploadOptions) -> Self {
+        Self { energy: Energy::new(own), pace: options.pace, ..Self::default() }
+    }
+
+    /// Adds all lines of an import.
+    pub(super) fn add_all(&mut self, rounds: Rounds<'_>, batch: usize) -> anyhow::Result<()> {
+        for round in rounds {
+            let round = round?;
+            // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
+            for entries in [&round.merges, &round.puts] {
+                self.requests += batches(entries, batch).len() as u64;
+                for Entry { line, reading } in entries {
+                    self.add(reading);
+                    self.listed.iter_mut().for_each(|listed| listed.add(reading));
+                    self.lines += u64::from(self.is_new_line(*line, reading));
+                }
+            }
+            self.lines += round.folded;
+            self.registry += round.registry.len();
+            for (device, name, unit) in round.registry.iter().flat_map(RegistryLine::units) {
+                self.listed.iter_mut().for_each(|listed| {
+                    listed.set_unit(&device, &name, unit.clone());
+                });
+            }
+            let behind = round.registry.iter().filter_map(RegistryLine::behind);
+            behind.for_each(|device| self.energy.put_behind(device));
+            self.refusals.extend(round.refusals);
         }
+        Ok(())
     }
 
     /// Notes the line of an added reading, and returns whether it is a new line. A line of many columns is split into
@@ -169,7 +166,9 @@ impl fmt::Display for Estimate {
             writeln!(f, "duplicates   {} {text}", self.lines - readings)?;
         }
         writeln!(f, "devices      {}", self.devices.len())?;
-        write!(f, "{}", self.listed)?;
+        if let Some(listed) = &self.listed {
+            write!(f, "{listed}")?;
+        }
         writeln!(f, "rooms        {}", self.rooms.len())?;
         if self.registry > 0 {
             writeln!(f, "registry     {} devices and rooms", self.registry)?;
@@ -235,11 +234,20 @@ fn shown_time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::decoded;
+    use crate::import::line::Lines;
     use crate::import::line::{Line, Record};
-    use crate::import::sources::line_protocol::Precision;
+    use crate::import::patterns::Patterns;
 
     const OPTIONS: UploadOptions =
-        UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
+        UploadOptions { batch: 2, strict: false, pace: None, keeps_rooms: true };
+
+    fn estimate_of(lines: Lines, now: Timestamp, size: usize) -> Estimate {
+        let lines = decoded::rows(lines, now, Patterns::default());
+        let mut estimate = Estimate::of_readings(OPTIONS);
+        estimate.add_all(Rounds::new(lines, size, false), OPTIONS.batch).unwrap();
+        estimate
+    }
 
     fn estimate(lines: &[&str], size: usize) -> Estimate {
         let lines: Vec<_> = (1..)
@@ -247,7 +255,7 @@ mod tests {
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
             .collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), OPTIONS).unwrap()
+        estimate_of(Box::new(lines.into_iter()), now, size)
     }
 
     #[test]
@@ -313,15 +321,15 @@ mod tests {
 
     #[test]
     fn parts_of_a_line_are_no_duplicates() {
-        let metrics: Vec<String> = (0..200).map(|n| format!(r#""m{n}": 1"#)).collect();
-        let parts = metrics.chunks(64).map(|part| part.join(", ")).map(|part| {
+        let metrics: Vec<String> = (0..800).map(|n| format!(r#""m{n}": 1"#)).collect();
+        let parts = metrics.chunks(256).map(|part| part.join(", ")).map(|part| {
             let json = format!(r#"{{"device_id": "a", "timestamp": 1768147200, {part}}}"#);
             Ok(Line::Reading(Record { line: 1, json }))
         });
         let parts: Vec<_> = parts.collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
 
-        let wide = of(Rounds::new(Box::new(parts.into_iter()), now, 10, false), OPTIONS).unwrap();
+        let wide = estimate_of(Box::new(parts.into_iter()), now, 10);
         assert_eq!((wide.keys.len(), wide.requests, wide.lines), (1, 4, 1));
         assert!(!wide.to_string().contains("duplicates"), "{wide}");
     }

@@ -135,14 +135,17 @@ mod tests {
             _ if request.method == "GET" => Reply::of(404, "{}"),
             _ => {
                 seen.lock().unwrap().push(request.body);
-                Reply::of(204, "")
+                Reply::of(201, r#"{"accepted": 1}"#)
             }
         })
     }
 
-    fn values(bodies: &Mutex<Vec<String>>) -> Vec<String> {
+    /// The values that were sent, in the order of the requests.
+    fn values(bodies: &Mutex<Vec<String>>) -> Vec<u64> {
         let all = bodies.lock().unwrap().concat();
-        all.lines().filter_map(|line| Some(line.split(' ').nth(1)?.to_owned())).collect()
+        let lines =
+            all.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.filter_map(|reading| reading["v"].as_u64()).collect()
     }
 
     #[tokio::test]
@@ -165,12 +168,11 @@ mod tests {
         };
         let error = format!("{:#}", run().unwrap_err());
         assert!(error.contains("the same command continues after m until 2024-10-0"), "{error}");
-        assert_eq!(values(&bodies), [""; 0], "nothing is sent before all is fetched");
+        assert_eq!(values(&bodies), [0; 0], "nothing is sent before all is fetched");
 
         is_broken.store(false, Ordering::Release);
         assert_eq!(run().unwrap(), ExitCode::SUCCESS);
-        let sent: Vec<String> = (1..8).map(|n| format!("v={n}")).collect();
-        assert_eq!(values(&bodies), sent, "each once");
+        assert_eq!(values(&bodies), [1, 2, 3, 4, 5, 6, 7], "each once");
         let left = std::fs::read_dir(directory.path()).unwrap();
         let left: Vec<String> =
             left.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();

@@ -8,18 +8,22 @@ use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
 use indicatif::ProgressBar;
 
+use super::REQUESTS;
 use super::args::ImportArgs;
+use super::decoded::{self, PointRules};
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    Counts, Group, KnownKinds, PointOptions, Report, Selection, SeriesMap, Thinned, United,
-    beside_no_means, in_vacant_hours, send,
+    Counts, DevicePoint, DevicesOfSeries, Group, KnownKinds, Report, Selection, SeriesMap, Thinned,
+    United, beside_no_means, in_vacant_hours,
 };
+use super::round::Rounds;
 use super::session::{self, after_upload, client, exit_code, state_of};
 use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
 use super::temporary::megabytes;
+use super::upload;
 use crate::client::{Client, without_login};
 use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
@@ -46,7 +50,7 @@ pub(super) fn import(
     let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
     let map = wanted.map().clone();
-    let points = wanted.of_points(points, notes.clone(), units.clone());
+    let points = wanted.of_points(points, notes.clone(), units.clone(), now);
     bar.set_message(sort::SORTING);
     let sorted = sort::sorted(points, sort::RUN, bar)?;
     if let Some(said) = map.not_met() {
@@ -64,18 +68,18 @@ pub(super) fn import(
     bar.reset();
     bar.set_message("");
     bar.set_length(read);
-    let mut united = United::new(bar.wrap_iter(sorted));
+    let mut united = United::new(sorted);
     let thin_before = args.thin_before(began)?;
-    let options = args.upload_options();
+    let options = args.upload_options(false);
+    let taught = Taught::of(&units, now);
+    let rules = PointRules { now, precision: args.precision, taught: taught.clone() };
     if args.dry_run {
         // The source's own sums are totals over all its time, so they fit no part of it.
         let is_part = args.from.is_some() || args.to.is_some();
         let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
-        let taught = Taught::of(&units, now);
-        let known =
-            KnownKinds { counters_of: Box::new(|_| Ok(BTreeSet::new())), taught: taught.clone() };
+        let known = KnownKinds { counters_of: Box::new(|_| Ok(BTreeSet::new())), taught };
         let groups = groups(&mut united, thin_before, now, known);
-        let report = Report::of(groups, own_sums, &taught, options, now);
+        let report = Report::of(bar.wrap_iter(groups), own_sums, rules, options);
         bar.finish_and_clear();
         let mut report = report?;
         report.append(refusals);
@@ -105,33 +109,25 @@ pub(super) fn import(
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, &client, state)?;
-    let known = KnownKinds {
-        counters_of: Box::new(|id| counters_of(id, &client)),
-        taught: Taught::of(&units, now),
-    };
+    let known = KnownKinds { counters_of: Box::new(|id| counters_of(id, &client)), taught };
     let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), now);
     let groups = groups(vacant, thin_before, now, known);
     let groups = beside_no_means(groups, &imported, notes.clone(), now);
-    let sent = send(groups, &client, PointOptions { upload: options, now }, &imported, bar);
+    let round = args.round.get().max(REQUESTS * options.batch);
+    let rounds = Rounds::new(decoded::points(groups, rules), round, true);
+    let summary = upload::run(rounds, &client, options, &imported, bar);
     bar.finish_and_clear();
-    let sent = sent.inspect_err(|_| session::forget_unused(&imported, &client))?;
-    print(&sent);
+    let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
+    summary.refusals.append(refusals);
+    print(&summary);
     print_counts(united.counts());
     print_notes(&notes);
-    let (stored, refused_before) = (sent.stored, sent.refused_before);
-    let mut all = refusals;
-    all.append(sent.refusals);
-    let shown = all.to_string();
-    if !shown.is_empty() {
-        print(shown.trim_start_matches('\n'));
-    }
-    settings::apply(&units, &client, now);
-    after_upload(&client, stored, goes_on);
+    after_upload(&client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
     if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client) {
         print(said);
     }
-    session::end(imported, &all, refused_before)
+    session::end(imported, &summary.refusals, summary.refused_before)
 }
 
 /// Returns the groups of lines to send. Lines before the instant `thin_before` are thinned.
@@ -210,8 +206,10 @@ impl Wanted {
         points: impl Iterator<Item = anyhow::Result<Point>>,
         notes: Notes,
         units: Units,
-    ) -> impl Iterator<Item = anyhow::Result<Point>> {
+        now: Timestamp,
+    ) -> impl Iterator<Item = anyhow::Result<DevicePoint>> {
         let has_units = !units.is_empty();
+        let mut devices = DevicesOfSeries::new(now);
         points.filter_map(move |point| {
             let point = point.and_then(|mut point| {
                 self.map.meet(&point);
@@ -234,7 +232,7 @@ impl Wanted {
                 if let (Some(series), Some(point)) = (&series, &point) {
                     units.see(series, point);
                 }
-                Ok(point)
+                Ok(point.map(|point| devices.place(point)))
             });
             point.transpose()
         })

@@ -14,33 +14,18 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use api::ABOUT;
-use api::json::Members;
-use domain::{DeviceId, MAX_FIELDS, Reading, Timestamp};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::json;
-use serde_json::value::RawValue;
+use api::AboutBody;
+use domain::{About, DeviceId, MAX_FIELDS, Reading, Timestamp};
 
-use super::line::{Line, Lines, Record};
-use super::patterns::Patterns;
+use super::decoded::{Decoded, DecodedLines, Entry};
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::state::Passed;
 
 /// The maximum body size of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;
-/// The maximum number of members in a line; no item of the table holds more metrics.
-const MAX_LINE_MEMBERS: usize = 10_000;
 /// The maximum number of devices whose spans are kept; readings of further devices are merged.
 const MAX_SPANS: usize = 100_000;
-
-/// A reading, and the number of its first line.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) line: u64,
-    pub(super) reading: Reading,
-}
 
 /// Readings that may be stored in any order.
 #[derive(Debug, Default)]
@@ -66,16 +51,13 @@ pub(super) struct Round {
     pub(super) passed: Passed,
 }
 
-/// The rounds of a file.
-pub(super) struct Rounds {
-    lines: Lines,
-    now: Timestamp,
+/// The rounds of a source.
+pub(super) struct Rounds<'a> {
+    lines: DecodedLines<'a>,
     /// The maximum number of lines, and of entries, in a round.
     size: usize,
     /// Whether every reading is merged, whatever the earlier rounds hold.
     merge: bool,
-    /// The devices and metrics that are left out.
-    except: Patterns,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
     /// The digest of all lines read so far.
@@ -87,15 +69,13 @@ pub(super) struct Rounds {
     ended: bool,
 }
 
-impl Rounds {
-    /// Makes rounds of these lines; `now` is the time of reception.
-    pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
+impl<'a> Rounds<'a> {
+    /// Makes rounds of these lines.
+    pub(super) fn new(lines: DecodedLines<'a>, size: usize, merge: bool) -> Self {
         Self {
             lines,
-            now,
             size,
             merge,
-            except: Patterns::default(),
             spans: HashMap::new(),
             position: 0,
             passed: Passed::default(),
@@ -103,11 +83,6 @@ impl Rounds {
             rest: Vec::new(),
             ended: false,
         }
-    }
-
-    /// Sets the devices and metrics that are left out.
-    pub(super) fn without(self, except: Patterns) -> Self {
-        Self { except, ..self }
     }
 
     /// Returns the next round of the first `lines` lines, which are already stored; `None` after them.
@@ -123,34 +98,6 @@ impl Rounds {
     /// Returns the number and the digest of the lines read so far.
     pub(super) const fn passed(&self) -> (u64, &Passed) {
         (self.position, &self.passed)
-    }
-
-    /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
-    /// refusals go into `round`.
-    fn read(&self, line: Line, round: &mut Round) -> Vec<Entry> {
-        let record = match line {
-            Line::Reading(record) => record,
-            Line::Refused(refusal) => {
-                round.refusals.push(refusal);
-                return Vec::new();
-            }
-        };
-        let line = record.line;
-        let mut entries = Vec::new();
-        for part in parts(record) {
-            match meaning(&part, self.now) {
-                Ok(Meaning::Reading(reading)) => {
-                    let reading = self.except.leave_out_of(*reading);
-                    entries.extend(reading.map(|reading| Entry { line, reading }));
-                }
-                Ok(Meaning::Registry(line)) => round.registry.extend(line.without(&self.except)),
-                Err(reason) => {
-                    round.refusals.push(Refusal { line, reason });
-                    return Vec::new();
-                }
-            }
-        }
-        entries
     }
 
     fn is_new(&self, reading: &Reading) -> bool {
@@ -184,17 +131,17 @@ impl Rounds {
         let mut taken = 0;
         // The number of entries is limited too, because wide lines have several and a round is held in memory.
         while !round.is_rest && taken < most_lines && readings.len() < self.size {
-            let Some(line) = self.lines.next().transpose()? else {
+            let Some(decoded) = self.lines.next().transpose()? else {
                 self.ended = true;
                 break;
             };
-            self.position += 1;
-            self.passed.add(match &line {
-                Line::Reading(record) => &record.json,
-                Line::Refused(refusal) => &refusal.reason,
-            });
-            taken += 1;
-            self.read(line, &mut round).into_iter().for_each(|entry| readings.add(entry));
+            let Decoded { lines, text, entries, registry, refusals } = decoded;
+            self.position += lines;
+            self.passed.add(&text);
+            taken += usize::try_from(lines).unwrap_or(usize::MAX);
+            round.registry.extend(registry);
+            round.refusals.extend(refusals);
+            entries.into_iter().for_each(|entry| readings.add(entry));
         }
 
         let RoundReadings { entries, rest, folded, .. } = readings;
@@ -277,7 +224,7 @@ fn parted_by(earlier: &Reading, later: &Reading) -> (Option<Reading>, Option<Rea
     (reading(known), reading(new))
 }
 
-impl Iterator for Rounds {
+impl Iterator for Rounds<'_> {
     type Item = anyhow::Result<Round>;
 
     fn next(&mut self) -> Option<anyhow::Result<Round>> {
@@ -298,81 +245,6 @@ fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
     let is_new = |name| !earlier.metrics().contains_key(name);
     let new = later.metrics().keys().filter(|name| is_new(*name)).count();
     earlier.metrics().len() + new <= MAX_FIELDS
-}
-
-/// Splits a record into parts of at most [`MAX_FIELDS`]. An exported reading may have more, because merging writes
-/// added them.
-fn parts(record: Record) -> Vec<Record> {
-    const OWN: [&str; 4] = ["device_id", "timestamp", "room", ABOUT];
-    let Record { line, json } = record;
-    let whole = |json| vec![Record { line, json }];
-    let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
-    let members: Vec<(String, &RawValue)> =
-        members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-    if members.len() <= MAX_FIELDS {
-        return whole(json);
-    }
-    let (own, metrics): (Vec<_>, Vec<_>) =
-        members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
-    let part = |metrics: &[&(String, &RawValue)]| {
-        let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
-        let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
-        Record { line, json: format!("{{{}}}", members.join(",")) }
-    };
-    metrics.chunks(MAX_FIELDS).map(part).collect()
-}
-
-enum Meaning {
-    Reading(Box<Reading>),
-    Registry(RegistryLine),
-}
-
-/// The members that tell the kinds of lines apart.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    device: Option<&'a RawValue>,
-    #[serde(borrow)]
-    room: Option<&'a RawValue>,
-    #[serde(borrow)]
-    annotation: Option<&'a RawValue>,
-    timestamp: Option<IgnoredAny>,
-    #[serde(rename = "Item")]
-    item: Option<IgnoredAny>,
-}
-
-impl Kind<'_> {
-    /// Whether a line describes a device or a room, or is an annotation.
-    fn is_of_registry(&self) -> bool {
-        let is_object = |value: &&RawValue| value.get().starts_with('{');
-        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
-    }
-}
-
-/// Whether a line describes a device or a room, or is an annotation.
-pub(super) fn is_of_registry(line: &Line) -> bool {
-    let Line::Reading(record) = line else { return false };
-    serde_json::from_str(&record.json).is_ok_and(|members: Kind<'_>| members.is_of_registry())
-}
-
-fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
-    // A line that is not an object is parsed as a reading later, which reports the error.
-    if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
-        if members.is_of_registry() {
-            return RegistryLine::read(record).map(Meaning::Registry);
-        }
-        if members.item.is_some() {
-            return Err("is a rollup; rollups are imported with --rollups".into());
-        }
-        if members.timestamp.is_none() {
-            return Err("timestamp: is missing; a file does not tell when it was measured".into());
-        }
-    }
-    let reading = local::read_reading(&record.json, now).map_err(|error| {
-        let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
-        format!("{field}{}", error.message)
-    })?;
-    Ok(Meaning::Reading(Box::new(reading)))
 }
 
 /// Splits entries into requests of at most `readings` readings and [`MAX_BODY`] bytes.
@@ -403,6 +275,10 @@ pub(super) fn json(reading: &Reading) -> String {
     for (name, value) in reading.metrics() {
         json.extend([",\"", name.as_str(), "\":", value.as_str()]);
     }
+    if let Some(about) = &reading.about {
+        let about = serde_json::to_string(&AboutBody::from(About::clone(about)));
+        json.extend([",\"about\":", &about.expect("a description is JSON")]);
+    }
     json.push('}');
     json
 }
@@ -410,18 +286,22 @@ pub(super) fn json(reading: &Reading) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::decoded;
+    use crate::import::line::{Line, Record};
+    use crate::import::patterns::Patterns;
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_800_000_000_000).unwrap()
     }
 
-    fn rounds(lines: &[&str], size: usize) -> Rounds {
+    fn rounds(lines: &[&str], size: usize) -> Rounds<'static> {
         let lines: Vec<_> = lines
             .iter()
             .zip(1..)
             .map(|(json, line)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
             .collect();
-        Rounds::new(Box::new(lines.into_iter()), now(), size, false)
+        let lines = decoded::rows(Box::new(lines.into_iter()), now(), Patterns::default());
+        Rounds::new(lines, size, false)
     }
 
     fn line(device: &str, second: i64, metrics: &str) -> String {
@@ -493,11 +373,11 @@ mod tests {
     #[test]
     fn more_metrics_than_a_request_carries_go_into_the_next_round() {
         let metrics = |from: usize| {
-            let names = (from..from + 40).map(|n| format!("\"m{n}\":1"));
+            let names = (from..from + 160).map(|n| format!("\"m{n}\":1"));
             names.collect::<Vec<_>>().join(",")
         };
         let lines =
-            [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
+            [line("d", 0, &metrics(0)), line("d", 0, &metrics(160)), line("d", 1, "\"t\":1")];
         let rounds = taken(&lines, 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(2, 0, 0), (0, 1, 3)]);
@@ -507,7 +387,7 @@ mod tests {
 
     #[test]
     fn wide_lines_share_their_rounds() {
-        let metrics: Vec<String> = (0..100).map(|n| format!("\"m{n:03}\":1")).collect();
+        let metrics: Vec<String> = (0..300).map(|n| format!("\"m{n:03}\":1")).collect();
         let lines: Vec<String> = (0..40).map(|at| line("d", at, &metrics.join(","))).collect();
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         let shapes = |size| taken(&lines, size).iter().map(shape).collect::<Vec<_>>();
@@ -554,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_merging_made_large_is_sent_in_parts() {
-        let metrics: Vec<String> = (0..150).map(|n| format!("\"m{n}\":{n}")).collect();
+        let metrics: Vec<String> = (0..600).map(|n| format!("\"m{n}\":{n}")).collect();
         let large = line("d", 0, &format!(r#""room":"a",{}"#, metrics.join(",")));
         let rounds = taken(&[line("e", 0, "\"t\":1"), large, line("d", 1, "\"t\":1")], 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
@@ -565,7 +445,7 @@ mod tests {
         );
         let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));
         let parts: Vec<_> = parts.filter(|entry| entry.line == 2).collect();
-        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 150);
+        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 600);
         assert!(parts.iter().all(|it| it.reading.room.is_some()));
         assert_eq!(rounds.iter().map(|round| round.folded).sum::<u64>(), 0);
     }

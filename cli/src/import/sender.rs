@@ -9,8 +9,9 @@ use anyhow::Context as _;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
+use super::decoded::Entry;
 use super::refusals::Refusal;
-use super::round::{self, Entry};
+use super::round;
 use super::write_units;
 use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
 use crate::pace::Pace;
@@ -217,6 +218,9 @@ fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyho
     let problem = answer.problem();
     let first = problem.errors.iter().find_map(|refused| entries.get(refused.index?));
     match first {
+        Some(Entry { line: 0, reading }) => {
+            error.context(format!("the device \"{}\"", reading.device))
+        }
         Some(Entry { line, reading }) => {
             error.context(format!("line {line}: the device \"{}\"", reading.device))
         }
@@ -227,6 +231,13 @@ fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyho
 fn refused<'a>(entries: &[&'a Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {
     let refused = |index: Option<usize>, reason| {
         let entry = index.and_then(|index| entries.get(index)).copied();
+        let reason = match entry {
+            // A source without lines.
+            Some(Entry { line: 0, reading }) => {
+                format!("{} at {}: {reason}", reading.device, reading.at)
+            }
+            _ => reason,
+        };
         (Refusal { line: entry.map_or(0, |entry| entry.line), reason }, entry)
     };
     let name = |error: &FieldError| {

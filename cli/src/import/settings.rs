@@ -1,16 +1,11 @@
-//! Sets the kinds and units of metrics that a source knows. Replaces no existing setting.
+//! The kinds and units of metrics that a source knows beside its points. Sends nothing.
 
 use std::collections::BTreeMap;
 
 use domain::{MetricKind, Reading, Timestamp};
-use serde_json::{Value, json};
 
-use super::described::Described;
-use super::line::Record;
-use super::registry::{self, RegistryLine};
 use super::sources::{Known, Units};
-use crate::client::Client;
-use crate::output::{counted, print};
+use crate::output::print;
 
 /// The settings of metrics, by device and metric.
 type Settings = BTreeMap<String, BTreeMap<String, Known>>;
@@ -59,7 +54,7 @@ fn settings(units: &Units, now: Timestamp) -> Settings {
     settings
 }
 
-/// Prints the settings that an import would set.
+/// Prints the settings that readings of an import say.
 pub(super) fn show(units: &Units, now: Timestamp) {
     for (device, metrics) in settings(units, now) {
         for (metric, Known { unit, is_counter }) in metrics {
@@ -69,56 +64,9 @@ pub(super) fn show(units: &Units, now: Timestamp) {
     }
 }
 
-/// The remark if the kinds of metrics were set after their readings were rolled up.
-const FOLDED_AGAIN: &str = "\
-units and counters of the source are set now, so the rollups of their devices are folded again: energy has all of it
-within a quarter of an hour in which a server runs";
-
-/// Sets the kinds and units that a device does not have yet. A failure is only reported, because the import is
-/// complete.
-pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
-    let settings = settings(units, now);
-    let count: usize = settings.values().map(BTreeMap::len).sum();
-    if count == 0 {
-        return;
-    }
-    let metrics = counted(count as u64, "metric");
-    match set(settings, client) {
-        Ok(why) if why.is_empty() => print(FOLDED_AGAIN),
-        Ok(why) => print(format_args!("units of {metrics} are not all set: {}", why.join("; "))),
-        Err(error) => print(format_args!(
-            "units of {metrics} are not set: {error:#}; import again with an admin token, or PATCH them"
-        )),
-    }
-}
-
-fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    for (device, mut metrics) in settings {
-        // The registry lags behind the readings, so it may not have the device yet.
-        let known = Described::ask(client, &device)?.unwrap_or_default();
-        metrics.retain(|name, _| known.is_unknown(name));
-        if metrics.is_empty() {
-            continue;
-        }
-        let setting = |(name, known): (String, Known)| {
-            let kind = if known.is_counter { "counter" } else { "gauge" };
-            (name, json!({"kind": kind, "unit": known.unit}))
-        };
-        let metrics: serde_json::Map<String, Value> = metrics.into_iter().map(setting).collect();
-        let json = json!({"device": {"device_id": device, "metrics": metrics}}).to_string();
-        lines.push(RegistryLine::read(&Record { line: 0, json }).map_err(anyhow::Error::msg)?);
-    }
-    let refusals = registry::apply(lines, client, print)?;
-    Ok(refusals.into_iter().map(|refusal| refusal.to_string()).collect())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
-    use crate::import::fake_server::{self, Reply};
     use crate::import::sources::{Point, Way};
 
     fn units() -> Units {
@@ -147,33 +95,6 @@ mod tests {
         units
     }
 
-    #[test]
-    fn what_is_not_known_yet_is_set_and_nothing_else() {
-        let bodies = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&bodies);
-        let server = fake_server::serve(move |_, request| {
-            assert!(request.path.starts_with("/devices/b"), "{}", request.path);
-            if request.method == "PATCH" {
-                seen.lock().unwrap().push(request.body);
-            }
-            Reply::of(
-                200,
-                r#"{"metrics": {"named": {"kind": "gauge", "unit": "K"}, "use": {"kind": "gauge", "unit": null}}}"#,
-            )
-        });
-        let client = server.client();
-        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        assert_eq!(set(settings(&units(), now), &client).unwrap(), Vec::<String>::new());
-        let mut bodies = bodies.lock().unwrap();
-        bodies.sort();
-        assert_eq!(
-            *bodies,
-            [
-                r#"{"metrics":{"use":{"kind":"gauge","unit":"W"},"use_kwh":{"kind":"counter","unit":"kWh"}}}"#,
-            ]
-        );
-    }
-
     /// A dry run counts the energy of series whose lines tell no kind.
     #[test]
     fn what_the_source_knows_is_taught_as_a_line_would() {
@@ -195,17 +116,5 @@ mod tests {
         }
         let text = energy.to_string();
         assert!(text.contains("b use_kwh: 1 kWh"), "{text}");
-    }
-
-    #[test]
-    fn a_token_that_may_not_set_them_is_an_error_that_is_said() {
-        let server = fake_server::serve(|_, request| match &*request.method {
-            "PATCH" => Reply::of(403, r#"{"detail": "an admin token is needed"}"#),
-            _ => Reply::of(404, "{}"),
-        });
-        let client = server.client();
-        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let error = set(settings(&units(), now), &client).unwrap_err().to_string();
-        assert!(error.contains("403") && error.contains("an admin token is needed"), "{error}");
     }
 }

@@ -265,12 +265,6 @@ impl ImportState {
         *self.import.began.get_or_insert(now)
     }
 
-    /// Writes the start of the first run before the first line is sent, because a killed run may have stored lines
-    /// without noting any.
-    pub(super) fn keep(&mut self) -> anyhow::Result<()> {
-        self.open().map(drop)
-    }
-
     /// Returns the number of stored lines.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.stored.lines
@@ -577,7 +571,7 @@ mod tests {
         assert_eq!(report, directory.path().join("readings.csv.roomtide-report"));
         let mut state = state_of(&file);
         assert_eq!(state.acknowledged(), 0, "complete");
-        state.keep().unwrap();
+        state.note_device(&device("d"), BEFORE).unwrap();
         let report = state.into_report().unwrap().unwrap();
         assert!(report.to_str().unwrap().ends_with("-report-2"), "{report:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3, "the file and two reports");
@@ -629,7 +623,7 @@ mod tests {
         assert_eq!(state_of(&file).began(second), second, "the first run sent nothing");
         let mut killed = state_of(&file);
         assert_eq!(killed.began(first), first);
-        killed.keep().unwrap();
+        killed.note_device(&device("d"), BEFORE).unwrap();
         drop(killed);
         assert_eq!(state_of(&file).began(second), first, "no line of it is stored");
         state_of(&file).acknowledge(500, None, 0, "").unwrap();

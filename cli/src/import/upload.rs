@@ -1,20 +1,22 @@
 //! Sends rounds of readings to `POST /readings`, several requests at once. Reads no file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
+use domain::{DeviceId, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 
 use super::concurrent::concurrently;
+use super::decoded::Entry;
 use super::imported::{Imported, StoredReading};
 use super::refusals::{Refusal, Refusals};
 use super::registry::{self, RegistryLine};
-use super::round::{self, Entry, Round, Rounds};
+use super::round::{self, Round, Rounds};
 use super::sender::{Refused, Sender};
-use super::sources::line_protocol::Precision;
 use super::storing::{SentRound, Storing};
 use crate::client::Client;
 use crate::output::{counted, print};
@@ -36,8 +38,19 @@ pub(super) struct UploadOptions {
     pub(super) strict: bool,
     /// The write units per second that the person chose.
     pub(super) pace: Option<f64>,
-    /// The unit of the times of line protocol.
-    pub(super) precision: Precision,
+    /// Whether readings are stored with the rooms that the source names. The registry decides the rooms of points.
+    pub(super) keeps_rooms: bool,
+}
+
+impl UploadOptions {
+    /// The paths of requests that put readings, and of those that merge them.
+    const fn paths(self) -> (&'static str, &'static str) {
+        if self.keeps_rooms {
+            ("/readings?rooms=given", "/readings?merge=true&rooms=given")
+        } else {
+            ("/readings", "/readings?merge=true")
+        }
+    }
 }
 
 /// The result of an upload.
@@ -111,7 +124,7 @@ impl fmt::Display for Summary {
 ///
 /// Rounds are sent one after the other: see [`round`].
 pub(super) fn run(
-    mut rounds: Rounds,
+    mut rounds: Rounds<'_>,
     client: &Client,
     options: UploadOptions,
     imported: &Imported<'_>,
@@ -121,7 +134,9 @@ pub(super) fn run(
     let mut storing = Storing::of(imported);
     let pace = Pace::chosen_or(options.pace, SHARE);
     let sender = Sender::new(client, pace, options.batch, bar);
-    let mut upload = Upload { sender: &sender, imported, options, bar, summary: &mut summary };
+    let said = SaidAbouts::default();
+    let mut upload =
+        Upload { sender: &sender, imported, options, bar, summary: &mut summary, said };
     let result = upload.send_rounds(&mut rounds, &mut storing);
     summary.stored = sender.stored();
     // After a failure, a round that was sent before may still be being stored.
@@ -144,23 +159,51 @@ struct Upload<'a> {
     options: UploadOptions,
     bar: &'a ProgressBar,
     summary: &'a mut Summary,
+    said: SaidAbouts,
+}
+
+/// What was said of devices in this run: the registry learns it once, and it is as long as a reading.
+#[derive(Debug, Default)]
+struct SaidAbouts {
+    hasher: RandomState,
+    /// Hashes of devices and descriptions that a stored reading had.
+    said: HashSet<u64>,
+}
+
+impl SaidAbouts {
+    /// Leaves a description only at its first reading of a round, and at none if it was said before. Returns the hashes
+    /// of those that are left, by the device and time of their reading.
+    fn leave_first(&self, round: &mut Round) -> HashMap<(DeviceId, Timestamp), u64> {
+        let mut first = HashMap::new();
+        let mut sending = HashSet::new();
+        for Entry { reading, .. } in round.puts.iter_mut().chain(&mut round.merges) {
+            let Some(about) = &reading.about else { continue };
+            let hash = self.hasher.hash_one((&reading.device, about));
+            if !self.said.contains(&hash) && sending.insert(hash) {
+                first.insert((reading.device.clone(), reading.at), hash);
+            } else {
+                reading.about = None;
+            }
+        }
+        first
+    }
 }
 
 impl Upload<'_> {
     fn send_rounds(
         &mut self,
-        rounds: &mut Rounds,
+        rounds: &mut Rounds<'_>,
         storing: &mut Storing<'_>,
     ) -> anyhow::Result<()> {
         let watch = Stopwatch::start();
         let mut registry = self.pass_stored(rounds)?;
         for round in rounds {
-            let round = round?;
+            let mut round = round?;
             refuse(round.refusals.clone(), self.options, self.summary)?;
             let entries = round.puts.iter().chain(&round.merges);
             self.imported.note_sending(entries.map(|entry| &entry.reading))?;
 
-            let (sent, refusals) = self.send_round(&round)?;
+            let (sent, refusals) = self.send_round(&mut round)?;
             storing.begin(self.sender.client, sent)?;
             refuse(refusals, self.options, self.summary)?;
             self.summary.folded += round.folded;
@@ -173,7 +216,7 @@ impl Upload<'_> {
     }
 
     /// Passes over the rounds that are stored already. Returns what they describe of the registry.
-    fn pass_stored(&mut self, rounds: &mut Rounds) -> anyhow::Result<Vec<RegistryLine>> {
+    fn pass_stored(&mut self, rounds: &mut Rounds<'_>) -> anyhow::Result<Vec<RegistryLine>> {
         let mut registry = Vec::new();
         let done = {
             let state = self.imported.state();
@@ -193,19 +236,23 @@ impl Upload<'_> {
     }
 
     /// Sends a round. Returns the round as it is to be stored, and the refusals of the server.
-    fn send_round(&self, round: &Round) -> anyhow::Result<(SentRound, Vec<Refusal>)> {
+    fn send_round(&mut self, round: &mut Round) -> anyhow::Result<(SentRound, Vec<Refusal>)> {
+        let saying = self.said.leave_first(round);
+        let round = &*round;
         let (refusals, refused): (Vec<_>, Vec<_>) =
             send(round, self.sender, self.options)?.into_iter().unzip();
-        // A line may have readings of several devices.
-        let name = |entry: &Entry| (entry.line, entry.reading.device.clone());
+        let name = |entry: &Entry| (entry.reading.device.clone(), entry.reading.at);
         let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
         let puts = round.puts.iter().map(|entry| (entry, true));
         let merges = round.merges.iter().map(|entry| (entry, false));
         let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&name(entry)));
-        let stored = stored.map(|(entry, keeps_room)| StoredReading {
+        let stored = stored.map(|(entry, is_put)| StoredReading {
             reading: entry.reading.clone(),
-            keeps_room,
+            keeps_room: is_put && self.options.keeps_rooms,
         });
+        let stored: Vec<StoredReading> = stored.collect();
+        let said = saying.into_iter().filter(|(name, _)| !refused.contains(name));
+        self.said.said.extend(said.map(|(_, hash)| hash));
 
         // Lines that are only a part of a reading, or none, count as well.
         self.bar.set_position(round.end);
@@ -214,7 +261,7 @@ impl Upload<'_> {
             // Refused lines count as processed, unless the first refusal ends the import.
             end: if self.options.strict && !refusals.is_empty() { 0 } else { round.end },
             passed: round.passed.digest(),
-            stored: stored.collect(),
+            stored,
             refused: refusals.len() as u64,
         };
         Ok((sent, refusals))
@@ -244,21 +291,18 @@ fn refuse(
     Ok(())
 }
 
-// A file's rooms are history: they are stored whatever the registry has now.
-const PUT: &str = "/readings?rooms=given";
-const MERGE: &str = "/readings?merge=true&rooms=given";
-
 /// Sends a round. Returns the refusals of the server.
 fn send<'a>(
     round: &'a Round,
     sender: &Sender<'_>,
     options: UploadOptions,
 ) -> anyhow::Result<Vec<Refused<'a>>> {
+    let (put_path, merge_path) = options.paths();
     let mut refusals = Vec::new();
     let first = round.puts.len().min(if sender.pace.is_told() { 0 } else { FIRST_BATCH });
     let (first, puts) = round.puts.split_at(first);
     for batch in round::batches(first, options.batch) {
-        refusals.extend(sender.send(PUT, batch, &AtomicBool::new(false))?);
+        refusals.extend(sender.send(put_path, batch, &AtomicBool::new(false))?);
     }
 
     let size = sender.pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
@@ -267,8 +311,8 @@ fn send<'a>(
         bearable.min(options.batch)
     });
     let batches = |entries| round::batches(entries, size).into_iter();
-    let put = batches(puts).map(|batch| (PUT, batch));
-    let merged = batches(&round.merges).map(|batch| (MERGE, batch));
+    let put = batches(puts).map(|batch| (put_path, batch));
+    let merged = batches(&round.merges).map(|batch| (merge_path, batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
     let outcome = concurrently(
         &all,
@@ -290,30 +334,32 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use domain::Timestamp;
     use domain::given::at_second;
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
+    use crate::import::decoded;
     use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::line::{Line, Record};
+    use crate::import::patterns::Patterns;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
 
     const OPTIONS: UploadOptions =
-        UploadOptions { batch: 2, strict: false, pace: None, precision: Precision::NANOSECONDS };
+        UploadOptions { batch: 2, strict: false, pace: None, keeps_rooms: true };
 
     fn client(server: &Server) -> Client {
         Client::impatient(&server.url, Duration::from_millis(150))
     }
 
-    fn rounds(lines: &[String], size: usize) -> Rounds {
+    fn rounds(lines: &[String], size: usize) -> Rounds<'static> {
         let lines: Vec<_> = (1..)
             .zip(lines)
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: json.clone() })))
             .collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        Rounds::new(Box::new(lines.into_iter()), now, size, false)
+        let lines = decoded::rows(Box::new(lines.into_iter()), now, Patterns::default());
+        Rounds::new(lines, size, false)
     }
 
     fn import(client: &Client, readings: u64, options: UploadOptions) -> anyhow::Result<Summary> {
@@ -327,7 +373,11 @@ mod tests {
         ImportState::of(name, false)
     }
 
-    fn send(rounds: Rounds, client: &Client, options: UploadOptions) -> anyhow::Result<Summary> {
+    fn send(
+        rounds: Rounds<'_>,
+        client: &Client,
+        options: UploadOptions,
+    ) -> anyhow::Result<Summary> {
         let imported = Imported::without_table(state_of(Path::new("-"))?);
         run(rounds, client, options, &imported, &ProgressBar::hidden())
     }
@@ -592,6 +642,34 @@ mod tests {
         let values: Vec<String> =
             asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();
         assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);
+    }
+
+    /// It is as long as a reading.
+    #[test]
+    fn what_a_device_is_is_said_once_and_again_where_it_was_refused() {
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        let server = fake_server::serve(move |n, request| {
+            let lines = request.body.lines().map(|line| line.contains("about"));
+            seen.lock().unwrap().push(lines.collect::<Vec<_>>());
+            match n {
+                0 => Reply::of(
+                    207,
+                    r#"{"accepted": 1, "rejected": [{"index": 0, "message": "no"}]}"#,
+                ),
+                _ => Reply::of(201, r#"{"accepted": 1}"#),
+            }
+        });
+        let line = |n| {
+            let at = 1_768_147_200 + n;
+            format!(
+                r#"{{"device_id":"d","timestamp":{at},"t":1,"about":{{"metrics":{{"t":{{"unit":"°C"}}}}}}}}"#
+            )
+        };
+        let lines: Vec<String> = (0..6).map(line).collect();
+        send(rounds(&lines, 2), &client(&server), OPTIONS).unwrap();
+        let expected = [[true, false], [true, false], [false, false]];
+        assert_eq!(*bodies.lock().unwrap(), expected);
     }
 
     #[test]

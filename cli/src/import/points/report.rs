@@ -1,6 +1,7 @@
 //! The report of a dry run: series with their spans, devices, metrics and units, and the cost of the import. Sends
 //! nothing.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -8,25 +9,23 @@ use std::path::Path;
 use domain::{Reading, Timestamp};
 
 use super::map::{self, Row};
-use super::send::{Batch, advised, batches, body};
 use super::unite::{Group, SentLine};
+use crate::import::decoded::{self, PointRules};
 use crate::import::estimate::Estimate;
 use crate::import::listed::{self, MAX_SHOWN};
-use crate::import::refusals::{Refusal, Refusals};
-use crate::import::settings::Taught;
-use crate::import::sources::line_protocol::Precision;
+use crate::import::refusals::Refusals;
+use crate::import::round::Rounds;
 use crate::import::sources::{OwnSum, Way};
 use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
 
-/// The number of lines that are parsed at once.
-const CHUNK: usize = 2_000;
+/// The number of lines in a round.
+const ROUND: usize = 16_000;
 
 /// The report of a dry run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::import) struct Report {
-    /// The series by measurement and tags.
-    series: BTreeMap<String, Series>,
+    series: AllSeries,
     estimate: Estimate,
 }
 
@@ -39,40 +38,14 @@ struct Series {
     room: Option<String>,
 }
 
-impl Series {
-    fn shown(&self) -> String {
-        let room = self.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
-        format!("{}{room}", self.becomes)
-    }
-}
+/// The series by measurement and tags.
+#[derive(Debug, Default)]
+struct AllSeries(BTreeMap<String, Series>);
 
-impl Report {
-    /// Makes the report of a source, with the source's own sums and the requests' size of the options.
-    pub(in crate::import) fn of(
-        groups: impl Iterator<Item = anyhow::Result<Group>>,
-        own_sums: BTreeMap<String, OwnSum>,
-        taught: &Taught,
-        options: UploadOptions,
-        now: Timestamp,
-    ) -> anyhow::Result<Self> {
-        let estimate = Estimate::with_own_sums(own_sums, options.pace);
-        let mut report = Self { series: BTreeMap::new(), estimate };
-        let mut groups = groups.peekable();
-        while groups.peek().is_some() {
-            let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
-            for batch in batches(&chunk, options.batch) {
-                report.add(&batch, options.precision, taught, now)?;
-            }
-            for line in chunk.iter().flatten() {
-                report.note(line, now)?;
-            }
-        }
-        Ok(report)
-    }
-
+impl AllSeries {
     /// Counts a line for its series. The first accepted line decides what the series becomes.
     fn note(&mut self, line: &SentLine, now: Timestamp) -> anyhow::Result<()> {
-        let span = match self.series.get_mut(&line.series) {
+        let span = match self.0.get_mut(&line.series) {
             Some(series) => {
                 series.span.add(line.millis);
                 if !series.becomes.is_empty() {
@@ -84,29 +57,36 @@ impl Report {
         };
 
         let (becomes, room) = becomes(&line.text, line.way, now)?;
-        self.series.insert(line.series.clone(), Series { span, becomes, room });
+        self.0.insert(line.series.clone(), Series { span, becomes, room });
         Ok(())
     }
+}
 
-    fn add(
-        &mut self,
-        batch: &Batch<'_>,
-        precision: Precision,
-        taught: &Taught,
-        now: Timestamp,
-    ) -> anyhow::Result<()> {
-        let body = body(batch);
-        let mut read = read(&body, batch[0].way, now)?;
-        read.readings.iter_mut().for_each(|reading| taught.add_to(reading));
-        self.estimate.add_request(&read.readings);
-        let lines: Vec<&str> = body.split('\n').collect();
-        let refused = read.refused.into_iter().map(|(number, why)| {
-            let line = lines.get(number - 1).map(|line| domain::excerpt(line)).unwrap_or_default();
-            let why = advised(batch[0], &why, precision);
-            Refusal { line: 0, reason: format!("{line}: {why}") }
+impl Series {
+    fn shown(&self) -> String {
+        let room = self.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
+        format!("{}{room}", self.becomes)
+    }
+}
+
+impl Report {
+    /// Makes the report of a source, with the source's own sums.
+    pub(in crate::import) fn of(
+        groups: impl Iterator<Item = anyhow::Result<Group>>,
+        own_sums: BTreeMap<String, OwnSum>,
+        rules: PointRules,
+        options: UploadOptions,
+    ) -> anyhow::Result<Self> {
+        let (series, now) = (RefCell::new(AllSeries::default()), rules.now);
+        let groups = groups.map(|group| {
+            let group = group?;
+            group.iter().try_for_each(|line| series.borrow_mut().note(line, now))?;
+            Ok(group)
         });
-        self.estimate.refusals.extend(refused);
-        Ok(())
+        let mut estimate = Estimate::of_points(own_sums, options);
+        let rounds = Rounds::new(decoded::points(groups, rules), ROUND, true);
+        estimate.add_all(rounds, options.batch)?;
+        Ok(Self { series: series.into_inner(), estimate })
     }
 
     /// Writes the map of the series, for a person to edit.
@@ -124,7 +104,7 @@ impl Report {
                 becomes: series.shown(),
             }
         };
-        map::write(path, self.series.iter().map(row))
+        map::write(path, self.series.0.iter().map(row))
     }
 
     /// Makes the report show what thinning would save. For sources that are not thinned.
@@ -170,13 +150,13 @@ fn described(reading: &Reading) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "series       {}", self.series.len())?;
-        for (name, series) in self.series.iter().take(MAX_SHOWN) {
+        writeln!(f, "series       {}", self.series.0.len())?;
+        for (name, series) in self.series.0.iter().take(MAX_SHOWN) {
             writeln!(f, "  {name}")?;
             series.span.write(f, "points", &series.shown())?;
         }
-        if self.series.len() > MAX_SHOWN {
-            writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;
+        if self.series.0.len() > MAX_SHOWN {
+            writeln!(f, "  and {} more", self.series.0.len() - MAX_SHOWN)?;
         }
         write!(f, "{}", self.estimate)
     }
@@ -191,6 +171,7 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let line = |value: &str, second: i64| SentLine {
             line: 1,
+            device: "a::m".to_owned(),
             series: "m,host=a".to_owned(),
             millis: second * 1_000,
             text: format!("m,host=a v={value} {second}000000000"),
@@ -198,11 +179,11 @@ mod tests {
             hour: None,
         };
         // No reading is of a time before 1970.
-        let mut report = Report::default();
+        let mut report = AllSeries::default();
         report.note(&line("1", -1), now).unwrap();
-        assert_eq!(report.series["m,host=a"].becomes, "", "it is refused");
+        assert_eq!(report.0["m,host=a"].becomes, "", "it is refused");
         report.note(&line("2", 1_768_147_200), now).unwrap();
-        let series = &report.series["m,host=a"];
+        let series = &report.0["m,host=a"];
         assert_eq!((&*series.becomes, series.span.count), ("a::m v", 2));
     }
 }

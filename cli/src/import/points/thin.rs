@@ -41,9 +41,9 @@ pub(in crate::import) struct Thinned<'a, I> {
     /// The start of the first quarter that is not thinned, in nanoseconds.
     before: i64,
     now: Timestamp,
-    /// The state of each series of the current owner.
+    /// The state of each series of the current device.
     open: BTreeMap<String, Open>,
-    owner: String,
+    device: String,
     /// Lines by milliseconds and series. They wait because an earlier line may still come.
     waiting: BTreeMap<i64, BTreeMap<String, Waiting>>,
     ready: VecDeque<Group>,
@@ -141,15 +141,15 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
     ) -> Self {
         let before = before.as_millis().saturating_mul(MILLISECOND).div_euclid(QUARTER) * QUARTER;
         let (open, ready, waiting) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
-        let (owner, settled) = (String::new(), (i64::MIN, i64::MIN));
-        Self { groups, known, before, now, open, owner, waiting, ready, settled }
+        let (device, settled) = (String::new(), (i64::MIN, i64::MIN));
+        Self { groups, known, before, now, open, device, waiting, ready, settled }
     }
 
     fn take(&mut self, group: Group) -> anyhow::Result<()> {
         let Some(first) = group.first() else { return Ok(()) };
-        if owner(first) != self.owner {
+        if first.device != self.device {
             self.finish();
-            owner(first).clone_into(&mut self.owner);
+            first.device.clone_into(&mut self.device);
         }
         let nanos = first.millis.saturating_mul(MILLISECOND);
         self.settle(nanos);
@@ -202,7 +202,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         self.hand_out(quarters.1.div_euclid(MILLISECOND));
     }
 
-    /// Completes the series of the current owner.
+    /// Completes the series of the current device.
     fn finish(&mut self) {
         for (series, mut open) in std::mem::take(&mut self.open) {
             let mut made = open.settle(i64::MAX);
@@ -566,19 +566,6 @@ fn is_switch(value: &Exact) -> bool {
     [Exact::zero(), Exact::from(1_i64)].contains(value)
 }
 
-/// The owner of a line: its tags, or else its measurement.
-fn owner(line: &SentLine) -> &str {
-    let mut escaped = false;
-    for (place, c) in line.series.char_indices() {
-        match c {
-            '\\' => escaped = !escaped,
-            ',' if !escaped => return &line.series[place + 1..],
-            _ => escaped = false,
-        }
-    }
-    &line.series
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -593,6 +580,7 @@ mod tests {
         let text = format!("{series} {fields} {millis}000000");
         vec![SentLine {
             line: 0,
+            device: series.split_once(',').map_or(series, |(_, tags)| tags).to_owned(),
             series: series.to_owned(),
             millis,
             text,

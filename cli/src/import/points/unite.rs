@@ -5,6 +5,7 @@
 
 use std::iter::Peekable;
 
+use super::device_point::DevicePoint;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
 
@@ -13,6 +14,8 @@ use crate::moment::MILLISECOND;
 pub(in crate::import) struct SentLine {
     /// The line number in the source, from 1; 0 if the source has no lines.
     pub(in crate::import) line: u64,
+    /// The device to which the server maps the line.
+    pub(in crate::import) device: String,
     /// The series: measurement and tags.
     pub(in crate::import) series: String,
     /// The time in milliseconds.
@@ -25,7 +28,7 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) hour: Option<i64>,
 }
 
-/// Lines of one owner and millisecond. They stay in one request, where the server makes one reading of them.
+/// Lines of one device and millisecond, which become one reading.
 pub(in crate::import) type Group = Vec<SentLine>;
 
 /// Counts of what was united.
@@ -42,12 +45,12 @@ pub(in crate::import) struct Counts {
 }
 
 /// An iterator of groups, made from sorted points.
-pub(in crate::import) struct United<I: Iterator<Item = anyhow::Result<Point>>> {
+pub(in crate::import) struct United<I: Iterator<Item = anyhow::Result<DevicePoint>>> {
     points: Peekable<I>,
     counts: Counts,
 }
 
-impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
+impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
     pub(in crate::import) fn new(points: I) -> Self {
         Self { points: points.peekable(), counts: Counts::default() }
     }
@@ -57,25 +60,28 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
         self.counts
     }
 
-    fn group(&mut self, first: Point) -> anyhow::Result<Vec<Point>> {
-        let (owner, millis) = (first.owner().to_owned(), first.nanos.div_euclid(MILLISECOND));
+    fn group(&mut self, first: DevicePoint) -> anyhow::Result<(String, Vec<Point>)> {
+        let DevicePoint { device, point: first } = first;
+        let millis = first.nanos.div_euclid(MILLISECOND);
         let mut points = vec![first];
-        let is_same = |next: &anyhow::Result<Point>| {
+        let is_same = |next: &anyhow::Result<DevicePoint>| {
             next.as_ref().map_or(true, |next| {
-                next.owner() == owner && next.nanos.div_euclid(MILLISECOND) == millis
+                next.device == device && next.point.nanos.div_euclid(MILLISECOND) == millis
             })
         };
         while let Some(next) = self.points.next_if(is_same) {
-            points.push(next?);
+            points.push(next?.point);
         }
-        Ok(points)
+        Ok((device, points))
     }
 
-    fn unite(&mut self, points: Vec<Point>) -> Group {
+    fn unite(&mut self, device: &str, points: Vec<Point>) -> Group {
         self.counts.points += points.len() as u64;
         let mut united: Vec<Point> = Vec::with_capacity(1);
         for point in points {
-            let known = united.iter_mut().find(|it| it.measurement == point.measurement);
+            let known = united
+                .iter_mut()
+                .find(|known| known.measurement == point.measurement && known.tags == point.tags);
             let Some(known) = known else {
                 united.push(point);
                 continue;
@@ -95,11 +101,11 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
         let before = united.len();
         united.retain(|it| it.fields.iter().any(|(_, value)| !value.starts_with('"')));
         self.counts.texts += (before - united.len()) as u64;
-        united.iter().map(sent).collect()
+        united.iter().map(|point| sent(device, point)).collect()
     }
 }
 
-impl<I: Iterator<Item = anyhow::Result<Point>>> Iterator for United<I> {
+impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> Iterator for United<I> {
     type Item = anyhow::Result<Group>;
 
     fn next(&mut self) -> Option<anyhow::Result<Group>> {
@@ -108,7 +114,7 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> Iterator for United<I> {
                 Ok(first) => self.group(first),
                 Err(error) => Err(error),
             };
-            match points.map(|points| self.unite(points)) {
+            match points.map(|(device, points)| self.unite(&device, points)) {
                 Ok(group) if group.is_empty() => {}
                 group => return Some(group),
             }
@@ -116,9 +122,10 @@ impl<I: Iterator<Item = anyhow::Result<Point>>> Iterator for United<I> {
     }
 }
 
-fn sent(point: &Point) -> SentLine {
+fn sent(device: &str, point: &Point) -> SentLine {
     SentLine {
         line: point.line,
+        device: device.to_owned(),
         series: point.series(),
         millis: point.nanos.div_euclid(MILLISECOND),
         text: point.text(),
@@ -145,8 +152,10 @@ mod tests {
     }
 
     fn united(points: Vec<Point>) -> (Vec<Vec<String>>, Counts) {
-        let sorted =
-            sort::sorted(points.into_iter().map(Ok), 0, &indicatif::ProgressBar::hidden()).unwrap();
+        let points = points
+            .into_iter()
+            .map(|point| Ok(DevicePoint { device: point.owner().to_owned(), point }));
+        let sorted = sort::sorted(points, 0, &indicatif::ProgressBar::hidden()).unwrap();
         let mut united = United::new(sorted);
         let groups = united.by_ref().map(|group| {
             group.unwrap().into_iter().map(|line| format!("{}: {}", line.line, line.text)).collect()

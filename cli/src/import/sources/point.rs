@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::export::lines::COMMENT;
-use crate::import::sort::Sortable;
 
 /// A point: fields of one series at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +38,7 @@ pub(in crate::import) const ROOM_TAG: &str = "area";
 pub(in crate::import) const DEVICE_TAG: &str = "roomtide_device";
 
 /// The tags that identify a point's device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::import) enum Way {
     /// All tags, as in an ordinary write.
     Plain,
@@ -84,18 +83,6 @@ impl Point {
     /// Returns the owner of the point: the tags, or else the measurement.
     pub(in crate::import) fn owner(&self) -> &str {
         if self.tags.is_empty() { &self.measurement } else { &self.tags }
-    }
-}
-
-/// Points with the same tags are sorted by time, whatever their measurement, because they belong to one device.
-impl Sortable for Point {
-    fn place(&self) -> (String, Option<i64>) {
-        (self.owner().to_owned(), Some(self.nanos))
-    }
-
-    fn bytes(&self) -> usize {
-        let fields = self.fields.iter().map(|(key, value)| key.len() + value.len() + 48);
-        self.measurement.len() + self.tags.len() + fields.sum::<usize>()
     }
 }
 

@@ -1,0 +1,318 @@
+//! The lines of a source, decoded into readings by the code of the function ingest. Sends nothing.
+
+use std::collections::BTreeMap;
+
+use api::ABOUT;
+use api::json::Members;
+use domain::{MAX_FIELDS, Reading, Timestamp};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::line::{Line, Lines, Record};
+use super::patterns::Patterns;
+use super::points::{Group, SentLine};
+use super::refusals::Refusal;
+use super::registry::RegistryLine;
+use super::settings::Taught;
+use super::sources::line_protocol::{PRECISION_HINT, Precision};
+
+/// The maximum number of members in a line; no item of the table holds more metrics.
+const MAX_LINE_MEMBERS: usize = 10_000;
+
+/// A reading, and the number of its first line.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) line: u64,
+    pub(super) reading: Reading,
+}
+
+/// Lines that are decoded together: a row, or all lines of a device and millisecond.
+#[derive(Debug, Default)]
+pub(super) struct Decoded {
+    /// The number of lines.
+    pub(super) lines: u64,
+    /// The lines, by which an import that continues knows them again.
+    pub(super) text: String,
+    pub(super) entries: Vec<Entry>,
+    pub(super) registry: Vec<RegistryLine>,
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// An iterator of decoded lines. An error is its last element.
+pub(super) type DecodedLines<'a> = Box<dyn Iterator<Item = anyhow::Result<Decoded>> + 'a>;
+
+/// Decodes the rows of a file of readings, without the devices and metrics that are left out. `now` is the time of
+/// reception.
+pub(super) fn rows(lines: Lines, now: Timestamp, except: Patterns) -> DecodedLines<'static> {
+    Box::new(lines.map(move |line| Ok(row(line?, now, &except))))
+}
+
+fn row(line: Line, now: Timestamp, except: &Patterns) -> Decoded {
+    let record = match line {
+        Line::Reading(record) => record,
+        Line::Refused(refusal) => {
+            let text = refusal.reason.clone();
+            return Decoded { lines: 1, text, refusals: vec![refusal], ..Decoded::default() };
+        }
+    };
+
+    let line = record.line;
+    let mut decoded = Decoded { lines: 1, text: record.json.clone(), ..Decoded::default() };
+    for part in parts(record) {
+        match meaning(&part, now) {
+            Ok(Meaning::Reading(reading)) => {
+                let reading = except.leave_out_of(*reading);
+                decoded.entries.extend(reading.map(|reading| Entry { line, reading }));
+            }
+            Ok(Meaning::Registry(line)) => decoded.registry.extend(line.without(except)),
+            Err(reason) => {
+                decoded.entries.clear();
+                decoded.refusals.push(Refusal { line, reason });
+                break;
+            }
+        }
+    }
+    decoded
+}
+
+/// How points are decoded.
+#[derive(Debug, Clone)]
+pub(super) struct PointRules {
+    /// The time of reception.
+    pub(super) now: Timestamp,
+    /// The unit of the times in the file.
+    pub(super) precision: Precision,
+    /// What the source knows of metrics beside its lines.
+    pub(super) taught: Taught,
+}
+
+/// Decodes the points of a source.
+pub(super) fn points<'a>(
+    groups: impl Iterator<Item = anyhow::Result<Group>> + 'a,
+    rules: PointRules,
+) -> DecodedLines<'a> {
+    Box::new(groups.map(move |group| Ok(rules.decode(&group?))))
+}
+
+impl PointRules {
+    /// Decodes lines together, as those of one write: a line that would share a metric with another one is refused.
+    fn decode(&self, group: &Group) -> Decoded {
+        let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
+        let text = texts.join("\n");
+        let mut decoded = Decoded { lines: group.len() as u64, ..Decoded::default() };
+        let mut by_way: BTreeMap<_, Vec<&SentLine>> = BTreeMap::new();
+        for line in group {
+            by_way.entry(line.way.tags()).or_default().push(line);
+        }
+
+        for ((device_tags, room_tag), lines) in by_way {
+            let body: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
+            let body = body.join("\n");
+            let read = local::read_points(body.as_bytes(), self.now, device_tags, room_tag);
+            let read = match read {
+                Ok(read) => read,
+                Err(problem) => {
+                    decoded.refusals.push(self.refusal(lines[0], &problem.detail));
+                    continue;
+                }
+            };
+            let refused = read
+                .refused
+                .iter()
+                .filter_map(|(number, why)| Some(self.refusal(line_at(&lines, *number)?, why)));
+            decoded.refusals.extend(refused);
+            decoded.entries.extend(read.readings.into_iter().map(|mut reading| {
+                self.taught.add_to(&mut reading);
+                Entry { line: lines[0].line, reading }
+            }));
+        }
+        Decoded { text, ..decoded }
+    }
+
+    /// The refusal of a line with an advice that can be followed: only a file has an option for the unit of its times.
+    fn refusal(&self, line: &SentLine, why: &str) -> Refusal {
+        let reason = if line.line == 0 {
+            let why = why.split(PRECISION_HINT).next().unwrap_or_default();
+            format!("{} at {}: {why}", line.series, shown(line.millis))
+        } else {
+            self.precision.explain(why)
+        };
+        Refusal { line: line.line, reason }
+    }
+}
+
+/// The line of a body with this number. A string may contain line feeds, so a line may have several numbers.
+fn line_at<'a>(lines: &[&'a SentLine], number: usize) -> Option<&'a SentLine> {
+    let mut next = 1;
+    lines.iter().copied().find(|line| {
+        next += line.text.matches('\n').count() + 1;
+        number < next
+    })
+}
+
+fn shown(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| format!("{millis} ms"), |at| at.to_string())
+}
+
+/// Splits a record into parts of at most [`MAX_FIELDS`]. An exported reading may have more, because merging writes
+/// added them.
+fn parts(record: Record) -> Vec<Record> {
+    const OWN: [&str; 4] = ["device_id", "timestamp", "room", ABOUT];
+    let Record { line, json } = record;
+    let whole = |json| vec![Record { line, json }];
+    let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
+    let members: Vec<(String, &RawValue)> =
+        members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
+    if members.len() <= MAX_FIELDS {
+        return whole(json);
+    }
+    let (own, metrics): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
+    let part = |metrics: &[&(String, &RawValue)]| {
+        let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
+        let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
+        Record { line, json: format!("{{{}}}", members.join(",")) }
+    };
+    metrics.chunks(MAX_FIELDS).map(part).collect()
+}
+
+enum Meaning {
+    Reading(Box<Reading>),
+    Registry(RegistryLine),
+}
+
+/// The members that tell the kinds of lines apart.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    device: Option<&'a RawValue>,
+    #[serde(borrow)]
+    room: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotation: Option<&'a RawValue>,
+    timestamp: Option<IgnoredAny>,
+    #[serde(rename = "Item")]
+    item: Option<IgnoredAny>,
+}
+
+impl Kind<'_> {
+    /// Whether a line describes a device or a room, or is an annotation.
+    fn is_of_registry(&self) -> bool {
+        let is_object = |value: &&RawValue| value.get().starts_with('{');
+        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
+    }
+}
+
+/// Whether a line describes a device or a room, or is an annotation.
+pub(super) fn is_of_registry(line: &Line) -> bool {
+    let Line::Reading(record) = line else { return false };
+    serde_json::from_str(&record.json).is_ok_and(|members: Kind<'_>| members.is_of_registry())
+}
+
+fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
+    // A line that is not an object is parsed as a reading later, which reports the error.
+    if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
+        if members.is_of_registry() {
+            return RegistryLine::read(record).map(Meaning::Registry);
+        }
+        if members.item.is_some() {
+            return Err("is a rollup; rollups are imported with --rollups".into());
+        }
+        if members.timestamp.is_none() {
+            return Err("timestamp: is missing; a file does not tell when it was measured".into());
+        }
+    }
+    let reading = local::read_reading(&record.json, now).map_err(|error| {
+        let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
+        format!("{field}{}", error.message)
+    })?;
+    Ok(Meaning::Reading(Box::new(reading)))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::given::device;
+
+    use super::*;
+    use crate::import::sources::Way;
+
+    const AT: i64 = 1_768_147_200_000;
+
+    fn line(number: u64, text: &str, way: Way) -> SentLine {
+        SentLine {
+            line: number,
+            device: "a".to_owned(),
+            series: text.split(' ').next().unwrap().to_owned(),
+            millis: AT,
+            text: format!("{text} {AT}000000"),
+            way,
+            hour: None,
+        }
+    }
+
+    fn decode(group: &Group, precision: &str) -> Decoded {
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let precision = precision.parse().unwrap();
+        PointRules { now, precision, taught: Taught::default() }.decode(group)
+    }
+
+    fn refusals(group: &Group, precision: &str) -> Vec<String> {
+        decode(group, precision).refusals.iter().map(Refusal::to_string).collect()
+    }
+
+    #[test]
+    fn lines_of_a_device_and_millisecond_are_one_reading_with_what_they_say_of_it() {
+        let texts = [
+            "°C,domain=sensor,entity_id=warm value=20.5",
+            "°C,domain=sensor,entity_id=warm battery=90",
+        ];
+        let group: Group = (3..).zip(texts).map(|(n, text)| line(n, text, Way::Plain)).collect();
+        let decoded = decode(&group, "ns");
+        assert_eq!((decoded.lines, decoded.refusals.len()), (2, 0));
+        let [Entry { line: 3, reading }] = &decoded.entries[..] else { panic!("{decoded:?}") };
+        assert_eq!(reading.device, device("sensor.warm"));
+        assert_eq!(reading.metrics().len(), 2);
+        let about = reading.about.as_ref().unwrap();
+        assert_eq!(about.tags["entity_id"], "warm");
+    }
+
+    #[test]
+    fn refused_lines_are_named_by_their_place_in_the_file() {
+        let group = vec![
+            line(5, "m,host=a s=\"two\nlines\",v=1", Way::Plain),
+            line(6, "m,host=a,zone= v=2", Way::Plain),
+            line(0, "m,zone= v=2", Way::Plain),
+        ];
+        let said = refusals(&group, "ns");
+        assert!(said[0].starts_with("line 6: "), "{said:?}");
+        assert!(said[1].starts_with("m,zone= at 2026-01-11T16:00:00.000Z: "), "{said:?}");
+        assert_eq!(decode(&group, "ns").entries.len(), 1, "the other is taken");
+    }
+
+    #[test]
+    fn the_unit_of_times_is_an_option_of_line_protocol_only() {
+        let second = |number| SentLine {
+            text: "m,host=a v=1 1735689600000".to_owned(),
+            ..line(number, "m,host=a v=1", Way::Plain)
+        };
+        let why = "1735689600000 is 1970-01-01T00:28:55.689Z in ns";
+        let expected = format!("m,host=a at 2026-01-11T16:00:00.000Z: {why}");
+        assert_eq!(refusals(&vec![second(0)], "us"), [expected]);
+        let expected = "line 7: 1735689600 is 1970-01-01T00:28:55.689Z in us; --precision s fits";
+        assert_eq!(refusals(&vec![second(7)], "us"), [expected]);
+    }
+
+    #[test]
+    fn of_two_series_that_are_one_here_the_later_line_is_refused() {
+        let group = vec![
+            line(1, "m,roomtide_device=d,host=a v=1", Way::Device),
+            line(2, "m,roomtide_device=d,host=b v=2", Way::Device),
+        ];
+        let said = refusals(&group, "ns");
+        let expected =
+            "line 2: v of d::m at this time is another line's, of other tags or of another field";
+        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! A point with the device to which the server maps it. Points are sorted by device, so that lines of two series that
+//! are one device here meet. Reads no source.
+
+use std::collections::HashMap;
+
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::left_out::MAX_SERIES;
+use crate::import::sort::Sortable;
+use crate::import::sources::{Point, Way};
+use crate::moment::MILLISECOND;
+
+/// A point and its device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::import) struct DevicePoint {
+    /// The device; of a point that the server would refuse, its tags.
+    pub(in crate::import) device: String,
+    pub(in crate::import) point: Point,
+}
+
+/// Finds the devices of points, series by series.
+pub(in crate::import) struct DevicesOfSeries {
+    now: Timestamp,
+    known: HashMap<(String, Way), String>,
+}
+
+impl DevicesOfSeries {
+    pub(in crate::import) fn new(now: Timestamp) -> Self {
+        Self { now, known: HashMap::new() }
+    }
+
+    /// Returns a point with its device.
+    pub(in crate::import) fn place(&mut self, point: Point) -> DevicePoint {
+        let series = (point.series(), point.way);
+        if let Some(device) = self.known.get(&series) {
+            return DevicePoint { device: device.clone(), point };
+        }
+
+        let device = self.device_of(&series).unwrap_or_else(|| point.owner().to_owned());
+        if self.known.len() == MAX_SERIES {
+            self.known.clear();
+        }
+        self.known.insert(series, device.clone());
+        DevicePoint { device, point }
+    }
+
+    /// The device that a field called `value` would have. Other fields may belong to a part of it.
+    fn device_of(&self, (series, way): &(String, Way)) -> Option<String> {
+        let (device_tags, room_tag) = way.tags();
+        let line = format!("{series} value=1 {}", self.now.as_millis() * MILLISECOND);
+        let read = local::read_points(line.as_bytes(), self.now, device_tags, room_tag).ok()?;
+        Some(read.readings.first()?.device.to_string())
+    }
+}
+
+/// Points of a device are sorted by time, whatever their series.
+impl Sortable for DevicePoint {
+    fn place(&self) -> (String, Option<i64>) {
+        (self.device.clone(), Some(self.point.nanos))
+    }
+
+    fn bytes(&self) -> usize {
+        let Point { measurement, tags, fields, .. } = &self.point;
+        let fields = fields.iter().map(|(key, value)| key.len() + value.len() + 48);
+        self.device.len() + measurement.len() + tags.len() + fields.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_points_of_series_that_are_one_device_here_have_the_same_device() {
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let mut devices = DevicesOfSeries::new(now);
+        let mut device = |measurement: &str, tags: &str, field: &str, way| {
+            let fields = vec![(field.to_owned(), "\"text\"".to_owned())];
+            let (measurement, tags) = (measurement.to_owned(), tags.to_owned());
+            let point = Point { measurement, tags, fields, nanos: 1, line: 0, way, hour: None };
+            devices.place(point).device
+        };
+        let entity = "domain=sensor,entity_id=warm";
+        assert_eq!(device("°C", entity, "friendly_name_str", Way::Plain), "sensor.warm");
+        assert_eq!(device("%", entity, "value", Way::Plain), "sensor.warm");
+        let chosen = ["host=a,roomtide_device=d", "host=b,roomtide_device=d"];
+        let chosen = chosen.map(|tags| device("m", tags, "v", Way::Device));
+        assert_eq!(chosen[0], chosen[1]);
+        assert_eq!(device("m", "zone=", "v", Way::Plain), "zone=", "which the server refuses");
+    }
+}
