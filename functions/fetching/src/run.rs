@@ -170,6 +170,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     ) {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
+
         // Of a source that was saved meanwhile, this run says nothing. Its result is noted even if that cannot be read.
         let part = session.invocation.with_quarter_patience();
         let saved =

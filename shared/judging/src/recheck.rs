@@ -161,8 +161,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// The devices among which a rule finds its subjects; none for a rule that names its device. For a rule on a group,
-    /// they are read after the rule was saved, because the same person may have moved a device just before.
+    /// The devices among which a rule finds its subjects. A rule that names a device needs no list. For a rule on a
+    /// group, the list is read after the rule was saved, because the same person may have moved a device just before.
     async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,
