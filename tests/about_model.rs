@@ -266,7 +266,12 @@ const fn is_stored(status: i64) -> bool {
 
 /// The readings of lines as the body of `POST /readings`, with what the lines say about devices.
 fn in_json(lines: &str, now: Timestamp) -> String {
-    let read = ingest::read_points(lines.as_bytes(), now, &["host"], Some("area"));
+    let rules = ingest::LineRules {
+        device_tags: vec!["host".to_owned()],
+        room_tag: Some("area".to_owned()),
+        prefix: None,
+    };
+    let read = ingest::read_points(lines.as_bytes(), now, &rules);
     let readings = read.expect("lines").readings.into_iter().map(|reading| {
         let about = reading.about.clone().map_or_else(About::default, |about| *about);
         let mut body = json!({

@@ -48,7 +48,7 @@ pub use data_directory::DataDirectory;
 pub use engine::Engine;
 pub use fetching::Event as FetchingEvent;
 pub use ingest::{
-    Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,
+    Event as IngestEvent, LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points,
     read_reading,
 };
 pub use loader::Loader;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use domain::Timestamp;
+use domain::{DeviceId, Timestamp};
+use local::LineRules;
 
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
@@ -73,7 +74,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, conflicts_with_all = [
         "url", "token", "dry_run", "take_back", "yes", "strict", "merge", "again", "state", "pace", "thin", "thin_before", "batch",
         "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
-        "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision",
+        "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision", "device_tags", "room_tag", "prefix",
     ])]
     pub(super) rollups: bool,
     #[command(flatten)]
@@ -158,6 +159,15 @@ pub(crate) struct ImportArgs {
     /// area becomes the room of all its history
     #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
     pub(super) storage: Option<PathBuf>,
+    /// The tags that identify a device, in this order, as the token of a live sender has them; by default all tags
+    #[arg(long, value_name = "TAG,...", value_delimiter = ',', help_heading = "InfluxDB")]
+    pub(super) device_tags: Vec<String>,
+    /// The tag that names a room; by default room, area or location
+    #[arg(long, value_name = "TAG", help_heading = "InfluxDB")]
+    pub(super) room_tag: Option<String>,
+    /// The beginning of all ids, as the token of a live sender has it
+    #[arg(long, value_name = "ID", help_heading = "InfluxDB")]
+    pub(super) prefix: Option<DeviceId>,
     /// The unit of the timestamps: ns, us, ms or s
     #[arg(long, default_value = "ns", help_heading = "InfluxDB")]
     pub(super) precision: Precision,
@@ -181,6 +191,16 @@ impl ImportArgs {
     pub(super) fn upload_options(&self, keeps_rooms: bool) -> UploadOptions {
         let pace = self.pace.map(|units| f64::from(units.get()));
         UploadOptions { batch: self.batch.get(), strict: self.strict, pace, keeps_rooms }
+    }
+
+    /// Returns how lines become devices and rooms.
+    pub(super) fn line_rules(&self) -> LineRules {
+        let Self { device_tags, room_tag, prefix, .. } = self;
+        LineRules {
+            device_tags: device_tags.clone(),
+            room_tag: room_tag.clone(),
+            prefix: prefix.clone(),
+        }
     }
 
     /// Returns the time before which points are thinned.
@@ -214,6 +234,12 @@ impl ImportArgs {
         let is_precise = self.precision != Precision::default();
         if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
             bail!("{file} is {}; --database and --precision do not fit it", format.name());
+        }
+        if !has_databases && self.line_rules() != LineRules::default() {
+            bail!(
+                "{file} is {}; --device-tags, --room-tag and --prefix do not fit it",
+                format.name()
+            );
         }
         if format != Format::InfluxDb && self.source_token.is_some() {
             bail!("{file} is {}; --source-token does not fit it", format.name());

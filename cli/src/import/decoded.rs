@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 
 use super::line::{Line, Lines, Record};
 use super::patterns::Patterns;
-use super::points::{Group, SentLine};
+use super::points::{Group, LineReader, SentLine};
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::settings::Taught;
+use super::sources::Way;
 use super::sources::line_protocol::{PRECISION_HINT, Precision};
 
 /// The maximum number of members in a line; no item of the table holds more metrics.
@@ -80,8 +81,7 @@ fn row(line: Line, now: Timestamp, except: &Patterns) -> Decoded {
 /// How points are decoded.
 #[derive(Debug, Clone)]
 pub(super) struct PointRules {
-    /// The time of reception.
-    pub(super) now: Timestamp,
+    pub(super) reader: LineReader,
     /// The unit of the times in the file.
     pub(super) precision: Precision,
     /// What the source knows of metrics beside its lines.
@@ -102,19 +102,18 @@ impl PointRules {
         let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
         let text = texts.join("\n");
         let mut decoded = Decoded { lines: group.len() as u64, ..Decoded::default() };
-        let mut by_way: BTreeMap<_, Vec<&SentLine>> = BTreeMap::new();
+        let mut by_way: BTreeMap<Way, Vec<&SentLine>> = BTreeMap::new();
         for line in group {
-            by_way.entry(line.way.tags()).or_default().push(line);
+            by_way.entry(line.way).or_default().push(line);
         }
 
-        for ((device_tags, room_tag), lines) in by_way {
+        for (way, lines) in by_way {
             let body: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
             let body = body.join("\n");
-            let read = local::read_points(body.as_bytes(), self.now, device_tags, room_tag);
-            let read = match read {
+            let read = match self.reader.read(&body, way) {
                 Ok(read) => read,
-                Err(problem) => {
-                    decoded.refusals.push(self.refusal(lines[0], &problem.detail));
+                Err(error) => {
+                    decoded.refusals.push(self.refusal(lines[0], &error.to_string()));
                     continue;
                 }
             };
@@ -236,7 +235,6 @@ mod tests {
     use domain::given::device;
 
     use super::*;
-    use crate::import::sources::Way;
 
     const AT: i64 = 1_768_147_200_000;
 
@@ -255,7 +253,8 @@ mod tests {
     fn decode(group: &Group, precision: &str) -> Decoded {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let precision = precision.parse().unwrap();
-        PointRules { now, precision, taught: Taught::default() }.decode(group)
+        let reader = LineReader { now, rules: local::LineRules::default() };
+        PointRules { reader, precision, taught: Taught::default() }.decode(group)
     }
 
     fn refusals(group: &Group, precision: &str) -> Vec<String> {

@@ -14,8 +14,8 @@ use super::decoded::{self, PointRules};
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    Counts, DevicePoint, DevicesOfSeries, Group, KnownKinds, Report, Selection, SeriesMap, Thinned,
-    United, beside_no_means, in_vacant_hours,
+    Counts, DevicePoint, DevicesOfSeries, Group, KnownKinds, LineReader, Report, Selection,
+    SeriesMap, Thinned, United, beside_no_means, in_vacant_hours,
 };
 use super::round::Rounds;
 use super::session::{self, after_upload, client, exit_code, state_of};
@@ -42,6 +42,7 @@ pub(super) fn import(
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
     let Source { points, notes, units } = source;
+    let reader = LineReader { now, rules: args.line_rules() };
     let wanted = Wanted::of(args, now)?;
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
@@ -50,7 +51,7 @@ pub(super) fn import(
     let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
     let map = wanted.map().clone();
-    let points = wanted.of_points(points, notes.clone(), units.clone(), now);
+    let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
     bar.set_message(sort::SORTING);
     let sorted = sort::sorted(points, sort::RUN, bar)?;
     if let Some(said) = map.not_met() {
@@ -71,14 +72,19 @@ pub(super) fn import(
     let mut united = United::new(sorted);
     let thin_before = args.thin_before(began)?;
     let options = args.upload_options(false);
-    let taught = Taught::of(&units, now);
-    let rules = PointRules { now, precision: args.precision, taught: taught.clone() };
+    let taught = Taught::of(&units, &reader);
+    let rules =
+        PointRules { reader: reader.clone(), precision: args.precision, taught: taught.clone() };
     if args.dry_run {
         // The source's own sums are totals over all its time, so they fit no part of it.
         let is_part = args.from.is_some() || args.to.is_some();
         let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
-        let known = KnownKinds { counters_of: Box::new(|_| Ok(BTreeSet::new())), taught };
-        let groups = groups(&mut united, thin_before, now, known);
+        let known = KnownKinds {
+            counters_of: Box::new(|_| Ok(BTreeSet::new())),
+            taught,
+            reader: reader.clone(),
+        };
+        let groups = groups(&mut united, thin_before, known);
         let report = Report::of(bar.wrap_iter(groups), own_sums, rules, options);
         bar.finish_and_clear();
         let mut report = report?;
@@ -101,7 +107,7 @@ pub(super) fn import(
             print(format_args!("sorting      {taken} on disk, in {}", directory.display()));
         }
         print(&report);
-        settings::show(&units, now);
+        settings::show(&units, &reader);
         return Ok(exit_code(report.refusals(), 0));
     }
     let client = client(args)?;
@@ -109,10 +115,14 @@ pub(super) fn import(
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, &client, state)?;
-    let known = KnownKinds { counters_of: Box::new(|id| counters_of(id, &client)), taught };
-    let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), now);
-    let groups = groups(vacant, thin_before, now, known);
-    let groups = beside_no_means(groups, &imported, notes.clone(), now);
+    let known = KnownKinds {
+        counters_of: Box::new(|id| counters_of(id, &client)),
+        taught,
+        reader: reader.clone(),
+    };
+    let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), reader.clone());
+    let groups = groups(vacant, thin_before, known);
+    let groups = beside_no_means(groups, &imported, notes.clone(), reader.clone());
     let round = args.round.get().max(REQUESTS * options.batch);
     let rounds = Rounds::new(decoded::points(groups, rules), round, true);
     let summary = upload::run(rounds, &client, options, &imported, bar);
@@ -134,11 +144,10 @@ pub(super) fn import(
 fn groups<'a>(
     united: impl Iterator<Item = anyhow::Result<Group>> + 'a,
     thin_before: Option<Timestamp>,
-    now: Timestamp,
     known: KnownKinds<'a>,
 ) -> Box<dyn Iterator<Item = anyhow::Result<Group>> + 'a> {
     match thin_before {
-        Some(before) => Box::new(Thinned::new(united, before, now, known)),
+        Some(before) => Box::new(Thinned::new(united, before, known)),
         None => Box::new(united),
     }
 }
@@ -184,8 +193,10 @@ impl Wanted {
     /// differs in each run.
     pub(super) fn asked(&self, args: &ImportArgs) -> String {
         let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
+        let rules = args.line_rules();
         let target = without_login(args.target.name());
-        let options = format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {:?}", self.map);
+        let options =
+            format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {rules:?} {:?}", self.map);
         format!("to {target} {database:?} {precision:?} {options}")
     }
 
@@ -206,10 +217,10 @@ impl Wanted {
         points: impl Iterator<Item = anyhow::Result<Point>>,
         notes: Notes,
         units: Units,
-        now: Timestamp,
+        reader: LineReader,
     ) -> impl Iterator<Item = anyhow::Result<DevicePoint>> {
         let has_units = !units.is_empty();
-        let mut devices = DevicesOfSeries::new(now);
+        let mut devices = DevicesOfSeries::new(reader);
         points.filter_map(move |point| {
             let point = point.and_then(|mut point| {
                 self.map.meet(&point);

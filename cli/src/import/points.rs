@@ -4,6 +4,7 @@
 mod beside_means;
 mod device_point;
 mod left_out;
+mod line_reader;
 mod map;
 mod report;
 mod selection;
@@ -13,6 +14,7 @@ mod vacant_hours;
 
 pub(super) use beside_means::beside_no_means;
 pub(super) use device_point::{DevicePoint, DevicesOfSeries};
+pub(super) use line_reader::LineReader;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use api::ABOUT;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
@@ -187,10 +188,12 @@ impl<'a> Sender<'a> {
                 let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
                     format!("the server answers {}, but not as Roomtide does", answer.status)
                 })?;
+                ensure_takes_about(&receipt.rejected)?;
                 Ok((refused(entries, &receipt.rejected, &receipt.more_rejected), Vec::new()))
             }
             400 | 410 => {
                 let Problem { errors, more_errors, .. } = answer.problem();
+                ensure_takes_about(&errors)?;
                 // Every reading of the batch is invalid; the upload goes on.
                 if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
                     return Err(error());
@@ -226,6 +229,20 @@ fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyho
         }
         None => error,
     }
+}
+
+/// Fails if the server takes what a reading says of its device for a metric, as versions did that do not know it.
+fn ensure_takes_about(errors: &[FieldError]) -> anyhow::Result<()> {
+    let is_metric = |error: &FieldError| {
+        error.field.as_deref() == Some(ABOUT) && error.message.contains("number")
+    };
+    if errors.iter().any(is_metric) {
+        bail!(
+            "the server is of an earlier version, which does not know what a reading is about; update it first, then run \
+             the same command again"
+        );
+    }
+    Ok(())
 }
 
 fn refused<'a>(entries: &[&'a Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {

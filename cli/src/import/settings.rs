@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::{MetricKind, Reading, Timestamp};
+use domain::{MetricKind, Reading};
 
+use super::points::LineReader;
 use super::sources::{Known, Units};
 use crate::output::print;
 
@@ -16,8 +17,8 @@ pub(super) struct Taught(Settings);
 
 impl Taught {
     /// Makes the settings from the points that were seen.
-    pub(super) fn of(units: &Units, now: Timestamp) -> Self {
-        Self(settings(units, now))
+    pub(super) fn of(units: &Units, reader: &LineReader) -> Self {
+        Self(settings(units, reader))
     }
 
     /// Adds the settings to what a reading says of its device.
@@ -36,16 +37,10 @@ impl Taught {
 }
 
 /// Returns the settings of the metrics that a source's points become.
-fn settings(units: &Units, now: Timestamp) -> Settings {
+fn settings(units: &Units, reader: &LineReader) -> Settings {
     let mut settings = Settings::new();
     for (point, known) in units.seen() {
-        let (device_tags, room_tag) = point.way.tags();
-        let fields: Vec<String> =
-            point.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let line = format!("{} {} {}", point.series(), fields.join(","), point.nanos);
-        let Ok(read) = local::read_points(line.as_bytes(), now, device_tags, room_tag) else {
-            continue;
-        };
+        let Ok(read) = reader.read(&point.text(), point.way) else { continue };
         for reading in read.readings {
             let metrics = settings.entry(reading.device.to_string()).or_default();
             metrics.extend(reading.metrics().keys().map(|name| (name.to_string(), known.clone())));
@@ -55,8 +50,8 @@ fn settings(units: &Units, now: Timestamp) -> Settings {
 }
 
 /// Prints the settings that readings of an import say.
-pub(super) fn show(units: &Units, now: Timestamp) {
-    for (device, metrics) in settings(units, now) {
+pub(super) fn show(units: &Units, reader: &LineReader) {
+    for (device, metrics) in settings(units, reader) {
         for (metric, Known { unit, is_counter }) in metrics {
             let kind = if is_counter { ", a counter" } else { "" };
             print(format_args!("unit         {device} {metric}: {unit}{kind}"));
@@ -68,6 +63,7 @@ pub(super) fn show(units: &Units, now: Timestamp) {
 mod tests {
     use super::*;
     use crate::import::sources::{Point, Way};
+    use domain::Timestamp;
 
     fn units() -> Units {
         let units = Units::default();
@@ -99,7 +95,8 @@ mod tests {
     #[test]
     fn what_the_source_knows_is_taught_as_a_line_would() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let taught = Taught::of(&units(), now);
+        let reader = LineReader { now, rules: local::LineRules::default() };
+        let taught = Taught::of(&units(), &reader);
         let lines = [1, 2].map(|n| {
             format!(
                 "use_kwh,node=b value={n} {}",
@@ -108,7 +105,7 @@ mod tests {
         });
         let mut energy = crate::import::energy::Energy::default();
         for line in lines {
-            let read = local::read_points(line.as_bytes(), now, &[], None).unwrap();
+            let read = reader.read(&line, Way::Plain).unwrap();
             for mut reading in read.readings {
                 taught.add_to(&mut reading);
                 energy.add(&reading);

@@ -673,6 +673,13 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_does_not_know_what_a_reading_is_about_is_to_be_updated() {
+        let body = r#"{"errors": [{"index": 0, "field": "about", "message": "is not a number"}]}"#;
+        let error = error_of(&fake_server::always(400, body), 2, OPTIONS);
+        assert!(error.contains("of an earlier version") && error.contains("update it"), "{error}");
+    }
+
+    #[test]
     fn another_server_s_yes_is_no_receipt() {
         let server = fake_server::always(201, "<html>");
         let error = error_of(&server, 1, OPTIONS);

@@ -42,7 +42,9 @@ use store_request::StoreRequest;
 
 pub use event::{Event, Failure, FetchedMessage, FetchedRoom, Message, Reply, TopicMessage};
 pub use pipeline::Store;
-pub use readings::{LineTextError, LineTexts, PointsRead, read_line, read_points, read_reading};
+pub use readings::{
+    LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points, read_reading,
+};
 pub use replies::fetched::{FetchedReading, FetchedReceipt, FetchedValue};
 pub use replies::native::Receipt;
 pub use settings::Settings;

@@ -12,4 +12,4 @@ pub(crate) use assemble::assemble;
 pub(crate) use assemble::place_all;
 pub use assemble::read_reading;
 pub(crate) use batch::{Assembled, PlacedReadings};
-pub use read_lines::{LineTextError, LineTexts, PointsRead, read_line, read_points};
+pub use read_lines::{LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points};

@@ -53,7 +53,9 @@ fn energy(shown: &Shown, own: BTreeMap<String, OwnSum>) -> Energy {
             hundredths / 100,
             hundredths % 100
         );
-        let read = local::read_points(line.as_bytes(), Timestamp::MAX, &[], None).unwrap();
+        let read =
+            local::read_points(line.as_bytes(), Timestamp::MAX, &local::LineRules::default())
+                .unwrap();
         for reading in &read.readings {
             energy.add(reading);
         }

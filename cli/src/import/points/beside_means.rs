@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, MAX_SERIES, without};
+use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
@@ -26,7 +27,7 @@ const FINER: &str = "readings of powers in hours whose mean the table has";
 /// The stored means of hours, cached for the lines that need them.
 struct Means<'a> {
     imported: &'a Imported<'a>,
-    now: Timestamp,
+    reader: LineReader,
     /// For each series, its newest hour.
     newest: BTreeMap<String, MeanOfHour>,
 }
@@ -45,9 +46,9 @@ pub(in crate::import) fn beside_no_means<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
     imported: &'a Imported<'a>,
     notes: Notes,
-    now: Timestamp,
+    reader: LineReader,
 ) -> impl Iterator<Item = anyhow::Result<Group>> {
-    let mut means = Means { imported, now, newest: BTreeMap::new() };
+    let mut means = Means { imported, reader, newest: BTreeMap::new() };
     without(groups, move |line| {
         let is_left_out = means.is_beside(line)?;
         if is_left_out {
@@ -86,7 +87,7 @@ impl Means<'_> {
     /// Asks the table for an hour's mean. A mean of 0 adds no energy, so it does not count.
     fn quarters_with_mean(&self, line: &SentLine, hour: i64) -> anyhow::Result<usize> {
         let Ok(start) = Timestamp::from_millis(hour * HOUR) else { return Ok(0) };
-        let Some(EntityValue { device, metric, .. }) = EntityValue::read(line, self.now) else {
+        let Some(EntityValue { device, metric, .. }) = EntityValue::read(line, &self.reader) else {
             return Ok(0);
         };
         match self.imported.stored_hour(&device, &metric, start)? {

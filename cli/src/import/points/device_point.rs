@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::left_out::MAX_SERIES;
+use super::line_reader::LineReader;
 use crate::import::sort::Sortable;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
@@ -21,13 +21,13 @@ pub(in crate::import) struct DevicePoint {
 
 /// Finds the devices of points, series by series.
 pub(in crate::import) struct DevicesOfSeries {
-    now: Timestamp,
+    reader: LineReader,
     known: HashMap<(String, Way), String>,
 }
 
 impl DevicesOfSeries {
-    pub(in crate::import) fn new(now: Timestamp) -> Self {
-        Self { now, known: HashMap::new() }
+    pub(in crate::import) fn new(reader: LineReader) -> Self {
+        Self { reader, known: HashMap::new() }
     }
 
     /// Returns a point with its device.
@@ -47,9 +47,8 @@ impl DevicesOfSeries {
 
     /// The device that a field called `value` would have. Other fields may belong to a part of it.
     fn device_of(&self, (series, way): &(String, Way)) -> Option<String> {
-        let (device_tags, room_tag) = way.tags();
-        let line = format!("{series} value=1 {}", self.now.as_millis() * MILLISECOND);
-        let read = local::read_points(line.as_bytes(), self.now, device_tags, room_tag).ok()?;
+        let line = format!("{series} value=1 {}", self.reader.now.as_millis() * MILLISECOND);
+        let read = self.reader.read(&line, *way).ok()?;
         Some(read.readings.first()?.device.to_string())
     }
 }
@@ -69,12 +68,15 @@ impl Sortable for DevicePoint {
 
 #[cfg(test)]
 mod tests {
+    use domain::Timestamp;
+    use local::LineRules;
+
     use super::*;
 
     #[test]
     fn all_points_of_series_that_are_one_device_here_have_the_same_device() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let mut devices = DevicesOfSeries::new(now);
+        let mut devices = DevicesOfSeries::new(LineReader { now, rules: LineRules::default() });
         let mut device = |measurement: &str, tags: &str, field: &str, way| {
             let fields = vec![(field.to_owned(), "\"text\"".to_owned())];
             let (measurement, tags) = (measurement.to_owned(), tags.to_owned());

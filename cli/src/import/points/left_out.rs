@@ -1,7 +1,8 @@
 //! Removes lines from their groups because of what the table has. Makes no decision itself.
 
-use domain::{DeviceId, Exact, MetricName, Timestamp};
+use domain::{DeviceId, Exact, MetricName};
 
+use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::imported::value_metric;
 
@@ -34,9 +35,8 @@ pub(super) struct EntityValue {
 
 impl EntityValue {
     /// Parses a line as the server would.
-    pub(super) fn read(line: &SentLine, now: Timestamp) -> Option<Self> {
-        let (device_tags, room_tag) = line.way.tags();
-        let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
+    pub(super) fn read(line: &SentLine, reader: &LineReader) -> Option<Self> {
+        let read = reader.read(&line.text, line.way).ok()?;
         read.readings.into_iter().find_map(|reading| {
             let metric = value_metric(&reading)?.clone();
             let value = Exact::from(reading.metrics().get(&metric)?);

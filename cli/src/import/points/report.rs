@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use domain::{Reading, Timestamp};
+use domain::Reading;
 
+use super::line_reader::LineReader;
 use super::map::{self, Row};
 use super::unite::{Group, SentLine};
 use crate::import::decoded::{self, PointRules};
@@ -15,7 +16,7 @@ use crate::import::estimate::Estimate;
 use crate::import::listed::{self, MAX_SHOWN};
 use crate::import::refusals::Refusals;
 use crate::import::round::Rounds;
-use crate::import::sources::{OwnSum, Way};
+use crate::import::sources::OwnSum;
 use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
 
@@ -44,7 +45,7 @@ struct AllSeries(BTreeMap<String, Series>);
 
 impl AllSeries {
     /// Counts a line for its series. The first accepted line decides what the series becomes.
-    fn note(&mut self, line: &SentLine, now: Timestamp) -> anyhow::Result<()> {
+    fn note(&mut self, line: &SentLine, reader: &LineReader) -> anyhow::Result<()> {
         let span = match self.0.get_mut(&line.series) {
             Some(series) => {
                 series.span.add(line.millis);
@@ -56,7 +57,7 @@ impl AllSeries {
             None => Span::at(line.millis),
         };
 
-        let (becomes, room) = becomes(&line.text, line.way, now)?;
+        let (becomes, room) = becomes(line, reader)?;
         self.0.insert(line.series.clone(), Series { span, becomes, room });
         Ok(())
     }
@@ -77,10 +78,10 @@ impl Report {
         rules: PointRules,
         options: UploadOptions,
     ) -> anyhow::Result<Self> {
-        let (series, now) = (RefCell::new(AllSeries::default()), rules.now);
+        let (series, reader) = (RefCell::new(AllSeries::default()), rules.reader.clone());
         let groups = groups.map(|group| {
             let group = group?;
-            group.iter().try_for_each(|line| series.borrow_mut().note(line, now))?;
+            group.iter().try_for_each(|line| series.borrow_mut().note(line, &reader))?;
             Ok(group)
         });
         let mut estimate = Estimate::of_points(own_sums, options);
@@ -123,15 +124,9 @@ impl Report {
     }
 }
 
-fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRead> {
-    let (device_tags, room_tag) = way.tags();
-    local::read_points(body.as_bytes(), now, device_tags, room_tag)
-        .map_err(|problem| anyhow::anyhow!("{}", problem.detail))
-}
-
 /// The target of a line: the device with its metrics and their units, and the room.
-fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
-    let read = read(line, way, now)?;
+fn becomes(line: &SentLine, reader: &LineReader) -> anyhow::Result<(String, Option<String>)> {
+    let read = reader.read(&line.text, line.way)?;
     let room = read.readings.iter().find_map(|reading| reading.room.as_ref());
     let room = room.map(ToString::to_string);
     let shown = read.readings.iter().map(described);
@@ -164,7 +159,10 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
+    use domain::Timestamp;
+
     use super::*;
+    use crate::import::sources::Way;
 
     #[test]
     fn a_series_whose_first_point_is_refused_becomes_what_the_next_one_says() {
@@ -178,11 +176,12 @@ mod tests {
             way: Way::Plain,
             hour: None,
         };
+        let reader = LineReader { now, rules: local::LineRules::default() };
         // No reading is of a time before 1970.
         let mut report = AllSeries::default();
-        report.note(&line("1", -1), now).unwrap();
+        report.note(&line("1", -1), &reader).unwrap();
         assert_eq!(report.0["m,host=a"].becomes, "", "it is refused");
-        report.note(&line("2", 1_768_147_200), now).unwrap();
+        report.note(&line("2", 1_768_147_200), &reader).unwrap();
         let series = &report.0["m,host=a"];
         assert_eq!((&*series.becomes, series.span.count), ("a::m v", 2));
     }

@@ -16,6 +16,7 @@ use domain::{
     MetricRule, Sample, Timestamp,
 };
 
+use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::settings::Taught;
 use crate::moment::MILLISECOND;
@@ -32,6 +33,7 @@ type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricNam
 pub(in crate::import) struct KnownKinds<'a> {
     pub(in crate::import) counters_of: CountersOf<'a>,
     pub(in crate::import) taught: Taught,
+    pub(in crate::import) reader: LineReader,
 }
 
 /// An iterator of groups; groups before an instant are thinned.
@@ -40,7 +42,6 @@ pub(in crate::import) struct Thinned<'a, I> {
     known: KnownKinds<'a>,
     /// The start of the first quarter that is not thinned, in nanoseconds.
     before: i64,
-    now: Timestamp,
     /// The state of each series of the current device.
     open: BTreeMap<String, Open>,
     device: String,
@@ -133,16 +134,11 @@ struct Field {
 
 impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
     /// Thins the lines before an instant; the quarter of the instant itself is not thinned.
-    pub(in crate::import) fn new(
-        groups: I,
-        before: Timestamp,
-        now: Timestamp,
-        known: KnownKinds<'a>,
-    ) -> Self {
+    pub(in crate::import) fn new(groups: I, before: Timestamp, known: KnownKinds<'a>) -> Self {
         let before = before.as_millis().saturating_mul(MILLISECOND).div_euclid(QUARTER) * QUARTER;
         let (open, ready, waiting) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
         let (device, settled) = (String::new(), (i64::MIN, i64::MIN));
-        Self { groups, known, before, now, open, device, waiting, ready, settled }
+        Self { groups, known, before, open, device, waiting, ready, settled }
     }
 
     fn take(&mut self, group: Group) -> anyhow::Result<()> {
@@ -167,7 +163,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             let open = self.open.entry(series.clone()).or_default();
             let fields = fields_of(&line);
             if let Some(fields) = &fields {
-                open.learn_line(&line, fields, self.now, &self.known)?;
+                open.learn_line(&line, fields, &self.known)?;
             }
             // What cannot be read is sent as it is: the server refuses it by name.
             let Some(fields) = fields.filter(|_| !open.is_whole) else {
@@ -320,14 +316,12 @@ impl Open {
         &mut self,
         line: &SentLine,
         fields: &Fields,
-        now: Timestamp,
         known: &KnownKinds<'_>,
     ) -> anyhow::Result<()> {
         if fields.iter().all(|(key, _)| self.known.contains(key)) {
             return Ok(());
         }
-        let (device_tags, room_tag) = line.way.tags();
-        let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag);
+        let read = known.reader.read(&line.text, line.way);
         for mut reading in read.unwrap_or_default().readings {
             known.taught.add_to(&mut reading);
             let device =
@@ -600,10 +594,10 @@ mod tests {
         let thinned = Thinned::new(
             groups.into_iter().map(Ok),
             at(before),
-            Timestamp::MAX,
             KnownKinds {
                 counters_of: Box::new(move |_| Ok(known.clone())),
                 taught: Taught::default(),
+                reader: LineReader { now: Timestamp::MAX, rules: local::LineRules::default() },
             },
         );
         let shown = |line: &SentLine| {

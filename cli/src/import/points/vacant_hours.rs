@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, MAX_SERIES, without};
+use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
@@ -23,7 +24,7 @@ const UNTOLD: &str =
 struct VacantHours<'a> {
     imported: &'a Imported<'a>,
     notes: Notes,
-    now: Timestamp,
+    reader: LineReader,
     /// For each series, its newest statistics.
     newest: BTreeMap<String, Newest>,
     has_begun: bool,
@@ -42,10 +43,10 @@ pub(in crate::import) fn in_vacant_hours<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
     imported: &'a Imported<'a>,
     notes: Notes,
-    now: Timestamp,
+    reader: LineReader,
 ) -> impl Iterator<Item = anyhow::Result<Group>> {
     let newest = BTreeMap::new();
-    let mut hours = VacantHours { imported, notes, now, newest, has_begun: false };
+    let mut hours = VacantHours { imported, notes, reader, newest, has_begun: false };
     without(groups, move |line| match line.hour {
         Some(hour) => hours.is_left_out(line, hour),
         None => Ok(false),
@@ -56,7 +57,7 @@ impl VacantHours<'_> {
     /// Decides for all lines of an hour at its first line.
     fn is_left_out(&mut self, line: &SentLine, hour: i64) -> anyhow::Result<bool> {
         self.begin();
-        let Some(statistics) = EntityValue::read(line, self.now) else { return Ok(false) };
+        let Some(statistics) = EntityValue::read(line, &self.reader) else { return Ok(false) };
         let before = self.newest.remove(&line.series);
         let is_left_out = match &before {
             Some(before) if before.hour == hour => before.is_left_out,

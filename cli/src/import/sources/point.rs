@@ -38,7 +38,7 @@ pub(in crate::import) const ROOM_TAG: &str = "area";
 pub(in crate::import) const DEVICE_TAG: &str = "roomtide_device";
 
 /// The tags that identify a point's device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(in crate::import) enum Way {
     /// All tags, as in an ordinary write.
     Plain,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use api::Problem;
-use domain::{Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
 
 use crate::formats::line_protocol::mapping::Rules;
 use crate::formats::line_protocol::{self, LineError, Numbered, Precision, Value};
@@ -66,21 +66,23 @@ pub struct PointsRead {
     pub refused: Vec<(usize, String)>,
 }
 
-/// Reads a body as a write at `now` would, with timestamps in nanoseconds, these parameters, and a token without
-/// settings.
-pub fn read_points(
-    body: &[u8],
-    now: Timestamp,
-    device_tags: &[&str],
-    room_tag: Option<&str>,
-) -> Result<PointsRead, Problem> {
+/// The settings of a token, or the parameters of a write, by which lines become devices and rooms.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LineRules {
+    /// The tags that identify a device, in this order; all tags if empty.
+    pub device_tags: Vec<String>,
+    /// The tag that names a room.
+    pub room_tag: Option<String>,
+    /// The prefix of every id.
+    pub prefix: Option<DeviceId>,
+}
+
+/// Reads a body as a write at `now` would, with timestamps in nanoseconds and these rules.
+pub fn read_points(body: &[u8], now: Timestamp, rules: &LineRules) -> Result<PointsRead, Problem> {
+    let LineRules { device_tags, room_tag, prefix } = rules.clone();
     let reader = Reader {
         precision: Precision::Nanosecond,
-        rules: Rules {
-            device_tags: device_tags.iter().map(ToString::to_string).collect(),
-            room_tag: room_tag.map(ToOwned::to_owned),
-            ..Rules::default()
-        },
+        rules: Rules { device: None, prefix, device_tags, room_tag },
         sender: Sender::Anyone,
         times: Times::new(now, &Settings::default()),
     };
@@ -117,7 +119,12 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000).expect("a timestamp");
         let body = b"kWh,domain=sensor,entity_id=meter,area=Hall value=5,friendly_name_str=\"M\" 1768147200000000000\n\
             m v=1 5";
-        let read = read_points(body, now, &["entity_id"], Some("area")).expect("two lines");
+        let rules = LineRules {
+            device_tags: vec!["entity_id".to_owned()],
+            room_tag: Some("area".to_owned()),
+            prefix: None,
+        };
+        let read = read_points(body, now, &rules).expect("two lines");
         let reading = &read.readings[0];
         assert_eq!(reading.device.as_str(), "sensor.meter");
         assert_eq!(reading.room.as_ref().map(domain::RoomId::as_str), Some("Hall"));
