@@ -91,8 +91,6 @@ use target::Target;
 pub(crate) use text_lines::TextLines;
 use totals::Totals;
 
-/// The minimum number of requests in a round: enough to keep several under way.
-const REQUESTS: usize = 4;
 /// The advice when nothing tells the earlier totals of a meter.
 const BEFORE_THE_METER: &str = "\
 counters     begin at 1, because the meter itself has not sent yet; import again when it has, and they end where its
@@ -267,7 +265,7 @@ fn import_readings(
     };
     let options = args.upload_options(true);
     let rounds_of = |lines| {
-        let round = args.round.get().max(REQUESTS * options.batch);
+        let round = args.round.get().max(upload::REQUESTS * options.batch);
         let lines = decoded::rows(lines, now, Patterns::of(&args.except));
         round::Rounds::new(lines, round, args.merge)
     };

@@ -209,7 +209,7 @@ def influxdb(folder):
             for target in (f"{server.url}/write?db=attic", f"{one.url}/write?db=home"):
                 status, text = send(target, body)
                 assert status == 204, text
-        said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"), "--report", str(folder / "report"))
+        said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"))
         assert f"{len(lines)} readings stored" in said and "retention policy days" in said and "left out     attic.other" in said, said
         devices = [it["device_id"] for it in one.pages("/devices?limit=100")]
         assert len(devices) == 4, devices
@@ -237,7 +237,7 @@ def types_that_change(folder, server):
     status, text = send(f"{server.url}/write?db=types", "\n".join(lines).encode())
     assert status == 204, text
     with Server(folder / "types") as other:
-        words = ("--database", "types", "--state", str(folder / "types-state"), "--report", str(folder / "types-report"))
+        words = ("--database", "types", "--state", str(folder / "types-state"))
         said = other.imports(server.url, *words)
         texts = 10 * sum(order.count("s") for order in orders)
         assert f"{len(lines) - texts} readings stored" in said and f"{texts} points left out, which have texts only" in said, said
@@ -268,7 +268,7 @@ def influxdb_2(folder):
         for place in range(0, len(lines), 1_000):
             status, text = send(f"{one.url}/write?db=home", "\n".join(lines[place:place + 1_000]).encode())
             assert status == 204, text
-        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"), "--report", str(folder / "report"))
+        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"))
         said = other.imports(played.url, "--database", "home/autogen", *words)
         assert "3000 readings stored" in said and "database     home, retention policy autogen" in said, said
         assert len(played.queries) > 6, played.queries

@@ -97,7 +97,7 @@ pub(super) fn points<'a>(
 }
 
 impl PointRules {
-    /// Decodes lines together, as those of one write: a line that would share a metric with another one is refused.
+    /// Decodes lines together. A line is refused if an earlier line has the same metric of the same device.
     fn decode(&self, group: &Group) -> Decoded {
         let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
         let text = texts.join("\n");

@@ -14,7 +14,6 @@ use domain::{AboutMetric, DeviceId, Exact, MetricName, Reading, Timestamp};
 
 use super::several_meters::Meters;
 use super::state::{DeviceBefore, ImportState, LastSent};
-use super::storing::SentRound;
 use crate::client::Client;
 use gap::Gaps;
 use read_back::ReadBack;
@@ -70,6 +69,21 @@ struct StoredHours {
     device: DeviceId,
     span: Range<Timestamp>,
     hours: Option<BTreeMap<Timestamp, Extremes>>,
+}
+
+/// A round whose readings are answered.
+#[derive(Debug)]
+pub(super) struct SentRound {
+    /// The number of readings that this run has stored, up to the round's end.
+    pub(super) readings: u64,
+    /// The number of lines that count as processed once the round is stored; 0 if no more lines do.
+    pub(super) end: u64,
+    /// The digest of these lines.
+    pub(super) passed: String,
+    /// The readings that were answered as stored.
+    pub(super) stored: Vec<StoredReading>,
+    /// The number of refused readings.
+    pub(super) refused: u64,
 }
 
 /// The end of an import, for the person.

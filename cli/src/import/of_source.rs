@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
 use indicatif::ProgressBar;
 
-use super::REQUESTS;
 use super::args::ImportArgs;
 use super::decoded::{self, PointRules};
 use super::described::Described;
@@ -123,7 +122,7 @@ pub(super) fn import(
     let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), reader.clone());
     let groups = groups(vacant, thin_before, known);
     let groups = beside_no_means(groups, &imported, notes.clone(), reader.clone());
-    let round = args.round.get().max(REQUESTS * options.batch);
+    let round = args.round.get().max(upload::REQUESTS * options.batch);
     let rounds = Rounds::new(decoded::points(groups, rules), round, true);
     let summary = upload::run(rounds, &client, options, &imported, bar);
     bar.finish_and_clear();

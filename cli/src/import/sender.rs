@@ -231,7 +231,7 @@ fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyho
     }
 }
 
-/// Fails if the server takes what a reading says of its device for a metric, as versions did that do not know it.
+/// Fails if the server is of an earlier version, which takes the member `about` for a metric.
 fn ensure_takes_about(errors: &[FieldError]) -> anyhow::Result<()> {
     let is_metric = |error: &FieldError| {
         error.field.as_deref() == Some(ABOUT) && error.message.contains("number")

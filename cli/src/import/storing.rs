@@ -3,23 +3,8 @@
 use std::panic::resume_unwind;
 use std::thread::JoinHandle;
 
-use super::imported::{Imported, StoredReading};
+use super::imported::{Imported, SentRound};
 use crate::client::Client;
-
-/// A round whose readings are answered.
-#[derive(Debug)]
-pub(super) struct SentRound {
-    /// The number of readings that this run has stored, up to the round's end.
-    pub(super) readings: u64,
-    /// The number of lines that count as processed once the round is stored; 0 if no more lines do.
-    pub(super) end: u64,
-    /// The digest of these lines.
-    pub(super) passed: String,
-    /// The readings that were answered as stored.
-    pub(super) stored: Vec<StoredReading>,
-    /// The number of refused readings.
-    pub(super) refused: u64,
-}
 
 /// The progress of storing: the stored rounds, and the one that is being stored.
 pub(super) struct Storing<'a> {

@@ -12,16 +12,18 @@ use runtime::clock::Stopwatch;
 
 use super::concurrent::concurrently;
 use super::decoded::Entry;
-use super::imported::{Imported, StoredReading};
+use super::imported::{Imported, SentRound, StoredReading};
 use super::refusals::{Refusal, Refusals};
 use super::registry::{self, RegistryLine};
 use super::round::{self, Round, Rounds};
 use super::sender::{Refused, Sender};
-use super::storing::{SentRound, Storing};
+use super::storing::Storing;
 use crate::client::Client;
 use crate::output::{counted, print};
 use crate::pace::{HALF, Pace};
 
+/// The minimum number of requests in a round: enough to keep several under way.
+pub(super) const REQUESTS: usize = 4;
 /// The number of readings in the first request, whose answer tells the table's capacity.
 pub(super) const FIRST_BATCH: usize = 25;
 /// The share of the table's capacity units that an import uses, including its rollups.

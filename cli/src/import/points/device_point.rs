@@ -5,11 +5,13 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::left_out::MAX_SERIES;
 use super::line_reader::LineReader;
 use crate::import::sort::Sortable;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
+
+/// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
+pub(super) const MAX_SERIES: usize = 100;
 
 /// A point and its device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

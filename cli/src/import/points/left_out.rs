@@ -6,9 +6,6 @@ use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::imported::value_metric;
 
-/// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
-pub(super) const MAX_SERIES: usize = 100;
-
 /// Removes the lines that a predicate selects, and groups that become empty.
 pub(super) fn without(
     groups: impl Iterator<Item = anyhow::Result<Group>>,

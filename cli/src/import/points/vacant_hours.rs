@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use domain::{Exact, Timestamp};
 
-use super::left_out::{EntityValue, MAX_SERIES, without};
+use super::device_point::MAX_SERIES;
+use super::left_out::{EntityValue, without};
 use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
 use crate::import::imported::{Imported, StoredHour};
