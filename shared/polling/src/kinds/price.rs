@@ -30,9 +30,9 @@ pub(super) const PRICE: SourceKind = SourceKind {
 };
 
 /// The bidding zones.
-const ZONES: &str = "AT BE BG CH CZ DE-LU DK1 DK2 EE ES FI FR GR HR HU IT-Calabria IT-Centre-North IT-Centre-South IT- \
-                     North IT-SACOAC IT-SACODC IT-Sardinia IT-Sicily IT-South LT LV ME NL NO1 NO2 NO2NSL NO3 NO4 NO5 PL \
-                     PT RO RS SE1 SE2 SE3 SE4 SI SK";
+const ZONES: &str = "AT BE BG CH CZ DE-LU DK1 DK2 EE ES FI FR GR HR HU IT-Calabria IT-Centre-North \
+                     IT-Centre-South IT-North IT-SACOAC IT-SACODC IT-Sardinia IT-Sicily IT-South LT LV ME NL \
+                     NO1 NO2 NO2NSL NO3 NO4 NO5 PL PT RO RS SE1 SE2 SE3 SE4 SI SK";
 
 /// Recognizes 404 as a range without data: <https://github.com/mampfes/ha_epex_spot/issues/302>.
 fn judge(status: u16, _: &Value) -> Option<Own> {
