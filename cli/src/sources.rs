@@ -59,7 +59,7 @@ enum SourcesAction {
     /// A member is NAME=VALUE, as docs/connect/sources.md names them; NAME= removes one, and a value that is true or
     /// false or begins with { or [ is JSON. NAME=@FILE gives the secret NAME from a file, in which @- is standard input.
     /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is. A secret for a
-    /// saved address is typed with url= too, which says where the secret goes.
+    /// saved address is typed with the request and with what is read of its answer: url=, metrics= and the like.
     Set {
         /// The source
         source: String,
@@ -213,7 +213,7 @@ impl WantedSource {
             "there is no source {source}; its members or --file make one"
         );
         if self.file.is_none() {
-            members::ensure_address(source, &before, &self.members)?;
+            members::ensure_request_is_typed(source, &before, &self.members)?;
         }
         members::over(before, &self.members)
     }

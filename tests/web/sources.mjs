@@ -51,7 +51,7 @@ export class PlayedSources {
     }
     const before = this.data.find((source) => source.id === id);
     const kind = KINDS.find((kind) => kind.kind === body.kind);
-    const source = { every: kind.every, on: true, ...body, id, host: "api.example.org", credit: kind.credit, devices: before?.devices ?? Object.keys(body.rooms ?? {}).filter((device) => body.rooms[device]), secrets: body.secrets ? Object.keys(body.secrets) : before?.secrets ?? [], state: before?.state ?? { state: "waiting", last_success: null, failing_since: null, error: null, next: new Date(Date.now() + 30_000).toISOString(), requests_today: 0 } };
+    const source = { on: true, ...body, id, host: "api.example.org", credit: kind.credit, devices: before?.devices ?? Object.keys(body.rooms ?? {}).filter((device) => body.rooms[device]), secrets: body.secrets ? Object.keys(body.secrets) : before?.secrets ?? [], state: before?.state ?? { state: "waiting", every: kind.every, last_success: null, failing_since: null, error: null, next: new Date(Date.now() + 30_000).toISOString(), requests_today: 0 } };
     this.data = [...this.data.filter((other) => other.id !== id), source];
     return source;
   }
@@ -69,6 +69,6 @@ export class PlayedSources {
 }
 
 /** What those see who may read only. */
-function readersPart({ id, kind, devices, host, on, every, credit, state }) {
-  return { id, kind, devices, host, on, every, credit, state };
+function readersPart({ id, kind, devices, host, on, credit, state }) {
+  return { id, kind, devices, host, on, credit, state };
 }

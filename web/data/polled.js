@@ -7,8 +7,8 @@ import { alerts, deleteRule, pauseRule, putRule } from "./rules.js";
 /** @typedef {{kind: string, title: string, members: Member[], every: string, credit: string | null, where: string}} Kind */
 /** @typedef {{room: string, name?: string}} SourceRoom */
 /** @typedef {string | {at: string}} Pointer where a value is in an answer */
-/** @typedef {{state: string, last_success?: string | null, failing_since?: string | null, error?: string | null, next?: string | null, requests_today?: number}} SourceState */
-/** @typedef {{id: string, kind: string, host: string, devices: string[], on: boolean, every: string, credit: string | null, state: SourceState, rooms?: Record<string, SourceRoom | null>, secrets?: string[], headers?: Record<string, string>, metrics?: Record<string, Pointer>} & Record<string, any>} Source who may edit it sees its rooms, the names of its secrets, and the members of its kind */
+/** @typedef {{state: string, every: string, last_success?: string | null, failing_since?: string | null, error?: string | null, next?: string | null, requests_today?: number}} SourceState */
+/** @typedef {{id: string, kind: string, host: string, devices: string[], on: boolean, every?: string, credit: string | null, state: SourceState, rooms?: Record<string, SourceRoom | null>, secrets?: string[], lacks_secrets?: boolean, headers?: Record<string, string>, metrics?: Record<string, Pointer>} & Record<string, any>} Source who may edit it sees its rooms, the names of its secrets, and the members of its kind */
 /** @typedef {{devices: {id: string, name?: string, room?: string}[], readings: {device?: string, metrics: Record<string, any>}[], rejected: string[], numbers: Record<string, number | string>, warnings: string[]}} Tested */
 
 /** The longest time for which a rule is paused. */

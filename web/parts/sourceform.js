@@ -19,6 +19,8 @@ import { guarded } from "./token.js";
 
 /** The most values of a device that are shown. */
 const MAX_VALUES = 5;
+/** Members of the kind `json` that say where a secret goes, or what is read of the answer, and have no field. */
+const WITHOUT_FIELD = ["method", "basic", "body", "format", "at", "each", "only", "time", "device", "fill", "metrics"];
 
 /** A field of one line. @param {Record<string, any>} [props] */
 function line(props = {}) {
@@ -31,7 +33,7 @@ export function sourceForm({ known, kind, source, id, done, cancel }) {
   const said = h("p", { role: "alert" });
   const found = h("div");
   const own = line({ value: id, required: true, pattern: "[\\w.:\\-]{1,100}", disabled: Boolean(source) });
-  const every = line({ value: source && source.every !== kind.every ? source.every : "", placeholder: kind.every });
+  const every = line({ value: source?.every ?? "", placeholder: kind.every });
   const fields = isJson ? jsonFields(source) : memberFields(kind, source);
   const numbers = numberList(source);
 
@@ -106,9 +108,10 @@ function submit(act) {
 /**
  * A field of a secret. One that is saved is not shown, and stays where nothing is typed.
  * @param {string} name
- * @param {boolean} isSaved
+ * @param {Source} [source]
  */
-function secretField(name, isSaved) {
+function secretField(name, source) {
+  const isSaved = Boolean(source?.secrets?.includes(name) && !source.lacks_secrets);
   return h("input", { type: "password", name, autocomplete: "off", spellcheck: "false", required: !isSaved, placeholder: isSaved ? t("unchanged") : null });
 }
 
@@ -150,7 +153,7 @@ function memberFields(kind, source) {
   const members = new Map();
   for (const member of kind.members) {
     const { name } = member;
-    if (member.form === "secret") secrets.set(name, secretField(name, source?.secrets?.includes(name) ?? false));
+    if (member.form === "secret") secrets.set(name, secretField(name, source));
     else members.set(name, memberInput(member, source?.[name]));
   }
 
@@ -191,7 +194,8 @@ function placeButton(members) {
 }
 
 /**
- * The request of the kind `json`: its address, its headers, and a field for each secret that they have a place for.
+ * The request of the kind `json`: its address, its headers, and a field for each secret that they have a place for. With
+ * a secret for a saved source, a person confirms where it goes: somebody else may have prepared the source.
  * @param {Source} [source]
  */
 function jsonFields(source) {
@@ -202,12 +206,24 @@ function jsonFields(source) {
   /** @type {Map<string, Input>} */
   const secrets = new Map();
 
+  const sure = h("input", { type: "checkbox", required: true, name: "sure" });
+  const question = h("div", { role: "status" });
+  const askIfSure = () => {
+    const host = URL.canParse(url.value) ? new URL(url.value).host : url.value;
+    const goes = source && Object.keys(typedIn(secrets)).length;
+    fill(question, goes ? h("label", { class: "check" }, sure, t("secretGoes", { host })) : null);
+  };
+  places.addEventListener("input", askIfSure);
+
   const others = source ? JSON.stringify([source.body, source.basic]) : "";
+  const prepared = WITHOUT_FIELD.filter((name) => source?.[name] !== undefined).map((name) => `${name}: ${JSON.stringify(source?.[name])}`);
   const showSecrets = () => {
     const names = placeholdersOf(url.value, headers.value, others);
     for (const name of secrets.keys()) if (!names.includes(name)) secrets.delete(name);
-    for (const name of names) if (!secrets.has(name)) secrets.set(name, secretField(name, source?.secrets?.includes(name) ?? false));
+    for (const name of names) if (!secrets.has(name)) secrets.set(name, secretField(name, source));
     fill(places, ...[...secrets].map(([name, input]) => field(t("secretNamed", { name }), input)));
+    sure.checked = false;
+    askIfSure();
   };
   url.addEventListener("input", showSecrets);
   headers.addEventListener("input", showSecrets);
@@ -218,7 +234,7 @@ function jsonFields(source) {
     return { url: url.value.trim(), headers: Object.keys(lines).length ? lines : undefined, ...(Object.keys(given).length && { secrets: given }) };
   };
   return {
-    node: h("div", null, h("div", { class: "fields" }, field(t("sourceUrl"), url), field(t("headerLines"), headers)), h("p", { class: "note" }, t("secretPlaces", { key: "{key}" }), source && ` ${t("secretAgain")}`), places),
+    node: h("div", null, h("div", { class: "fields" }, field(t("sourceUrl"), url), field(t("headerLines"), headers)), h("p", { class: "note" }, t("secretPlaces", { key: "{key}" }), source && ` ${t("secretAgain")}`), prepared.length > 0 && h("div", null, t("savedBeside"), h("pre", null, prepared.join("\n"))), places, question),
     /** @type {HTMLElement[]} */
     more: [],
     read,

@@ -122,7 +122,7 @@ function sourceCard(source, kind, known, show) {
   const times = [
     state.last_success && t("sourceLast", { time: since(state.last_success), age: age(state.last_success) }),
     source.on && state.next && t("sourceNext", { time: since(state.next) }),
-    t("askedEvery", { host: source.host, every: source.every }),
+    t("askedEvery", { host: source.host, every: state.every }),
     state.requests_today !== undefined && t("requestsToday", { n: state.requests_today }),
   ];
 

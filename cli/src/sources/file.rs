@@ -11,10 +11,7 @@ use crate::settings_file;
 /// The member of a file with the sources by id.
 const SOURCES: &str = "sources";
 /// Members of the server's answers that a person does not write; an export leaves them out.
-const EXTRAS: [&str; 6] = ["id", "state", "host", "devices", "credit", COMPUTED];
-/// Whether the period of a source is computed from its kind and devices. Such a period is not exported, because it may
-/// differ on another server.
-const COMPUTED: &str = "every_is_computed";
+pub(super) const EXTRAS: [&str; 6] = ["id", "state", "host", "devices", "credit", "lacks_secrets"];
 
 /// The text of an export file, made from the sources in the server's answer.
 pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
@@ -26,9 +23,6 @@ pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
             members.contains_key("secrets"),
             "the settings of {id} are shown to an admin only (see --token)"
         );
-        if members.get(COMPUTED) == Some(&Value::Bool(true)) {
-            members.remove("every");
-        }
         EXTRAS.iter().for_each(|extra| drop(members.remove(*extra)));
         sources.insert(id.to_owned(), members.into());
     }
@@ -67,9 +61,9 @@ mod tests {
     #[test]
     fn what_was_written_is_read_back() {
         let rows = [
-            json!({"id": "remo", "kind": "remo", "host": "h", "devices": ["a1"], "on": true, "every": "1m",
-                "every_is_computed": true, "state": {"state": "ok"}, "secrets": ["token"], "rooms": {"b2": null}}),
-            json!({"id": "w", "kind": "weather", "on": false, "every": "2h", "every_is_computed": false,
+            json!({"id": "remo", "kind": "remo", "host": "h", "devices": ["a1"], "on": true,
+                "state": {"state": "ok"}, "secrets": ["token"], "rooms": {"b2": null}}),
+            json!({"id": "w", "kind": "weather", "on": false, "every": "2h",
                 "secrets": [], "credit": "c", "latitude": "52.5"}),
         ];
         let file: Value = serde_json::from_str(&text(&rows).unwrap()).unwrap();

@@ -1,30 +1,53 @@
 //! The members of a source as a person types them. Checks no member: the server does.
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
+use super::file::EXTRAS;
 use crate::typed_members::{self, TypedMember};
 
 /// The member with a source's secrets.
 const SECRETS: &str = "secrets";
 
-/// Refuses a secret without the address that it goes to: whoever edits sources may have saved another one.
-pub(super) fn ensure_address(
+/// Members of a saved source that do not say where a secret goes, nor what is read of the answer.
+const BESIDE_REQUEST: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", SECRETS];
+
+/// Refuses a secret for a request that only the saved source has: whoever edits sources may have prepared the address,
+/// or a reader that stores the secret from an answer.
+pub(super) fn ensure_request_is_typed(
     source: &str,
     saved: &Map<String, Value>,
     typed: &[String],
 ) -> anyhow::Result<()> {
     let typed = typed_members::read(typed)?;
     // A value that begins with `@` is a secret, even that of `url`.
-    let has_secret = typed.iter().any(|member| member.value.starts_with('@'));
-    let has_address =
-        typed.iter().any(|member| member.name == "url" && !member.value.starts_with('@'));
-    match saved.get("url") {
-        Some(url) if has_secret && !has_address => {
-            bail!("{source}: the secret would go to {url}; if that is right, write url= too")
-        }
-        _ => Ok(()),
+    let (secrets, typed): (Vec<_>, Vec<_>) =
+        typed.iter().partition(|member| member.value.starts_with('@'));
+    if secrets.is_empty() || !saved.contains_key("url") {
+        return Ok(());
     }
+
+    let mut prepared = saved.clone();
+    prepared.retain(|name, _| {
+        !BESIDE_REQUEST.contains(&name.as_str()) && !EXTRAS.contains(&name.as_str())
+    });
+    typed.iter().for_each(|member| drop(prepared.remove(member.name)));
+    let prepared: Vec<_> = prepared.iter().map(|(name, value)| as_typed(name, value)).collect();
+    ensure!(
+        prepared.is_empty(),
+        "{source}: the secret would go with what is saved; if that is right, write it too: {}",
+        prepared.join(" ")
+    );
+    Ok(())
+}
+
+/// A member as a person types it in a shell.
+fn as_typed(name: &str, value: &Value) -> String {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("'{name}={}'", value.replace('\'', r"'\''"))
 }
 
 /// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history

@@ -4,22 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::file::EXTRAS;
 use crate::answer_text::{columns, elements, list, shown, text, texts};
 use crate::output::counted;
 
-/// Members of an answer that are not shown as settings.
-const TOLD: [&str; 10] = [
-    "id",
-    "kind",
-    "host",
-    "devices",
-    "on",
-    "every",
-    "every_is_computed",
-    "credit",
-    "state",
-    "warnings",
-];
+/// Members of an answer that are not shown as settings, beside those that a person does not write.
+const TOLD: [&str; 3] = ["kind", "on", "warnings"];
 
 /// The sources, one per line, and those that cannot be read.
 pub(super) fn sources(answer: &Value) -> String {
@@ -50,7 +40,7 @@ fn news(source: &Value) -> String {
     let mut news = Vec::new();
     news.extend(state["failing_since"].as_str().map(|since| format!("fails since {since}")));
     let next = state["next"].as_str();
-    news.extend(next.map(|next| format!("asked each {}, next {next}", text(source, "every"))));
+    news.extend(next.map(|next| format!("asked each {}, next {next}", text(state, "every"))));
     let news = news.join(", ");
     match state["error"].as_str() {
         Some(error) if news.is_empty() => error.to_owned(),
@@ -74,7 +64,7 @@ pub(super) fn source(source: &Value) -> String {
         writeln!(lines, "  devices {}", devices.join(", ")).unwrap_or_default();
     }
     for (name, value) in source.as_object().into_iter().flatten() {
-        if !TOLD.contains(&name.as_str()) {
+        if !TOLD.contains(&name.as_str()) && !EXTRAS.contains(&name.as_str()) {
             writeln!(lines, "  {name} {}", shown(value)).unwrap_or_default();
         }
     }
@@ -174,10 +164,10 @@ mod tests {
     fn sources_stand_below_one_another_and_say_when_they_are_asked_and_what_is_wrong() {
         let answer = json!({
             "data": [
-                {"id": "pump", "kind": "json", "on": true, "every": "5m", "state": {"state": "failing",
+                {"id": "pump", "kind": "json", "on": true, "state": {"state": "failing", "every": "5m",
                  "failing_since": "x", "next": "y", "error": "api.example.org answers 500"}},
-                {"id": "remo", "kind": "remo", "on": true, "every": "1m", "state": {"state": "ok", "next": "z"}},
-                {"id": "flat", "kind": "octopus", "on": false, "every": "3h", "state": {"state": "waiting", "error": "e"}},
+                {"id": "remo", "kind": "remo", "on": true, "state": {"state": "ok", "every": "1m", "next": "z"}},
+                {"id": "flat", "kind": "octopus", "on": false, "state": {"state": "waiting", "error": "e"}},
             ],
             "damaged": ["old: kind: is missing"],
         });
@@ -193,9 +183,9 @@ mod tests {
 
     #[test]
     fn a_source_is_shown_with_its_settings() {
-        let answer = json!({"id": "w", "kind": "weather", "host": "api.open-meteo.com", "on": true, "every": "1h",
+        let answer = json!({"id": "w", "kind": "weather", "host": "api.open-meteo.com", "on": true,
             "devices": ["outdoors", "b"], "credit": "by Open-Meteo", "latitude": "52.5", "secrets": ["a", "b"],
-            "state": {"state": "ok", "next": "y", "last_success": "x", "requests_today": 1}});
+            "state": {"state": "ok", "every": "1h", "next": "y", "last_success": "x", "requests_today": 1}});
         assert_eq!(
             source(&answer),
             "w  weather  ok  asked each 1h, next y\n  api.open-meteo.com answered x, 1 request today\n  \

@@ -109,7 +109,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         now: Timestamp,
     ) -> Answered {
         let Delivering { id, source, at, .. } = errand.to;
-        let answer = match source.outcome(fetched, now) {
+        let answer = match source.outcome(fetched, errand.secrets, now) {
             AnswerOutcome::Nothing => return Answered::default(),
             AnswerOutcome::Limited { until, why } => {
                 return Answered { limited: Some((until, why)), ..Answered::default() };
@@ -128,7 +128,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 let delivered = self.deliver_new(errand, read).await;
                 Answered { answer: Some(answer), ..delivered }
             }
-            Err(why) => Answered::failing(why.to_string(), FailurePause::Mend),
+            Err(why) => Answered::failing(why, FailurePause::Mend),
         }
     }
 
@@ -152,9 +152,6 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 }
             }
         }
-
-        let rejected = std::mem::take(&mut answered.delivered.rejected).into_iter();
-        answered.delivered.rejected = rejected.map(|why| errand.secrets.hide_in(why)).collect();
         answered
     }
 }

@@ -44,6 +44,7 @@ struct FetchedEvent<'a> {
     rooms: &'a BTreeMap<DeviceId, Option<SourceRoom>>,
     names: BTreeMap<&'a DeviceId, Label>,
     about: &'a BTreeMap<MetricName, AboutMetric>,
+    own: bool,
     dry: bool,
     data: String,
 }
@@ -72,6 +73,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 rooms: &to.source.rooms,
                 names: names.clone(),
                 about: &portion.about,
+                own: portion.is_own,
                 dry: to.is_dry,
                 data: STANDARD.encode(body),
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, PolledSourceId};
+use domain::DeviceId;
 use polling::{DirectoryListing, PolledSource, Question, SourceStatus, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
@@ -19,8 +19,6 @@ use crate::{Fetching, Store};
 const MAX_STATES: usize = 2;
 /// The maximum number of numbers that are shown of an answer.
 const MAX_NUMBERS: usize = 200;
-/// The number of attempts to count a test's requests while runs of the source change the count.
-const ATTEMPTS: usize = 3;
 
 impl<S: Store, C: Clock> Fetching<S, C> {
     /// Tries a source.
@@ -35,7 +33,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             Ok(source) => source,
             Err(why) => return Ok(TestReply::error(why.to_string())),
         };
-        let stored = self.stored(session, &test.id).await?;
+        let stored = session.sources().await?.found.into_iter().find(|stored| stored.id == test.id);
 
         let are_given = test.secrets.is_some();
         let secrets = match test.secrets {
@@ -55,7 +53,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             status = stored.status.clone();
             let of_devices = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
             let requests = u32::try_from(questions.len() + of_devices).unwrap_or(u32::MAX);
-            if let TestCount::TooMany(why) = self.count(session, stored, &source, requests).await? {
+            if let Some(why) = count(session, &stored, &source, requests).await? {
                 return Ok(TestReply::error(why));
             }
         }
@@ -79,47 +77,6 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             reply.numbers.clear();
         }
         Ok(TestReply { error: tried.err(), ..reply })
-    }
-
-    async fn stored(
-        &self,
-        session: Session<'_, S>,
-        id: &PolledSourceId,
-    ) -> StoreResult<Option<StoredSource>> {
-        let listing = session.sources().await?;
-        Ok(listing.found.into_iter().find(|stored| stored.id == *id))
-    }
-
-    /// Adds the requests of a test to the count of its source.
-    async fn count(
-        &self,
-        session: Session<'_, S>,
-        mut stored: StoredSource,
-        source: &PolledSource,
-        requests: u32,
-    ) -> StoreResult<TestCount> {
-        for _ in 0..ATTEMPTS {
-            let now = stored.status.maker_now(session.now);
-            let spent = match stored.spent.with(requests, source.budget(), now) {
-                Ok(spent) => spent,
-                Err(until) => {
-                    let title = source.kind.title;
-                    let why =
-                        format!("{title} was asked as often as it may be; try again after {until}");
-                    return Ok(TestCount::TooMany(why));
-                }
-            };
-
-            if session.begin_source_run(&stored, spent, None).await?.is_some() {
-                return Ok(TestCount::Within);
-            }
-            match self.stored(session, &stored.id).await? {
-                Some(now) => stored = now,
-                None => return Ok(TestCount::Within),
-            }
-        }
-        let why = "the source is asked just now; try again in a minute";
-        Ok(TestCount::TooMany(why.to_owned()))
     }
 
     /// Makes the requests of a source. The error says in words why the source cannot be read.
@@ -169,12 +126,25 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 }
 
-/// Whether the requests of a test fit into the budget.
-enum TestCount {
-    /// The requests fit, or the source was deleted and has no budget.
-    Within,
-    /// The requests are too many, with the reason in words.
-    TooMany(String),
+/// Adds the requests of a test to the count of its source. Returns why the test has to wait, in words.
+async fn count(
+    session: Session<'_, impl Store>,
+    stored: &StoredSource,
+    source: &PolledSource,
+    requests: u32,
+) -> StoreResult<Option<String>> {
+    let now = stored.status.maker_now(session.now);
+    let spent = match stored.spent.with(requests, source.budget(), now) {
+        Ok(spent) => spent,
+        Err(until) => {
+            let title = source.kind.title;
+            let why = format!("{title} was asked as often as it may be; try again after {until}");
+            return Ok(Some(why));
+        }
+    };
+    let begun = session.begin_source_run(stored, spent, None).await?;
+    let why = "the source is asked or changed just now; try again in a minute";
+    Ok(begun.is_none().then(|| why.to_owned()))
 }
 
 /// Collects the numbers of an answer by their pointers.

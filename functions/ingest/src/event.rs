@@ -84,6 +84,9 @@ pub struct FetchedMessage {
     /// The meaning of metrics that the body does not explain.
     #[serde(default)]
     pub about: BTreeMap<MetricName, AboutMetric>,
+    /// Whether `fetching` itself says how the source is, and no answer.
+    #[serde(default)]
+    pub own: bool,
     /// Whether this is a dry run: nothing is stored, and the reply shows what would be stored.
     #[serde(default)]
     pub dry: bool,

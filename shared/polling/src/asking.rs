@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{MemberError, MetricName};
 use outgoing::{Reach, Request, Url};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::members;
-use crate::placeholder::{NoValue, TextTemplate, Values, fill_json, texts_of};
+use crate::placeholder::{TextTemplate, Values, in_json, in_url};
 use crate::pointer::{MetricPointer, Pointer, RowFill};
 use crate::secrets::SecretTexts;
 
@@ -32,60 +32,43 @@ const MEMBERS: [&str; 13] = [
 ];
 
 /// Headers that are the client's own.
-const OF_CLIENT: [&str; 8] = [
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
+const OF_CLIENT: &str =
+    "accept-encoding connection content-length expect host te transfer-encoding upgrade";
 
 /// One request with placeholders, and how its answer is read.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asking {
     /// The name of a flag among the source's members. The request is made unless the flag is false.
-    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "if")]
     pub(crate) only_with: Option<String>,
-    #[serde(default, skip_serializing_if = "Method::is_get")]
+    #[serde(default)]
     method: Method,
     url: TextTemplate,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     headers: BTreeMap<String, TextTemplate>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     basic: Option<Basic>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
     /// The format of a payload, by the name that ingest has for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<String>,
     /// The JSON pointer to the payload in the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<Pointer>,
     /// The JSON pointer to an array whose elements are rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) each: Option<Pointer>,
     /// The JSON pointer to a value that a row must have. Rows without the value are skipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) only: Option<Pointer>,
     /// The JSON pointer to a row's time, or to an array with the times of all rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<Pointer>,
     /// The device of a row: its id, or the JSON pointer to the id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device: Option<TextTemplate>,
     /// How often each row is repeated until the next row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fill: Option<RowFill>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub(crate) metrics: BTreeMap<MetricName, MetricPointer>,
 }
 
 /// The method of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum Method {
     #[default]
@@ -93,15 +76,8 @@ enum Method {
     Post,
 }
 
-impl Method {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-    const fn is_get(&self) -> bool {
-        matches!(self, Self::Get)
-    }
-}
-
 /// A user and a password for Basic authorization (RFC 7617).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Basic {
     user: TextTemplate,
@@ -120,7 +96,7 @@ impl Asking {
         if asking.device.as_ref().is_some_and(|device| device.names().next().is_some()) {
             return Err(MemberError::of("device", "has a placeholder; write a text or a pointer"));
         }
-        if asking.method.is_get() && asking.body.is_some() {
+        if asking.method == Method::Get && asking.body.is_some() {
             return Err(MemberError::of("body", "needs \"method\": \"POST\""));
         }
 
@@ -134,38 +110,38 @@ impl Asking {
 
     /// Checks that the answer is read as a payload of a format or as a table of metrics, not both.
     fn check_reader(&self) -> Result<(), MemberError> {
-        let wrong = |member: &str, why: &str| Err(MemberError::of(member, why));
-        match (&self.format, self.metrics.len()) {
-            (None, 0) => Ok(()),
-            (Some(_), 1..) => wrong("metrics", "is given beside format; write one of them"),
-            (None, ..=MAX_METRICS) if self.at.is_some() => {
-                wrong("at", "is for format; a table of metrics has each")
+        let of_table = [
+            ("metrics", !self.metrics.is_empty()),
+            ("each", self.each.is_some()),
+            ("time", self.time.is_some()),
+            ("fill", self.fill.is_some()),
+        ];
+        let (has_format, count) = (self.format.is_some(), self.metrics.len());
+        match of_table.into_iter().find(|(_, is_given)| *is_given && has_format) {
+            Some((name, _)) => {
+                Err(MemberError::of(name, "is given beside format; write one of them"))
             }
-            (None, ..=MAX_METRICS) => Ok(()),
-            (None, _) => wrong("metrics", "has more than 64 members"),
-            (Some(_), 0) => {
-                let of_metrics = [
-                    ("each", self.each.is_some()),
-                    ("time", self.time.is_some()),
-                    ("fill", self.fill.is_some()),
-                ];
-                let given = of_metrics.into_iter().find(|(_, is_given)| *is_given);
-                given.map_or(Ok(()), |(name, _)| wrong(name, "is for metrics, and format is given"))
+            None if self.at.is_some() && !has_format => {
+                Err(MemberError::of("at", "is for format; a table of metrics has each"))
             }
+            None if count > MAX_METRICS => {
+                Err(MemberError::of("metrics", "has more than 64 members"))
+            }
+            None => Ok(()),
         }
     }
 
-    /// The host of the URL, with its port if there is one.
-    pub(crate) fn host(&self) -> &str {
-        let (before_path, _) = self.url.as_str().split_at(self.path_start());
-        before_path.split_once("://").map_or(before_path, |(_, host)| host)
+    /// The URL with a letter in the place of each placeholder.
+    fn example_url(&self, reach: Reach) -> Result<Url, String> {
+        let names = self.url.names().map(|name| (name.to_owned(), "x".to_owned())).collect();
+        let filled = self.url.fill_as(&names, in_url)?;
+        Url::parse(&filled, reach).map_err(|why| why.to_string())
     }
 
-    /// The index at which the scheme and the host of the URL end.
-    fn path_start(&self) -> usize {
-        let text = self.url.as_str();
-        let behind = text.find("://").map_or(0, |scheme| scheme + 3);
-        text[behind..].find(['/', '?', '\\']).map_or(text.len(), |end| behind + end)
+    /// The host of the URL, with its port if there is one.
+    pub(crate) fn host(&self) -> Option<String> {
+        let url = self.example_url(Reach::Local).ok()?;
+        url.uri().authority().map(ToString::to_string)
     }
 
     /// Checks the URL. Its host must have no placeholder, so that a person who may edit a value cannot choose where a
@@ -173,15 +149,13 @@ impl Asking {
     fn check_url(&self, reach: Reach) -> Result<(), MemberError> {
         let wrong = |why: &dyn std::fmt::Display| MemberError::of("url", why);
         let text = self.url.as_str();
-        let (before_path, _) = text.split_at(self.path_start());
-        if before_path.contains('{') {
+        let host = text.find("://").map_or(0, |scheme| scheme + 3);
+        let path = text[host..].find(['/', '?', '\\']).map_or(text.len(), |path| host + path);
+        if text[..path].contains('{') {
             return Err(wrong(&"has a placeholder before its path"));
         }
 
-        let names = self.url.names().map(|name| (name.to_owned(), "x".to_owned())).collect();
-        let filled = self.url.fill_url(&names).map_err(|why| wrong(&why))?;
-        let url = Url::parse(&filled, reach).map_err(|why| wrong(&why))?;
-
+        let url = self.example_url(reach).map_err(|why| wrong(&why))?;
         let query = text.split_once('?').map_or("", |(_, query)| query);
         let bare = query.split('&').find(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -210,7 +184,7 @@ impl Asking {
             if name.is_empty() || !name.bytes().all(is_token) {
                 return wrong("is no name of a header");
             }
-            if OF_CLIENT.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            if OF_CLIENT.split(' ').any(|own| own.eq_ignore_ascii_case(name)) {
                 return wrong("is a header that cannot be set");
             }
             if !value.as_str().bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
@@ -242,13 +216,10 @@ impl Asking {
 
     /// The names of all placeholders in the request.
     pub(crate) fn placeholders(&self) -> Vec<String> {
-        let mut templates = vec![self.url.clone()];
-        templates.extend(self.headers.values().cloned());
-        templates.extend(self.body.iter().flat_map(texts_of));
-        templates.extend(
-            self.basic.iter().flat_map(|basic| [basic.user.clone(), basic.password.clone()]),
-        );
-        templates.iter().flat_map(TextTemplate::names).map(str::to_owned).collect()
+        let basic = self.basic.as_ref().map(|basic| [basic.user.as_str(), basic.password.as_str()]);
+        let headers: Vec<_> = self.headers.values().map(TextTemplate::as_str).collect();
+        let request = json!([self.url.as_str(), headers, basic, self.body]);
+        TextTemplate::of(request.to_string()).names().map(str::to_owned).collect()
     }
 
     /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
@@ -259,20 +230,19 @@ impl Asking {
         secrets: &SecretTexts,
         reach: Reach,
     ) -> Result<Request, String> {
-        let filled = |why: NoValue| why.to_string();
-        let url = self.url.fill_url(values).map_err(filled)?;
+        let url = self.url.fill_as(values, in_url)?;
         let url = Url::parse(&url, reach).map_err(|why| format!("url {why}"))?;
 
         let mut request = match self.method {
             Method::Get => Request::get(maker, "url", url),
-            Method::Post => Request::post(maker, "url", url, self.body(values).map_err(filled)?),
+            Method::Post => Request::post(maker, "url", url, self.body(values)?),
         };
         for (name, value) in &self.headers {
-            request = request.with_headers([(name.clone(), value.fill(values).map_err(filled)?)]);
+            request = request.with_headers([(name.clone(), value.fill(values)?)]);
         }
         if let Some(Basic { user, password }) = &self.basic {
-            let user = user.fill(values).map_err(filled)?;
-            let credentials = format!("{user}:{}", password.fill(values).map_err(filled)?);
+            let user = user.fill(values)?;
+            let credentials = format!("{user}:{}", password.fill(values)?);
             let value = format!("Basic {}", STANDARD.encode(credentials));
             request = request.with_headers([("authorization", value)]);
         }
@@ -280,11 +250,11 @@ impl Asking {
         Ok(request.with_secrets(secrets.texts()))
     }
 
-    fn body(&self, values: &Values) -> Result<String, NoValue> {
+    fn body(&self, values: &Values) -> Result<String, String> {
         match &self.body {
             None => Ok(String::new()),
             Some(Value::String(text)) => TextTemplate::of(text.clone()).fill(values),
-            Some(body) => Ok(fill_json(body, values)?.to_string()),
+            Some(body) => TextTemplate::of(body.to_string()).fill_as(values, in_json),
         }
     }
 }

@@ -71,8 +71,8 @@ pub enum SourceMemberForm {
     Number(i32, i32),
     /// True or false; true if absent.
     Flag,
-    /// One of several texts.
-    Choice(&'static [&'static str]),
+    /// One of several words, which stand in a text with a space in between.
+    Choice(&'static str),
 }
 
 /// Makes the headers that sign a request.
@@ -166,20 +166,11 @@ impl SourceMember {
                 (matches!(text.as_str(), "true" | "false"), "must be true or false".to_owned())
             }
             SourceMemberForm::Choice(choices) => {
-                (choices.contains(&text.as_str()), format!("must be one of {}", choices.join(", ")))
+                let is_one = choices.split(' ').any(|choice| choice == text);
+                (is_one, format!("must be one of {}", choices.replace(' ', ", ")))
             }
         };
         is_valid.then_some(text).ok_or(expected)
-    }
-
-    /// A stored value in its JSON form: numbers and flags are not texts.
-    pub(crate) fn in_form(&self, text: &str) -> Value {
-        match self.form {
-            SourceMemberForm::Number(..) | SourceMemberForm::Flag => {
-                serde_json::from_str(text).unwrap_or_else(|_| text.into())
-            }
-            _ => text.into(),
-        }
     }
 }
 

@@ -48,7 +48,7 @@ mod tests {
             let own: Vec<_> = kind.members.iter().map(|member| member.name).collect();
             for asking in kind.askings(&Values::new()) {
                 for name in asking.placeholders() {
-                    let is_time = crate::time_window::TIME_NAMES.contains(&name.as_str());
+                    let is_time = crate::time_window::is_time(&name);
                     let is_listed = kind.directory.is_some() && name == "device";
                     let is_own = own.contains(&name.as_str());
                     assert!(is_time || is_listed || is_own, "{}: {name}", kind.name);

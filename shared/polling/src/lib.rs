@@ -30,7 +30,7 @@ pub use kinds::SOURCE_KINDS;
 pub use outcome::{AnswerOutcome, FailurePause};
 pub use placeholder::Values;
 pub use portion::Portion;
-pub use reader::{ReadAnswer, ReadError};
+pub use reader::ReadAnswer;
 pub use secrets::SecretTexts;
 pub use source::{AskContext, PolledSource, SourceRoom};
 pub use status::{RunReport, SourceState, SourceStatus};

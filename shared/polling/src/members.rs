@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// The members that every source may have.
-const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
+pub(crate) const COMMON: [&str; 7] = ["kind", "room", "rooms", "every", "on", "since", "secrets"];
 
 /// Refuses a member that is not one of a kind.
 pub(crate) fn ensure_known<'a>(

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::json;
 
 /// All characters except the unreserved ones of RFC 3986, 2.3, which stand in a URL unchanged.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -13,14 +13,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 pub type Values = BTreeMap<String, String>;
 
 /// A text with placeholders: a name of small letters, digits and `_` between `{` and `}`. Other braces are text.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct TextTemplate(String);
-
-/// A placeholder without a value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{{{0}}} has no value")]
-pub(crate) struct NoValue(pub(crate) String);
 
 impl TextTemplate {
     pub(crate) const fn of(text: String) -> Self {
@@ -37,26 +32,21 @@ impl TextTemplate {
     }
 
     /// The text with its placeholders filled in.
-    pub(crate) fn fill(&self, values: &Values) -> Result<String, NoValue> {
+    pub(crate) fn fill(&self, values: &Values) -> Result<String, String> {
         self.fill_as(values, str::to_owned)
     }
 
-    /// The text with its placeholders filled in by percent-encoded values, for a URL.
-    pub(crate) fn fill_url(&self, values: &Values) -> Result<String, NoValue> {
-        self.fill_as(values, in_url)
-    }
-
-    /// The text with its placeholders filled in by values in small letters.
-    pub(crate) fn fill_lowercase(&self, values: &Values) -> Result<String, NoValue> {
-        self.fill_as(values, str::to_lowercase)
-    }
-
-    fn fill_as(&self, values: &Values, encode: impl Fn(&str) -> String) -> Result<String, NoValue> {
+    /// The text with its placeholders filled in by values in the form that `encode` gives them.
+    pub(crate) fn fill_as(
+        &self,
+        values: &Values,
+        encode: fn(&str) -> String,
+    ) -> Result<String, String> {
         let mut filled = String::with_capacity(self.0.len());
         for Piece { text, name } in pieces(&self.0) {
             filled.push_str(text);
             if let Some(name) = name {
-                let value = values.get(name).ok_or_else(|| NoValue(name.to_owned()))?;
+                let value = values.get(name).ok_or_else(|| format!("{{{name}}} has no value"))?;
                 filled.push_str(&encode(value));
             }
         }
@@ -97,36 +87,15 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_of_name)
 }
 
-/// The texts in a JSON value, in order.
-pub(crate) fn texts_of(value: &Value) -> Vec<TextTemplate> {
-    match value {
-        Value::String(text) => vec![TextTemplate(text.clone())],
-        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
-        Value::Object(members) => members.values().flat_map(texts_of).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// A JSON value with the placeholders of its texts filled in.
-pub(crate) fn fill_json(value: &Value, values: &Values) -> Result<Value, NoValue> {
-    Ok(match value {
-        Value::String(text) => Value::String(TextTemplate(text.clone()).fill(values)?),
-        Value::Array(elements) => {
-            let filled = elements.iter().map(|element| fill_json(element, values));
-            Value::Array(filled.collect::<Result<_, _>>()?)
-        }
-        Value::Object(members) => {
-            let filled =
-                members.iter().map(|(name, member)| Ok((name.clone(), fill_json(member, values)?)));
-            Value::Object(filled.collect::<Result<_, _>>()?)
-        }
-        other => other.clone(),
-    })
-}
-
 /// A value, percent-encoded for a URL.
 pub(crate) fn in_url(value: &str) -> String {
     utf8_percent_encode(value, UNRESERVED).to_string()
+}
+
+/// A value as it stands between the quotation marks of a text in JSON.
+pub(crate) fn in_json(value: &str) -> String {
+    let quoted = json!(value).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 #[cfg(test)]
@@ -150,8 +119,7 @@ mod tests {
             ("{{x_1}", Ok("{1")),
             ("{nobody}", Err("{nobody} has no value")),
         ] {
-            let found =
-                TextTemplate(text.to_owned()).fill(&values()).map_err(|why| why.to_string());
+            let found = TextTemplate(text.to_owned()).fill(&values());
             assert_eq!(found, filled.map(str::to_owned).map_err(str::to_owned), "{text}");
         }
     }
@@ -160,9 +128,9 @@ mod tests {
     fn a_value_in_a_url_is_percent_encoded_and_in_json_it_is_a_text() {
         let url = TextTemplate("https://e.org/{token}?a={x_1}".to_owned());
         let filled = "https://e.org/a%20b%2F%C3%BC%22%7Bfrom%7D?a=1";
-        assert_eq!(url.fill_url(&values()), Ok(filled.to_owned()));
-        let body = serde_json::json!({"query": ["{token}"], "{token}": 5});
-        let filled = fill_json(&body, &values()).expect("values");
-        assert_eq!(filled, serde_json::json!({"query": ["a b/ü\"{from}"], "{token}": 5}));
+        assert_eq!(url.fill_as(&values(), in_url), Ok(filled.to_owned()));
+        let body = TextTemplate(json!({"query": ["{token}"], "n": 5}).to_string());
+        let filled = body.fill_as(&values(), in_json).expect("values");
+        assert_eq!(filled, json!({"query": ["a b/ü\"{from}"], "n": 5}).to_string());
     }
 }

@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 use domain::{AboutMetric, Decimal, MetricKind, Unit, duration};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Number;
 
 /// A JSON pointer (RFC 6901).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct Pointer(String);
 
 impl Pointer {
@@ -29,14 +29,8 @@ impl TryFrom<String> for Pointer {
     }
 }
 
-impl From<Pointer> for String {
-    fn from(pointer: Pointer) -> Self {
-        pointer.0
-    }
-}
-
 /// The JSON pointer to a metric's values, alone or with the meaning of the values.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(
     untagged,
     expecting = "must be a pointer such as \"/a\" or {\"at\": \"/a\", \"times\": 0.001, \"unit\": \"kWh\", \"kind\": \"counter\"}"
@@ -47,18 +41,14 @@ pub(crate) enum MetricPointer {
 }
 
 /// The JSON pointer to a metric's values, and the meaning of the values.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DescribedPointer {
     at: Pointer,
     /// The factor by which values are multiplied.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<Factor>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<MetricKind>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
 }
 
@@ -91,8 +81,8 @@ impl MetricPointer {
 }
 
 /// How long a power value is valid, as a text such as `30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 struct Hold(TimeDelta);
 
 impl TryFrom<String> for Hold {
@@ -103,15 +93,9 @@ impl TryFrom<String> for Hold {
     }
 }
 
-impl From<Hold> for String {
-    fn from(hold: Hold) -> Self {
-        duration::hold::text(hold.0)
-    }
-}
-
 /// The factor by which values are multiplied.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "Number", into = "Number")]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "Number")]
 struct Factor(Decimal);
 
 impl TryFrom<Number> for Factor {
@@ -122,14 +106,8 @@ impl TryFrom<Number> for Factor {
     }
 }
 
-impl From<Factor> for Number {
-    fn from(factor: Factor) -> Self {
-        serde_json::from_str(factor.0.as_str()).expect("a number")
-    }
-}
-
 /// How often a row is repeated until the next row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum RowFill {
     /// A quarter of an hour.
     #[serde(rename = "15m")]

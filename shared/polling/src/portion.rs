@@ -24,17 +24,20 @@ pub struct Portion {
     pub about: BTreeMap<MetricName, AboutMetric>,
     /// The rows in JSON. A payload is one row.
     pub rows: Vec<String>,
+    /// Whether the portion says how the source is, and is no part of an answer.
+    pub is_own: bool,
     /// Whether each value has its own time. If so, an unchanged portion need not be stored again.
     pub is_timed: bool,
 }
 
 impl Portion {
-    /// A portion with one reading.
+    /// A portion with one reading that says how the source is.
     pub fn of_reading(key: &str, reading: &Value) -> Self {
         Self {
             key: key.to_owned(),
             format: READINGS.to_owned(),
             rows: vec![reading.to_string()],
+            is_own: true,
             is_timed: true,
             ..Self::default()
         }

@@ -26,38 +26,14 @@ const MAX_REFUSED: usize = 20;
 /// The formats whose values have their own times. Values of other formats are stored at the time of the request.
 const TIMED_FORMATS: [&str; 1] = ["remo"];
 
-/// The reason why an answer cannot be read. Shows pointers, and no text of the answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// There is no value at a required JSON pointer.
-    #[error("nothing is at {0:?} of the answer")]
-    Nothing(String),
-    /// The value at a JSON pointer is not an array.
-    #[error("{0:?} of the answer is no array")]
-    NoArray(String),
-    /// The payload's device is missing.
-    #[error("the device is not at its place in the answer")]
-    NoDevice,
-    /// Arrays of one table have different lengths.
-    #[error("{0:?} of the answer has {1} elements and the times have {2}")]
-    Lengths(String, usize, usize),
-    /// No metric has a value in any row.
-    #[error(
-        "no metric has a number in the answer; the first is looked for at {0:?}; a test without metrics lists the numbers"
-    )]
-    NoNumber(String),
-    /// The answer has too many rows.
-    #[error("the answer has {0} rows; at most {MAX_ROWS} are taken")]
-    TooManyRows(usize),
-}
-
 impl Pointer {
     fn of<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         value.pointer(self.place()).filter(|found| !found.is_null())
     }
 
-    fn needed<'a>(&self, value: &'a Value) -> Result<&'a Value, ReadError> {
-        self.of(value).ok_or_else(|| ReadError::Nothing(self.place().to_owned()))
+    /// The value at the pointer, which the answer must have. Errors show pointers, and no text of the answer.
+    fn needed<'a>(&self, value: &'a Value) -> Result<&'a Value, String> {
+        self.of(value).ok_or_else(|| format!("nothing is at {:?} of the answer", self.place()))
     }
 }
 
@@ -95,10 +71,12 @@ impl Asking {
         &self,
         answer: &Value,
         context: ReadContext<'_>,
-    ) -> Result<ReadAnswer, ReadError> {
+    ) -> Result<ReadAnswer, String> {
         let reader = TableReader { asking: self, context, refused: Vec::new() };
         let Some(format) = &self.format else { return reader.read(answer) };
-        let device = reader.device_of(answer).map_err(|_| ReadError::NoDevice)?;
+        let device = reader
+            .device_of(answer)
+            .map_err(|_| "the device is not at its place in the answer".to_owned())?;
         let device = device.unwrap_or_else(|| context.device.clone());
         let Some(rows) = self.payload(answer)? else { return Ok(ReadAnswer::default()) };
         let portion = Portion {
@@ -113,7 +91,7 @@ impl Asking {
     }
 
     /// The part of an answer that is a payload; `None` if no row has the required value.
-    fn payload(&self, answer: &Value) -> Result<Option<Value>, ReadError> {
+    fn payload(&self, answer: &Value) -> Result<Option<Value>, String> {
         let mut part = match &self.at {
             Some(at) => at.needed(answer)?.clone(),
             None => answer.clone(),
@@ -121,7 +99,7 @@ impl Asking {
         let Some(only) = &self.only else { return Ok(Some(part)) };
 
         let place = self.at.as_ref().map_or("", Pointer::place);
-        let rows = part.as_array_mut().ok_or_else(|| ReadError::NoArray(place.to_owned()))?;
+        let rows = part.as_array_mut().ok_or_else(|| no_array(place))?;
         rows.retain(|row| only.of(row).is_some());
         Ok((!rows.is_empty()).then_some(part))
     }
@@ -136,7 +114,7 @@ struct TableReader<'a> {
 }
 
 impl TableReader<'_> {
-    fn read(mut self, answer: &Value) -> Result<ReadAnswer, ReadError> {
+    fn read(mut self, answer: &Value) -> Result<ReadAnswer, String> {
         let Asking { time, each, metrics, fill, .. } = self.asking;
         let mut rows = match time {
             Some(time) if each.is_none() && time.of(answer).is_some_and(Value::is_array) => {
@@ -145,7 +123,10 @@ impl TableReader<'_> {
             _ => self.elements(answer)?,
         };
         if rows.len() > MAX_ROWS {
-            return Err(ReadError::TooManyRows(rows.len()));
+            return Err(format!(
+                "the answer has {} rows; at most {MAX_ROWS} are taken",
+                rows.len()
+            ));
         }
 
         // A request that is only tested may have no metrics yet.
@@ -156,7 +137,10 @@ impl TableReader<'_> {
         let has_number = rows.iter().any(|row| !row.metrics.is_empty());
         if !has_number && !rows.is_empty() && self.refused.is_empty() {
             let first = metrics.values().next().map_or("", |pointer| pointer.at().place());
-            return Err(ReadError::NoNumber(first.to_owned()));
+            return Err(format!(
+                "no metric has a number in the answer; the first is looked for at {first:?}; a test without metrics \
+                 lists the numbers"
+            ));
         }
 
         if *fill == Some(RowFill::Quarter) {
@@ -171,15 +155,12 @@ impl TableReader<'_> {
     }
 
     /// The rows of an array. Without an array, the answer is the only row.
-    fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, ReadError> {
+    fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, String> {
         let Asking { each, only, time, .. } = self.asking;
         let rows = match each {
             Some(each) => {
-                let found = each.needed(answer)?;
-                found
-                    .as_array()
-                    .ok_or_else(|| ReadError::NoArray(each.place().to_owned()))?
-                    .as_slice()
+                let found = each.needed(answer)?.as_array();
+                found.ok_or_else(|| no_array(each.place()))?.as_slice()
             }
             None => std::slice::from_ref(answer),
         };
@@ -196,14 +177,16 @@ impl TableReader<'_> {
     }
 
     /// The rows of a table whose columns are arrays.
-    fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<AnswerRow>, ReadError> {
+    fn columns(&mut self, answer: &Value, time: &Pointer) -> Result<Vec<AnswerRow>, String> {
         let times = time.of(answer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for at in self.asking.metrics.values().map(MetricPointer::at) {
             let Some(column) = at.of(answer) else { continue };
-            let column =
-                column.as_array().ok_or_else(|| ReadError::NoArray(at.place().to_owned()))?;
+            let column = column.as_array().ok_or_else(|| no_array(at.place()))?;
             if column.len() != times.len() {
-                return Err(ReadError::Lengths(at.place().to_owned(), column.len(), times.len()));
+                let (place, values, times) = (at.place(), column.len(), times.len());
+                return Err(format!(
+                    "{place:?} of the answer has {values} elements and the times have {times}"
+                ));
             }
         }
 
@@ -258,7 +241,7 @@ impl TableReader<'_> {
                 _ => return Err("is not at its place".to_owned()),
             }
         } else {
-            device.fill_lowercase(self.context.members).map_err(|why| why.to_string())?
+            device.fill_as(self.context.members, str::to_lowercase)?
         };
         id_of(&name).map(|(id, _)| Some(id)).map_err(|why| why.to_string())
     }
@@ -336,6 +319,10 @@ fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
     all
 }
 
+fn no_array(place: &str) -> String {
+    format!("{place:?} of the answer is no array")
+}
+
 fn time_of(value: &Value) -> Result<Timestamp, String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -381,7 +368,7 @@ mod tests {
                 let all: Vec<_> = portions.chain(refused).collect();
                 if all.is_empty() { vec!["nothing".to_owned()] } else { all }
             }
-            Err(why) => vec![why.to_string()],
+            Err(why) => vec![why],
         }
     }
 

@@ -4,16 +4,30 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use domain::MemberError;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::placeholder::{Values, in_url, is_name};
+use crate::placeholder::{Values, is_name};
 
 /// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
 /// The fewest characters of a secret that is hidden. A shorter one is part of words and numbers by chance, so the gap would
 /// tell it.
-const LEAST_HIDDEN: usize = 4;
+const LEAST_HIDDEN: usize = 6;
+/// The text that takes the place of a secret.
+const HIDDEN: &str = "***";
+/// How often a text is unescaped: JSON within JSON, or a URL within a URL, is escaped twice.
+const UNESCAPED_TIMES: usize = 3;
+/// Reads Base64 with and without its padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// The secrets of a source, by name. `Debug` shows only the names.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -82,14 +96,23 @@ impl SecretTexts {
         self.0.values().map(String::as_str)
     }
 
-    /// A text about an answer without the secrets: some makers repeat the address that they were asked at, with its key.
-    pub fn hide_in(&self, text: String) -> String {
-        let long = self.texts().filter(|secret| secret.len() >= LEAST_HIDDEN);
-        let mut forms: Vec<_> =
-            long.flat_map(|secret| [secret.to_owned(), in_url(secret)]).collect();
+    /// An answer without the secrets. Some makers repeat the request in an answer, so the secrets are hidden before
+    /// anything is read, cut, stored or logged.
+    pub(crate) fn hide_in(&self, answer: Value) -> Value {
+        let mut texts: Vec<_> =
+            self.texts().filter(|secret| secret.len() >= LEAST_HIDDEN).collect();
+        if texts.is_empty() {
+            return answer;
+        }
+
         // A secret may be a part of another one.
-        forms.sort_by_key(|form| Reverse(form.len()));
-        forms.iter().fold(text, |text, form| text.replace(form, "***"))
+        texts.sort_by_key(|secret| Reverse(secret.len()));
+        // A form writes a space as a plus sign.
+        let of_form = texts.iter().map(|secret| secret.replace(' ', "+"));
+        let all = texts.iter().map(|secret| (*secret).to_owned()).chain(of_form);
+        let mut forms: Vec<_> = all.map(|form| unescaped(&form).to_ascii_lowercase()).collect();
+        forms.retain(|form| form.len() >= LEAST_HIDDEN);
+        HiddenSecrets { texts, forms }.hide_in(answer)
     }
 
     /// The secrets as values of placeholders.
@@ -104,6 +127,71 @@ impl fmt::Debug for SecretTexts {
     }
 }
 
+/// The secrets to hide in an answer.
+struct HiddenSecrets<'a> {
+    /// The secrets, the longest first.
+    texts: Vec<&'a str>,
+    /// The secrets as an unescaped text has them, in small letters.
+    forms: Vec<String>,
+}
+
+impl HiddenSecrets<'_> {
+    fn hide_in(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.hide_in_text(text).into(),
+            Value::Number(number) if self.are_number(number.as_f64()) => HIDDEN.into(),
+            Value::Array(elements) => {
+                elements.into_iter().map(|element| self.hide_in(element)).collect()
+            }
+            Value::Object(members) => {
+                let members = members.into_iter();
+                members
+                    .map(|(name, value)| (self.hide_in_text(name), self.hide_in(value)))
+                    .collect()
+            }
+            other => other,
+        }
+    }
+
+    /// The text with a gap for each secret. A text that repeats a secret in another form is hidden as a whole.
+    fn hide_in_text(&self, text: String) -> String {
+        let text = self.texts.iter().fold(text, |text, secret| text.replace(secret, HIDDEN));
+        if self.are_in_a_form_of(&text) { HIDDEN.to_owned() } else { text }
+    }
+
+    fn are_in_a_form_of(&self, text: &str) -> bool {
+        let text = unescaped(text);
+        let is_of_base64 = |c: char| c.is_ascii_alphanumeric() || "+/-_=".contains(c);
+        let mut words = text.split(|c| !is_of_base64(c)).filter(|word| word.len() >= LEAST_HIDDEN);
+        self.are_in(&text) || words.any(|word| decoded(word).is_some_and(|text| self.are_in(&text)))
+    }
+
+    fn are_in(&self, unescaped: &str) -> bool {
+        let text = unescaped.to_ascii_lowercase();
+        self.forms.iter().any(|form| text.contains(form))
+    }
+
+    fn are_number(&self, number: Option<f64>) -> bool {
+        number.is_some() && self.texts.iter().any(|secret| secret.parse().ok() == number)
+    }
+}
+
+/// A text without the escapes of JSON and of URLs.
+fn unescaped(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..UNESCAPED_TIMES {
+        let as_in_url = text.replace("\\u00", "%").replace('\\', "");
+        text = percent_decode_str(&as_in_url).decode_utf8_lossy().into_owned();
+    }
+    text
+}
+
+/// The text of a word in Base64, in the alphabet of RFC 4648 or in that of URLs.
+fn decoded(word: &str) -> Option<String> {
+    let bytes = BASE64.decode(word.replace('-', "+").replace('_', "/")).ok()?;
+    Some(unescaped(&String::from_utf8_lossy(&bytes)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -111,12 +199,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_about_an_answer_repeats_no_secret() {
-        let texts = [("id", "client1"), ("key", "client1-a/b+c"), ("pin", "1234"), ("n", "7")];
+    fn an_answer_repeats_no_secret_of_six_characters() {
+        let texts =
+            [("id", "client1"), ("key", "client1-a/b+c"), ("pin", "1234"), ("u", "a b c d")];
         let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let secrets = SecretTexts::of(texts.into());
-        let text = "row 7: k=client1-a/b+c /e?k=client1-a%2Fb%2Bc of client1, pin 1234";
-        assert_eq!(secrets.hide_in(text.to_owned()), "row 7: k=*** /e?k=*** of ***, pin ***");
+        let text = "row 7: k=client1-a/b+c of client1, pin 1234";
+        let answer = json!([text, "/e?K=CLIENT1-A%2FB%2BC", "u=a+b+c+d", 1234]);
+        let hidden = json!(["row 7: k=*** of ***, pin 1234", "***", "***", 1234]);
+        assert_eq!(secrets.hide_in(answer), hidden);
+        let odd = r"\u00zz %%2 \\u0 % \\\".repeat(1_000);
+        assert_eq!(secrets.hide_in(json!(odd)), json!(odd));
     }
 
     #[test]

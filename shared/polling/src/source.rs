@@ -14,17 +14,17 @@ use crate::asking::Asking;
 use crate::budget::Budget;
 use crate::directory::{DirectoryDevice, DirectoryListing, Question};
 use crate::kind::{Signing, SourceKind};
-use crate::members;
+use crate::members::{self, COMMON};
 use crate::outcome::AnswerOutcome;
 use crate::placeholder::Values;
-use crate::reader::{ReadAnswer, ReadContext, ReadError};
+use crate::reader::{ReadAnswer, ReadContext};
 use crate::secrets::SecretTexts;
 use crate::status::SourceStatus;
-use crate::time_window::{HistoryWindow, TIME_NAMES, TimeWindow};
+use crate::time_window::{HistoryWindow, TimeWindow, is_time};
 
 /// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
 const OF_ANSWERS: [&str; 7] =
-    ["id", "state", "host", "devices", "credit", "every_is_computed", "secrets"];
+    ["id", "state", "host", "devices", "credit", "lacks_secrets", "secrets"];
 /// The maximum number of devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.
@@ -37,6 +37,8 @@ const HISTORY: HistoryWindow = HistoryWindow { back: TimeDelta::days(1), ahead: 
 /// A source that is polled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolledSource {
+    /// The settings as a person wrote them, without secrets.
+    settings: Map<String, Value>,
     /// The maker.
     pub kind: &'static SourceKind,
     /// The members of the source's kind, without secrets.
@@ -74,7 +76,7 @@ pub struct SourceRoom {
     /// The id of the room.
     pub room: RoomId,
     /// The name for a room that has no name yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Label>,
 }
 
@@ -97,8 +99,11 @@ impl PolledSource {
     /// Reads a source as people write it, without its secrets.
     pub fn read(mut members: Map<String, Value>, reach: Reach) -> Result<Self, MemberError> {
         members.retain(|name, value| !value.is_null() && !OF_ANSWERS.contains(&name.as_str()));
+        let mut settings = members.clone();
         let CommonMembers { kind, room, rooms, every: period, on, since: start, others } =
             members::read(members)?;
+        let is_on = on.unwrap_or(true);
+        settings.insert("on".to_owned(), is_on.into());
         let kind = kind.ok_or_else(|| MemberError::of("kind", "is missing"))?;
         let kind = SourceKind::named(&kind)?;
         if rooms.len() > MAX_DEVICES {
@@ -114,11 +119,12 @@ impl PolledSource {
             (members, askings)
         };
         let source = Self {
+            settings,
             kind,
             members,
             askings,
             every: period.map(|period| every(&period, kind)).transpose()?,
-            is_on: on.unwrap_or(true),
+            is_on,
             since: start.map(|start| since(&start)).transpose()?,
             room,
             rooms,
@@ -136,28 +142,9 @@ impl PolledSource {
         Self::read(settings.clone(), Reach::Local)
     }
 
-    /// The source in the form that [`read`](Self::read) reads.
-    pub fn to_json(&self) -> Map<String, Value> {
-        let mut all = match json!(self.own_asking()) {
-            Value::Object(members) => members,
-            _ => self.members_in_form().collect(),
-        };
-        let every = self.every.map(|every| duration::text(every, "dhms"));
-        let common = json!({
-            "kind": self.kind.name, "room": self.room, "every": every, "since": self.since,
-            "on": self.is_on, "rooms": self.rooms,
-        });
-        all.extend(common.as_object().cloned().unwrap_or_default());
-        all.retain(|_, value| !value.is_null());
-        all
-    }
-
-    /// The members of the source's kind, each in its JSON form.
-    fn members_in_form(&self) -> impl Iterator<Item = (String, Value)> {
-        self.kind.members.iter().filter_map(|member| {
-            let value = self.members.get(member.name)?;
-            Some((member.name.to_owned(), member.in_form(value)))
-        })
+    /// The settings as a person wrote them, in the form that [`read`](Self::read) reads.
+    pub const fn settings(&self) -> &Map<String, Value> {
+        &self.settings
     }
 
     /// The names of the secrets that the source needs.
@@ -165,7 +152,7 @@ impl PolledSource {
         let of_kind = self.kind.members.iter().filter(|member| member.is_secret());
         let of_kind = of_kind.map(|member| member.name.to_owned());
         let placeholders = self.own_asking().into_iter().flat_map(Asking::placeholders);
-        let of_request = placeholders.filter(|name| !TIME_NAMES.contains(&name.as_str()));
+        let of_request = placeholders.filter(|name| !is_time(name));
         of_kind.chain(of_request).collect()
     }
 
@@ -194,14 +181,21 @@ impl PolledSource {
     /// either, the secrets have to be given again. Otherwise a person who edits the source could send the secrets to
     /// another address, or read them in an answer that repeats them.
     pub fn destination(&self) -> String {
-        let own = self.own_asking().map(|asking| json!(asking).to_string());
-        digest(&own.unwrap_or_else(|| self.kind.name.to_owned()), 16)
+        if !self.kind.is_json() {
+            return digest(self.kind.name, 16);
+        }
+        let mut request = self.settings.clone();
+        request.retain(|name, _| !COMMON.contains(&name.as_str()));
+        digest(&json!(request).to_string(), 16)
     }
 
     /// A digest of the requests and of how their answers are read. If it changes, earlier answers no longer count.
     pub fn question(&self) -> String {
-        let asked = json!([self.kind.name, self.askings, self.members, self.since]);
-        digest(&asked.to_string(), 8)
+        let mut asked = self.settings.clone();
+        for apart in ["room", "rooms", "every", "on"] {
+            asked.remove(apart);
+        }
+        digest(&json!([self.kind.recipe, asked]).to_string(), 8)
     }
 
     /// The request that a source of kind `json` defines itself.
@@ -266,7 +260,7 @@ impl PolledSource {
 
     /// The host of the first request.
     pub fn host(&self) -> String {
-        self.askings.first().map_or_else(String::new, |asking| asking.host().to_owned())
+        self.askings.first().and_then(Asking::host).unwrap_or_default()
     }
 
     /// Whether the source reports imported energy.
@@ -314,9 +308,17 @@ impl PolledSource {
         Some(DirectoryListing { at: now, devices: (directory.read)(answer), last: None })
     }
 
-    /// The meaning of an answer that came at `now`.
-    pub fn outcome(&self, answer: &Fetched, now: Timestamp) -> AnswerOutcome {
-        AnswerOutcome::of(self.kind, answer, now)
+    /// The meaning of an answer that came at `now`, with the secrets hidden in what is read.
+    pub fn outcome(
+        &self,
+        answer: &Fetched,
+        secrets: &SecretTexts,
+        now: Timestamp,
+    ) -> AnswerOutcome {
+        match AnswerOutcome::of(self.kind, answer, now) {
+            AnswerOutcome::Read(answer) => AnswerOutcome::Read(secrets.hide_in(answer)),
+            other => other,
+        }
     }
 
     /// The time until which the remaining requests are left to other programs of the account, if the maker permits only
@@ -332,7 +334,7 @@ impl PolledSource {
         Question { position, device }: &Question,
         answer: &Value,
         now: Timestamp,
-    ) -> Result<ReadAnswer, ReadError> {
+    ) -> Result<ReadAnswer, String> {
         let own = id.as_str().parse::<DeviceId>().expect("an id of a source is one of a device");
         let context = ReadContext { request: *position, device: &own, members: &self.members, now };
 
@@ -400,12 +402,12 @@ mod tests {
         let members = serde_json::from_str(text).expect("an object");
         match PolledSource::read(members, Reach::Public) {
             Ok(source) => {
-                let stored = PolledSource::from_stored(&source.to_json());
+                let stored = PolledSource::from_stored(source.settings());
                 assert_eq!(stored.as_ref(), Ok(&source), "it comes back");
                 let needed: Vec<_> = source.needed_secrets().into_iter().collect();
                 let needed =
                     if needed.is_empty() { "nothing".to_owned() } else { needed.join(" ") };
-                format!("{} needs {needed}", Value::Object(source.to_json()))
+                format!("{} needs {needed}", json!(source.settings()))
             }
             Err(why) => why.to_string(),
         }

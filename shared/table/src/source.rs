@@ -42,7 +42,7 @@ impl StoredSource {
         source: &PolledSource,
         now: Timestamp,
     ) -> Self {
-        let settings = source.to_json();
+        let settings = source.settings().clone();
         let version = before.map_or(0, |before| before.version) + 1;
         let run = before.map_or(0, |before| before.run);
         let lacks_secrets = before.is_some_and(|before| before.lacks_secrets);

@@ -71,6 +71,8 @@ pub(crate) enum Fault {
     TooManyOfMessage(usize),
     #[error("is beyond the {0} devices that one event of a source may have")]
     TooManyFetchedDevices(usize),
+    #[error("is the state of a source, which no answer can tell")]
+    SourceState,
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
     #[error("has {0}, and so has another component of the same number")]

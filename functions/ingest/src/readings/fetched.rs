@@ -15,7 +15,7 @@ impl FetchedMessage {
     /// Removes readings of unwanted devices, and of devices beyond the largest number. Completes all other readings.
     pub(super) fn complete(&self, assembled: &mut Assembled) {
         self.leave_out(assembled);
-        refuse_further_devices(assembled);
+        self.refuse_devices(assembled);
 
         let Assembled { timed, arrivals, .. } = assembled;
         for reading in timed.readings.iter_mut().chain(&mut arrivals.readings) {
@@ -60,22 +60,30 @@ impl FetchedMessage {
         let own = self.rooms.iter().filter(|(id, _)| device.is_part_of(id));
         own.max_by_key(|(id, _)| id.as_str().len()).map(|(_, room)| room)
     }
-}
 
-/// Refuses the readings of devices beyond the largest number, in the order of the request.
-fn refuse_further_devices(assembled: &mut Assembled) {
-    let mut devices = BTreeSet::new();
-    let mut refusal = |reading: &Reading| {
-        let device = &reading.device;
-        if devices.len() < MAX_FETCHED_DEVICES {
-            devices.insert(device.clone());
+    /// Refuses the readings of devices beyond the largest number, in the order of the request. Refuses states of
+    /// sources in an answer too: rules of alerts watch these.
+    fn refuse_devices(&self, assembled: &mut Assembled) {
+        let mut devices = BTreeSet::new();
+        let mut refusal = |reading: &Reading| {
+            let device = &reading.device;
+            if devices.len() < MAX_FETCHED_DEVICES {
+                devices.insert(device.clone());
+            }
+
+            let fault = if device.as_str().starts_with("source:") && !self.own {
+                Fault::SourceState
+            } else if devices.contains(device) {
+                return None;
+            } else {
+                Fault::TooManyFetchedDevices(MAX_FETCHED_DEVICES)
+            };
+            Some(Refusal::of("device_id", fault).at(None))
+        };
+
+        let Assembled { timed, arrivals, rejected, .. } = assembled;
+        for placed in [timed, arrivals] {
+            rejected.extend(placed.refuse(&mut refusal));
         }
-        let fault = Fault::TooManyFetchedDevices(MAX_FETCHED_DEVICES);
-        (!devices.contains(device)).then(|| Refusal::of("device_id", fault).at(None))
-    };
-
-    let Assembled { timed, arrivals, rejected, .. } = assembled;
-    for placed in [timed, arrivals] {
-        rejected.extend(placed.refuse(&mut refusal));
     }
 }

@@ -56,9 +56,6 @@ pub(crate) async fn put(
     let secrets = SecretTexts::read(members.remove("secrets")).map_err(wrong)?;
     let stored = all(call).await?;
     let before = stored.iter().find(|stored| stored.id == id);
-    if let Some(before) = before {
-        forget_shown_period(&mut members, before);
-    }
     let source = PolledSource::read(members, handlers.reach).map_err(wrong)?;
     source.check_reader().map_err(wrong)?;
     if before.is_none() {
@@ -88,15 +85,6 @@ pub(crate) async fn put(
     }
 
     shown_saved(handlers, &saved, &source, call).await
-}
-
-/// Removes an `every` that the API computed. So a client that reads a source and sends it back changes nothing.
-fn forget_shown_period(members: &mut Map<String, Value>, before: &StoredSource) {
-    let is_chosen = before.settings.contains_key("every");
-    let shown = before.source().map(|source| SourceRow::period(before, &source));
-    if !is_chosen && shown.is_ok_and(|shown| members.get("every") == Some(&json!(shown))) {
-        members.remove("every");
-    }
 }
 
 /// The secrets to store with a source; `None` if the stored ones stay. They stay if request and reader do.

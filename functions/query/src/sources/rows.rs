@@ -27,10 +27,6 @@ pub(crate) struct SourceRow<'a> {
     devices: &'a [DeviceId],
     /// Whether it is polled
     on: bool,
-    /// How often it is polled
-    every: String,
-    /// Whether every is computed from the kind and the devices, because no person chose it
-    every_is_computed: bool,
     /// The attribution that must be shown with the values
     #[serde(skip_serializing_if = "Option::is_none")]
     credit: Option<&'static str>,
@@ -39,6 +35,9 @@ pub(crate) struct SourceRow<'a> {
     /// The names of the secrets, for an admin
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<BTreeSet<String>>,
+    /// Whether its secrets are missing: it is off until they are given
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lacks_secrets: bool,
     /// Warnings about the source
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -63,6 +62,8 @@ struct StateRow<'a> {
     /// The last error, or the first refused part of a good answer
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cow<'a, str>>,
+    /// How often the source is polled: as a person chose, or else by its kind and its devices
+    every: String,
     /// When the source is polled next, if it is on
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Timestamp>,
@@ -113,7 +114,7 @@ struct KindMember {
     range: Option<[i32; 2]>,
     /// The possible values of a choice
     #[serde(skip_serializing_if = "Option::is_none")]
-    choices: Option<&'static [&'static str]>,
+    choices: Option<Vec<&'static str>>,
     /// Whether the member is required
     is_needed: bool,
     /// The description for people
@@ -128,30 +129,21 @@ impl<'a> SourceRow<'a> {
         now: Timestamp,
     ) -> Result<Self, MemberError> {
         let source = stored.source()?;
-        let mut settings = if with_settings { source.to_json() } else { Map::new() };
-        for shown in ["kind", "on", "every"] {
-            settings.remove(shown);
-        }
+        let mut settings = if with_settings { source.settings().clone() } else { Map::new() };
+        settings.retain(|name, _| !["kind", "on"].contains(&name.as_str()));
         Ok(Self {
             id: &stored.id,
             kind: source.kind.name,
             host: source.host(),
             devices: &stored.status.devices,
             on: source.is_on,
-            every: Self::period(stored, &source),
-            every_is_computed: !stored.settings.contains_key("every"),
             credit: source.kind.credit,
             state: StateRow::of(stored, &source, now),
             secrets: with_settings.then(|| source.needed_secrets()),
+            lacks_secrets: stored.lacks_secrets,
             warnings: Vec::new(),
             settings,
         })
-    }
-
-    /// How often a source is polled.
-    pub(super) fn period(stored: &StoredSource, source: &PolledSource) -> String {
-        let listed = stored.status.listed.as_ref().map_or(0, |listed| listed.devices.len());
-        duration::text(source.every(listed), "dhms")
     }
 
     /// The same row with warnings.
@@ -164,11 +156,13 @@ impl<'a> StateRow<'a> {
     fn of(stored: &'a StoredSource, source: &PolledSource, now: Timestamp) -> Self {
         let status = &stored.status;
         let error = status.error.as_deref().map(Cow::Borrowed);
+        let devices = status.listed.as_ref().map_or(0, |listed| listed.devices.len());
         Self {
             state: status.state(now),
             last_success: status.last_success,
             failing_since: status.failing_since,
             error: stored.lacks_secrets.then(|| missing_secrets(source).into()).or(error),
+            every: duration::text(source.every(devices), "dhms"),
             next: source.is_on.then_some(stored.next),
             requests_today: stored.spent.today(now),
         }
@@ -210,7 +204,9 @@ impl From<&'static SourceMember> for KindMember {
             SourceMemberForm::Text(..) => ("text", None, None),
             SourceMemberForm::Number(from, to) => ("number", Some([from, to]), None),
             SourceMemberForm::Flag => ("flag", None, None),
-            SourceMemberForm::Choice(choices) => ("choice", None, Some(choices)),
+            SourceMemberForm::Choice(choices) => {
+                ("choice", None, Some(choices.split(' ').collect()))
+            }
         };
         let SourceMember { name, about, is_needed, .. } = *member;
         Self { name, form, range, choices, is_needed, hint: about }

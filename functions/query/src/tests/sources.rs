@@ -130,6 +130,7 @@ async fn a_restored_source_says_that_its_secret_is_missing_and_is_not_on_without
     for room in ["home", "flat"] {
         let restored = put(json!({"kind": "remo", "on": false, "room": room})).await;
         assert_eq!(restored.json()["state"]["error"], missing, "{}", restored.text);
+        assert_eq!(restored.json()["lacks_secrets"], true);
         assert_eq!(error().await, missing);
         let on = put(json!({"kind": "remo", "secrets": ["token"]})).await;
         assert!(on.problem().ends_with("secrets: is missing; give token"), "{}", on.text);
@@ -144,9 +145,10 @@ async fn a_restored_source_says_that_its_secret_is_missing_and_is_not_on_without
 #[tokio::test]
 async fn a_source_says_whether_a_person_chose_its_period() {
     let (bench, _) = bench(&Value::Null);
-    for (every, is_computed) in [(Value::Null, true), (json!("5m"), false)] {
+    for (every, effective) in [(Value::Null, "1m"), (json!("5m"), "5m")] {
         let source = json!({"kind": "remo", "on": false, "every": every});
         let put = bench.send("PUT", "/sources/a", json!({}), &source.to_string()).await;
-        assert_eq!(put.json()["every_is_computed"], is_computed, "{}", put.text);
+        assert_eq!(put.json()["state"]["every"], effective, "{}", put.text);
+        assert_eq!(put.json()["every"], every, "{}", put.text);
     }
 }
