@@ -51,14 +51,15 @@ enum What {
         #[arg(allow_hyphen_values = true)]
         id: DeviceId,
         /// Another device; may be given several times
-        #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+        // Hidden, because only the lines of an import's report have it and the next one.
+        #[arg(long, value_name = "ID", allow_hyphen_values = true, hide = true)]
         also: Vec<DeviceId>,
         /// Leave a device that has readings
         #[arg(long)]
         if_empty: bool,
         /// Do not wait for the end of the deletion, some minutes after the last item is found: run the command
         /// again for it
-        #[arg(long)]
+        #[arg(long, hide = true)]
         no_wait: bool,
     },
     /// Delete a device's readings in a range of time, for ever; the device stays

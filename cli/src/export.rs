@@ -97,12 +97,12 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
     // A conflict declared on `url` itself would cancel this requirement.
-    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint", "rollups"])]
+    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "rollups"])]
     token: Option<String>,
 }
 
@@ -393,8 +393,7 @@ mod tests {
         let nobody = "http://127.0.0.1:1";
         for (options, named) in [
             (["--from", late, "--to", early], "--from, --to"),
-            (["--url", nobody, "--region", "eu-west-1"], "--region"),
-            (["--url", nobody, "--endpoint", nobody], "--endpoint"),
+            (["--url", nobody, "--table", "never"], "--table"),
             (["--data-dir", "never", "--token", "t"], "--token"),
             (["--table", "never", "--token", "t"], "--token"),
         ] {

@@ -26,7 +26,7 @@ use self::queue::{Depth, Queue, Received};
 use self::receipt::Receipt;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
 use crate::output::{counted, print, print_error};
-use crate::place::NO_CREDENTIALS;
+use crate::place::aws_service;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
@@ -69,12 +69,6 @@ enum Action {
         place: Place,
         #[command(flatten)]
         choice: Choice,
-        /// The function that stores MQTT messages, instead of the one that a message names
-        #[arg(long, value_name = "NAME")]
-        function: Option<String>,
-        /// The rollup function's queue; by default the queue whose failed messages come to this one
-        #[arg(long, value_name = "URL")]
-        work_queue: Option<String>,
     },
     /// Delete messages without doing anything
     Drop {
@@ -91,12 +85,6 @@ struct Place {
     /// The dead-letter queue: the stack's output `FailuresUrl`
     #[arg(long, value_name = "URL")]
     queue: String,
-    /// The queue's region, where its URL does not have it
-    #[arg(long)]
-    region: Option<String>,
-    /// The address of AWS's services, if it is not AWS
-    #[arg(long)]
-    endpoint: Option<String>,
 }
 
 /// The messages that a person chooses.
@@ -209,9 +197,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             Counts { hidden, ..Counts::default() }
         }
-        Action::Replay { place, choice, function, work_queue } => {
+        Action::Replay { place, choice } => {
             let (queue, lambda) = place.open()?;
-            let replaying = Replaying { queue: &queue, lambda, function, work_queue };
+            let replaying = Replaying { queue: &queue, lambda };
             let replay = async |message: &Message| replaying.replay(message).await;
             // One message at a time: messages of a batch would become visible again before the last is processed.
             let counts = Pass::of(&queue, &choice, 1, &stopped).run(replay).await?;
@@ -231,13 +219,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 impl Place {
     fn open(self) -> anyhow::Result<(Queue, Lambda)> {
-        let Self { queue: url, region, endpoint } = self;
-        let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
-        let region = region.or_else(|| region_of(&url)).or(known);
-        let region = region.context("no region; add --region, such as eu-west-1")?;
-        let ca_bundle = runtime::config::ca_bundle()?;
-        let lambda = ServiceConfig { region, endpoint, credentials, ca_bundle };
-        let ServiceConfig { region, endpoint, credentials, ca_bundle } = lambda.clone();
+        let url = self.queue;
+        let lambda = aws_service("AWS_ENDPOINT_URL_LAMBDA", region_of(&url))?;
+        let sqs = aws_service("AWS_ENDPOINT_URL_SQS", region_of(&url))?;
+        let ServiceConfig { region, endpoint, credentials, ca_bundle } = sqs;
         let queue = QueueConfig { url, region, endpoint, credentials, ca_bundle };
         Ok((Queue::connect(&queue), Lambda::connect(&lambda)))
     }
@@ -522,10 +507,6 @@ impl<'a> Pass<'a> {
 struct Replaying<'a> {
     queue: &'a Queue,
     lambda: Lambda,
-    /// The function that stores messages, if the person named one. The function that a message names may not exist any
-    /// more.
-    function: Option<String>,
-    work_queue: Option<String>,
 }
 
 impl Replaying<'_> {
@@ -534,15 +515,11 @@ impl Replaying<'_> {
         match &message.replay {
             Replay::Impossible(todo) => bail!("{todo}"),
             Replay::Fold(body) => {
-                let url = match &self.work_queue {
-                    Some(url) => url.clone(),
-                    None => self.queue.source().await?,
-                };
+                let url = self.queue.source().await?;
                 self.queue.send(&url, body).await
             }
             Replay::Invoke { function, event } => {
-                let function = self.function.as_ref().or(function.as_ref());
-                let function = function.context("the message names no function; add --function")?;
+                let function = function.as_ref().context("the message names no function")?;
                 let reply = self.lambda.invoke(function, event).await?;
                 Receipt::of(function, &reply)?.ensure_all_stored()
             }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use aws::StoreConfig;
+use aws::{ServiceConfig, StoreConfig};
 use dynamodb::DynamoStore;
 use local::{Bulk, DataDirectory};
 use table::layout::Layout;
@@ -20,22 +20,16 @@ pub(crate) struct Place {
     // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
-    /// A deployed table, reached with the AWS credentials of the environment
+    /// A deployed table, reached with the AWS credentials and the region (AWS_REGION) of the environment
     #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
     pub(crate) table: Option<String>,
-    /// The table's region
-    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
-    region: Option<String>,
-    /// The address of the table's service, if it is not AWS
-    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
-    endpoint: Option<String>,
 }
 
 /// The default directory of the local data.
 pub(crate) const DATA_DIR: &str = "roomtide-data";
 
 /// The hint if the environment has no AWS credentials: the files of the AWS CLI are not read.
-pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
+const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\", or with version 1 of the AWS CLI, which lacks that command, \
     set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
 
@@ -96,18 +90,15 @@ impl Place {
 
     /// Returns whether a person named a place, even if it is the default directory.
     pub(crate) const fn is_named(&self) -> bool {
-        let Self { data_dir, table, region, endpoint } = self;
-        data_dir.is_some() || table.is_some() || region.is_some() || endpoint.is_some()
+        self.data_dir.is_some() || self.table.is_some()
     }
 
     /// The settings to reach the deployed table, if one is named.
     pub(crate) fn deployed(&self) -> anyhow::Result<Option<StoreConfig>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
-        let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
-        let region = self.region.clone().or(known);
-        let region = region.context("no region; add --region, such as eu-west-1")?;
-        let ca_bundle = runtime::config::ca_bundle()?;
-        let (endpoint, attempt_timeout) = (self.endpoint.clone(), aws::ATTEMPT_TIMEOUT);
+        let service = aws_service("AWS_ENDPOINT_URL_DYNAMODB", None)?;
+        let ServiceConfig { region, endpoint, credentials, ca_bundle } = service;
+        let attempt_timeout = aws::ATTEMPT_TIMEOUT;
         Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
 
@@ -118,6 +109,20 @@ impl Place {
             None => self.data_dir().join(format!("roomtide.{command}")),
         }
     }
+}
+
+/// The settings to reach a service of AWS, from the environment: `endpoint` names the variable of its address. A region
+/// that is known otherwise comes first.
+pub(crate) fn aws_service(
+    endpoint: &'static str,
+    region: Option<String>,
+) -> anyhow::Result<ServiceConfig> {
+    let (credentials, of_environment) = runtime::config::credentials().context(NO_CREDENTIALS)?;
+    let region = region.or(of_environment);
+    let region = region.context("no region; set AWS_REGION, such as eu-west-1")?;
+    let endpoint = runtime::config::endpoint(endpoint);
+    let ca_bundle = runtime::config::ca_bundle()?;
+    Ok(ServiceConfig { region, endpoint, credentials, ca_bundle })
 }
 
 impl OpenTable {
@@ -189,12 +194,7 @@ mod tests {
                 ..Options::default()
             };
             Box::pin(System::start(options)).await.unwrap().shutdown().await.unwrap();
-            let place = Place {
-                data_dir: Some(data_dir.clone()),
-                table: None,
-                region: None,
-                endpoint: None,
-            };
+            let place = Place { data_dir: Some(data_dir.clone()), table: None };
             let table = Box::pin(place.open()).await.unwrap().with_indexes().await.unwrap();
             assert_eq!(table.store.has_conditions_index(), is_on);
 

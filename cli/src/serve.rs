@@ -37,7 +37,7 @@ pub(crate) struct Args {
     pub(crate) port: u16,
     /// A second port, at which readings are stored and nothing is read: as on AWS, where each function has an address
     /// of its own. The first one then stores none
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", hide = true)]
     ingest_port: Option<u16>,
     /// The directory of the data, by default roomtide-data
     // No default value: clap would use it in every command that has an option of this name.
@@ -50,10 +50,16 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) empty: bool,
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
-    #[arg(long)]
+    #[arg(long, hide = true)]
     print_engine_key: bool,
     /// Refuse readings before this time, because such clocks were never set
-    #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
+    #[arg(
+        long,
+        value_name = "TIMESTAMP",
+        default_value = EARLIEST_TIMESTAMP,
+        value_parser = Timestamp::parse_absolute,
+        hide = true
+    )]
     earliest_timestamp: Timestamp,
     /// The time zone of the days by which readings are summed up, such as Europe/Berlin; by default this
     /// machine's. It counts at the first start only
@@ -64,18 +70,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     attribute_index: Option<String>,
     /// The number of partitions of the registry's devices, from 1 to 64; the first device fixes it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide = true)]
     device_shards: Option<Shards>,
     /// Make or remove the index by conditions; see PUT /conditions/schema. Without this option the table stays
     /// as it is
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     conditions_index: Option<String>,
-    /// Damage compressed bodies of text, as a gateway might that passes them on as text
-    #[arg(long)]
-    gateway_damages_gzip: bool,
     /// Refuse what the deployed table would have no provisioned units for: with a burst of 300 seconds (full), or
     /// without one (none)
-    #[arg(long, value_name = "none|full", value_parser = burst)]
+    #[arg(long, value_name = "none|full", value_parser = burst, hide = true)]
     provisioned: Option<Burst>,
     /// The address at which others reach the page, for the links in messages of alerts; by default the one it listens on
     #[arg(long, value_name = "URL", value_parser = page_url)]
@@ -127,7 +130,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         attribute_index: args.attribute_index.map(|it| it == "on"),
         device_shards: args.device_shards,
         conditions_index: args.conditions_index.map(|it| it == "on"),
-        gateway_damages_gzip: args.gateway_damages_gzip,
         provisioned: args.provisioned,
         page_url: args.page_url,
         heartbeat: args.heartbeat,

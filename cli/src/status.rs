@@ -18,11 +18,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file
     // A conflict declared on `url` itself would cancel this requirement.
-    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
+    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table"])]
     token: Option<String>,
     /// Print a JSON object
     #[arg(long)]

@@ -38,7 +38,7 @@ enum Action {
     First {
         /// Store nothing: print scope, secret and DynamoDB's item of each as a line of JSON, for a program that
         /// stores the items
-        #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
+        #[arg(long, conflicts_with_all = ["data_dir", "table"])]
         json: bool,
     },
     /// List all tokens, without their secrets
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     if let Action::First { json: true } = action {
         // clap cannot detect this conflict, because the place stands before the subcommand.
         if place.is_named() {
-            bail!("--json asks no table; leave out --data-dir, --table, --region and --endpoint");
+            bail!("--json asks no table; leave out --data-dir and --table");
         }
         first_tokens()?.iter().for_each(|token| print(line::line(token)));
         return Ok(());

@@ -519,7 +519,7 @@ def tokens_once(folder):
     assert "rt_secret" not in shown, shown
     # Whoever has lost them is told how to make others, with this table.
     shown, calls = run(folder, status="UPDATE_COMPLETE", becomes="UPDATE_COMPLETE", dynamodb_query="3")
-    has(shown, f"{folder}/programs/roomtide token create --scope admin --name me --table the-table --region eu-west-1", 'eval "$(aws configure export-credentials')
+    has(shown, f"AWS_REGION=eu-west-1 {folder}/programs/roomtide token create --scope admin --name me --table the-table", 'eval "$(aws configure export-credentials')
     assert request(calls) == [] and "rt_secret" not in shown, shown
     # What is no count is not taken for one.
     shown, calls = run(folder, expect=1, refused={"dynamodb query": "An error occurred (AccessDeniedException) when calling Query"})

@@ -128,9 +128,8 @@ class Stack:
 
     def roomtide(self, *words):
         """The command, on the deployed table with ordinary credentials."""
-        return command(
-            command_line(), *words, "--table", self.table, "--region", REGION,
-            "--endpoint", self.emulator.url, env=self.emulator.env)
+        env = {**self.emulator.env, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.emulator.url}
+        return command(command_line(), *words, "--table", self.table, env=env)
 
     def items(self, partition):
         """All items of a partition, around the API."""

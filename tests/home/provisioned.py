@@ -143,7 +143,7 @@ def main():
 
 
 def use(server, device, folder, days):
-    table = ["--table", "roomtide", "--region", "us-east-1", "--endpoint", server.engine]
+    table = ["--table", "roomtide"]
     short = ["--device", "old-0", "--from", (NOW - timedelta(days=402)).isoformat(), "--to", (NOW - timedelta(days=398)).isoformat()]
     timed(device, "import of 100 readings", lambda: run(server, "import", folder / "few.ndjson", "--url", server.url))
     timed(device, "import of 600 points of a history, compared", lambda: run(server, "import", folder / "history.lp", "--url", server.url))
@@ -176,7 +176,8 @@ def timed(device, what, action):
 
 def run(server, *words):
     keys = {"AWS_ACCESS_KEY_ID": server.key, "AWS_SECRET_ACCESS_KEY": "local"}
-    done = subprocess.run([PROGRAM, *map(str, words)], env=os.environ | keys, capture_output=True, text=True, timeout=600)
+    place = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": server.engine}
+    done = subprocess.run([PROGRAM, *map(str, words)], env=os.environ | keys | place, capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise Failed(f"{words}: {done.returncode} {done.stdout[-500:]} {done.stderr[-1500:]}")
 

@@ -41,9 +41,6 @@ impl Lambda {
         match reply.status {
             200 => serde_json::from_str(&reply.body)
                 .with_context(|| format!("{function} replies {}", reply.body)),
-            404 => {
-                bail!("Lambda answers 404: {}; --function names the function of now", reply.body)
-            }
             status => bail!("Lambda answers {status}: {}", reply.body),
         }
     }

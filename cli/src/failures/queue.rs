@@ -123,11 +123,11 @@ impl Queue {
     pub(super) async fn source(&self) -> anyhow::Result<String> {
         let request = self.client.list_dead_letter_source_queues().queue_url(&self.url);
         let answer = request.send().await;
-        let answer = answer.context("the work queue is not known; name it by --work-queue URL")?;
+        let answer = answer.context("the work queue is not known")?;
         match &answer.queue_urls[..] {
             [url] => Ok(url.clone()),
             urls => bail!(
-                "{} queues send their failed messages to this one; name the work queue by --work-queue URL",
+                "{} queues send their failed messages to this one; the work queue is not known",
                 urls.len()
             ),
         }

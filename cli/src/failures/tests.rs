@@ -152,7 +152,7 @@ fn all() -> Choice {
 }
 
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
-    let replaying = Replaying { queue, lambda, function: None, work_queue: None };
+    let replaying = Replaying { queue, lambda };
     let replay = async |message: &Message| replaying.replay(message).await;
     Pass::of(queue, &choice, 1, &GOES_ON).run(replay).await
 }
@@ -303,17 +303,6 @@ async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_
         "{error}"
     );
     assert_eq!(depth(&aws), (24, 0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_function_that_a_person_names_is_invoked_whichever_the_message_names() {
-    let (queue, lambda, aws) = playing(&MESSAGES[2..3], r#"{"accepted": 1}"#);
-    let function = Some("other".to_owned());
-    let replaying = Replaying { queue: &queue, lambda, function, work_queue: None };
-    let replay = async |message: &Message| replaying.replay(message).await;
-    let all = all();
-    assert_eq!(Pass::of(&queue, &all, 1, &GOES_ON).run(replay).await.unwrap().done, 1);
-    assert_eq!(aws.lock().unwrap().invoked[0].0, "other");
 }
 
 #[test]

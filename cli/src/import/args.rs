@@ -148,8 +148,7 @@ pub(crate) struct ImportArgs {
     pub(super) except: Vec<String>,
     /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
     /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
-    /// policy: the report says which. A bucket of InfluxDB 2 is
-    /// one, too
+    /// policy: the output says which. A bucket of InfluxDB 2 is a database, too
     #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
     /// The token of a running InfluxDB 2, or @FILE, which has it
@@ -279,7 +278,7 @@ pub(super) struct CsvArgs {
     /// The time zone of times without an offset, such as Europe/Berlin or +01:00. A date alone is its
     /// midnight. The hour that a clock shows twice is resolved by the order of a device's lines, if they
     /// increase; otherwise its lines are refused
-    #[arg(long, value_name = "ZONE", alias = "offset", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(super) time_zone: Option<Zone>,
     /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
     /// end, where a total has them
@@ -372,7 +371,7 @@ mod tests {
         command.build();
         let of = |id: &str| command.get_arguments().find(|it| it.get_id() == id).unwrap();
         let refused = command.get_arg_conflicts_with(of("rollups"));
-        let fitting = ["file", "rollups", "data_dir", "table", "region", "endpoint", "help"];
+        let fitting = ["file", "rollups", "data_dir", "table", "help"];
         for argument in command.get_arguments() {
             let is_refused = refused.iter().any(|it| it.get_id() == argument.get_id());
             let fits = fitting.contains(&argument.get_id().as_str());

@@ -32,7 +32,7 @@ pub(super) struct Verify {
     pub(super) scope: Scope,
     /// The time after which rollups that differ are compared again, such as 2s or 11m; by default longer
     /// than a late reading takes to reach its rollups
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide = true)]
     again_after: Option<Duration>,
 }
 

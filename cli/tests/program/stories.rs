@@ -224,8 +224,8 @@ impl Stage {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Runs a command as a process, which has no credentials but those that are named.
-    fn run_process(&self, text: &str, credentials: &[(&str, &str)]) -> Answer {
+    /// Runs a command as a process, which has no credentials and no region but those of this environment.
+    fn run_process(&self, text: &str, environment: &[(&str, &str)]) -> Answer {
         let (text, file) = text.split_once(" < ").unwrap_or((text, ""));
         let mut command = Command::new(PROGRAM);
         for name in
@@ -233,7 +233,7 @@ impl Stage {
         {
             command.env_remove(name);
         }
-        command.args(words(text)).envs(credentials.iter().copied());
+        command.args(words(text)).envs(environment.iter().copied());
         if !file.is_empty() {
             command.stdin(fs::File::open(self.path(file)).unwrap());
         }
@@ -243,10 +243,14 @@ impl Stage {
     /// Runs a command on the table that the server has, by the API of `DynamoDB` alone.
     fn run_on_table(&self, text: &str) -> Answer {
         let config = engine_of(&self.path(&self.at));
-        let text = format!("{text} --region eu-west-1 --endpoint {}", config.endpoint.unwrap());
-        let credentials = config.credentials;
-        let key = ("AWS_ACCESS_KEY_ID", &*credentials.access_key_id);
-        self.run_process(&text, &[key, ("AWS_SECRET_ACCESS_KEY", &credentials.secret_access_key)])
+        let (credentials, endpoint) = (config.credentials, config.endpoint.unwrap());
+        let environment = [
+            ("AWS_ACCESS_KEY_ID", &*credentials.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &credentials.secret_access_key),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ENDPOINT_URL", &endpoint),
+        ];
+        self.run_process(text, &environment)
     }
 
     /// The command goes on to wait some minutes for the end of a device's deletion: it is ended before.

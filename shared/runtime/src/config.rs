@@ -25,6 +25,12 @@ pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {
     Ok((variables.credentials()?, region))
 }
 
+/// The address in the variable `service`, or else that of all services in `AWS_ENDPOINT_URL`, for the command line.
+pub fn endpoint(service: &'static str) -> Option<String> {
+    let variables = Variables(environment);
+    variables.text(service).or_else(|| variables.text("AWS_ENDPOINT_URL"))
+}
+
 /// The root certificates that the environment names, for the command line.
 pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
     Variables(environment).ca_bundle()

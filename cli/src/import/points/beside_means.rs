@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
 
-use super::device_point::MAX_SERIES;
 use super::left_out::{EntityValue, without};
 use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
+use super::vacant_hours::MAX_SERIES;
 use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
 use crate::import::sources::home_assistant::POWERS;

@@ -10,8 +10,8 @@ use crate::import::sort::Sortable;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
 
-/// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
-pub(super) const MAX_SERIES: usize = 100;
+/// The maximum number of series whose device is remembered.
+const MAX_SERIES: usize = 10_000;
 
 /// A point and its device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use domain::{Exact, Timestamp};
 
-use super::device_point::MAX_SERIES;
 use super::left_out::{EntityValue, without};
 use super::line_reader::LineReader;
 use super::unite::{Group, SentLine};
@@ -16,6 +15,8 @@ use crate::import::imported::{Imported, StoredHour};
 use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
 
+/// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
+pub(super) const MAX_SERIES: usize = 100;
 /// The reason for leaving such statistics out, as the report names it.
 const FINER: &str = "hours of statistics for which the table has finer readings";
 const UNTOLD: &str =
