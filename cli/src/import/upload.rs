@@ -45,7 +45,7 @@ pub(super) struct UploadOptions {
 }
 
 impl UploadOptions {
-    /// The paths of requests that put readings, and of those that merge them.
+    /// Returns the path of requests that put readings, and the path of requests that merge.
     const fn paths(self) -> (&'static str, &'static str) {
         if self.keeps_rooms {
             ("/readings?rooms=given", "/readings?merge=true&rooms=given")
@@ -164,7 +164,7 @@ struct Upload<'a> {
     said: SaidAbouts,
 }
 
-/// What was said of devices in this run: the registry learns it once, and it is as long as a reading.
+/// The descriptions of devices that this run has sent. The registry learns a description once.
 #[derive(Debug, Default)]
 struct SaidAbouts {
     hasher: RandomState,
