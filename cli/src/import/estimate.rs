@@ -313,8 +313,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_line_are_no_duplicates() {
-        let metrics: Vec<String> = (0..200).map(|n| format!(r#""m{n}": 1"#)).collect();
-        let parts = metrics.chunks(64).map(|part| part.join(", ")).map(|part| {
+        let metrics: Vec<String> = (0..800).map(|n| format!(r#""m{n}": 1"#)).collect();
+        let parts = metrics.chunks(256).map(|part| part.join(", ")).map(|part| {
             let json = format!(r#"{{"device_id": "a", "timestamp": 1768147200, {part}}}"#);
             Ok(Line::Reading(Record { line: 1, json }))
         });

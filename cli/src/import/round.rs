@@ -493,11 +493,11 @@ mod tests {
     #[test]
     fn more_metrics_than_a_request_carries_go_into_the_next_round() {
         let metrics = |from: usize| {
-            let names = (from..from + 40).map(|n| format!("\"m{n}\":1"));
+            let names = (from..from + 160).map(|n| format!("\"m{n}\":1"));
             names.collect::<Vec<_>>().join(",")
         };
         let lines =
-            [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
+            [line("d", 0, &metrics(0)), line("d", 0, &metrics(160)), line("d", 1, "\"t\":1")];
         let rounds = taken(&lines, 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(2, 0, 0), (0, 1, 3)]);
@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn wide_lines_share_their_rounds() {
-        let metrics: Vec<String> = (0..100).map(|n| format!("\"m{n:03}\":1")).collect();
+        let metrics: Vec<String> = (0..400).map(|n| format!("\"m{n:03}\":1")).collect();
         let lines: Vec<String> = (0..40).map(|at| line("d", at, &metrics.join(","))).collect();
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         let shapes = |size| taken(&lines, size).iter().map(shape).collect::<Vec<_>>();
@@ -554,7 +554,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_merging_made_large_is_sent_in_parts() {
-        let metrics: Vec<String> = (0..150).map(|n| format!("\"m{n}\":{n}")).collect();
+        let metrics: Vec<String> = (0..600).map(|n| format!("\"m{n}\":{n}")).collect();
         let large = line("d", 0, &format!(r#""room":"a",{}"#, metrics.join(",")));
         let rounds = taken(&[line("e", 0, "\"t\":1"), large, line("d", 1, "\"t\":1")], 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
@@ -565,7 +565,7 @@ mod tests {
         );
         let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));
         let parts: Vec<_> = parts.filter(|entry| entry.line == 2).collect();
-        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 150);
+        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 600);
         assert!(parts.iter().all(|it| it.reading.room.is_some()));
         assert_eq!(rounds.iter().map(|round| round.folded).sum::<u64>(), 0);
     }
