@@ -253,11 +253,11 @@ fn object(members: &[Member]) -> String {
 /// Waits for missing devices, because the stream may not have registered them yet, and reports that once with `tell`.
 /// Returns the refusals.
 pub(super) fn apply(
-    lines: Vec<RegistryLine>,
+    lines: &[RegistryLine],
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
-    apply_within(&lines, client, MAX_WAIT, tell)
+    apply_within(lines, client, MAX_WAIT, tell)
 }
 
 fn apply_within(
@@ -481,7 +481,7 @@ mod tests {
         let server = fake_server::serve(|_, _| Reply::of(404, ELSEWHERE));
         let device = line(r#"{"device":{"device_id":"d1","name":"x"}}"#).unwrap();
         let tell = |text| panic!("{text}");
-        let error = apply(vec![device], &server.client(), tell).unwrap_err();
+        let error = apply(&[device], &server.client(), tell).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.starts_with("the readings are stored, and devices, rooms"), "{error}");
         assert!(error.contains("PATCH /devices/d1 is not answered at this address"), "{error}");
@@ -502,7 +502,7 @@ mod tests {
             "waiting until the registry knows the meter in front of d1 (up to 30 s)".to_owned();
         for expected in [vec![waiting], vec![]] {
             let mut told = Vec::new();
-            let refusals = apply(vec![device()], &client, |text| told.push(text)).unwrap();
+            let refusals = apply(&[device()], &client, |text| told.push(text)).unwrap();
             assert_eq!((refusals.len(), told), (0, expected));
         }
     }

@@ -109,7 +109,7 @@ fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
         let json = json!({"device": {"device_id": device, "metrics": metrics}}).to_string();
         lines.push(RegistryLine::read(&Record { line: 0, json }).map_err(anyhow::Error::msg)?);
     }
-    let refusals = registry::apply(lines, client, print)?;
+    let refusals = registry::apply(&lines, client, print)?;
     Ok(refusals.into_iter().map(|refusal| refusal.to_string()).collect())
 }
 

@@ -197,7 +197,7 @@ fn send_rounds(
     summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
     summary.unset = registry.iter().filter(|line| line.is_empty()).count();
-    let refusals = registry::apply(registry, sender.client, |text| bar.suspend(|| print(text)))?;
+    let refusals = registry::apply(&registry, sender.client, |text| bar.suspend(|| print(text)))?;
     let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
     summary.updated = lines - summary.unset - refused.len();
     refuse(refusals, options, summary)
