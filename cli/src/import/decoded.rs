@@ -179,7 +179,7 @@ fn parts(record: Record) -> Vec<Record> {
 
 enum Meaning {
     Reading(Box<Reading>),
-    Registry(RegistryLine),
+    Registry(Box<RegistryLine>),
 }
 
 /// The members that tell the kinds of lines apart.
@@ -214,7 +214,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     // A line that is not an object is parsed as a reading later, which reports the error.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if members.is_of_registry() {
-            return RegistryLine::read(record).map(Meaning::Registry);
+            return RegistryLine::read(record).map(Box::new).map(Meaning::Registry);
         }
         if members.item.is_some() {
             return Err("is a rollup; rollups are imported with --rollups".into());

@@ -274,7 +274,7 @@ impl Upload<'_> {
         let lines = registry.len();
         self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
         let say = |text| self.bar.suspend(|| print(text));
-        let refusals = registry::apply(registry, self.sender.client, say)?;
+        let refusals = registry::apply(&registry, self.sender.client, say)?;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         self.summary.updated = lines - self.summary.unset - refused.len();
         refuse(refusals, self.options, self.summary)
