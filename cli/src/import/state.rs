@@ -33,7 +33,7 @@ pub(super) struct ImportState {
     /// The file, once this run has written to it.
     file: Option<File>,
     /// Keeps other imports from the file.
-    _lock: Option<HeldProgress>,
+    lock: Option<HeldProgress>,
     import: ImportHead,
     stored: StoredLines,
     devices: BTreeMap<DeviceId, DeviceBefore>,
@@ -200,7 +200,7 @@ impl ImportState {
 
         let is_same = earlier.import.of == import.of;
         let is_unchanged = is_file && earlier.import.fingerprint == import.fingerprint;
-        let mut state = Self { path: Some(path), _lock: Some(lock), ..Self::begun(import) };
+        let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
         if is_same {
             (state.devices, state.rooms, state.sent) =
                 (earlier.devices, earlier.rooms, earlier.sent);
@@ -217,7 +217,7 @@ impl ImportState {
         Self {
             path: None,
             file: None,
-            _lock: None,
+            lock: None,
             import,
             stored: StoredLines { lines: 0, digest: String::new(), refused: 0, witness: None },
             devices: BTreeMap::new(),
@@ -354,8 +354,8 @@ impl ImportState {
     /// Starts over at the first line in a table that does not have what was stored.
     pub(super) fn restart(&mut self) {
         let import = ImportHead { began: None, ..self.import.clone() };
-        let (path, _lock) = (self.path.take(), self._lock.take());
-        *self = Self { path, _lock, ..Self::begun(import) };
+        let (path, lock) = (self.path.take(), self.lock.take());
+        *self = Self { path, lock, ..Self::begun(import) };
     }
 
     /// Records that the lines before `end` are stored, with their digest, one stored reading of them, and the number of

@@ -263,7 +263,7 @@ impl Upload<'_> {
         }
         storing.end()?;
         self.summary.seconds = watch.elapsed().as_secs_f64();
-        self.restore(registry)
+        self.restore(&registry)
     }
 
     /// Passes over the rounds that are stored already. Returns what they describe of the registry.
@@ -319,11 +319,11 @@ impl Upload<'_> {
     }
 
     /// Restores what the file describes of devices and rooms.
-    fn restore(&mut self, registry: Vec<RegistryLine>) -> anyhow::Result<()> {
+    fn restore(&mut self, registry: &[RegistryLine]) -> anyhow::Result<()> {
         let lines = registry.len();
         self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
         let say = |text| self.bar.suspend(|| print(text));
-        let refusals = registry::apply(&registry, self.sender.client, say)?;
+        let refusals = registry::apply(registry, self.sender.client, say)?;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         self.summary.updated = lines - self.summary.unset - refused.len();
         refuse(refusals, self.options, self.summary)

@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn a_device_that_is_being_deleted_is_named_and_nothing_of_it_is_lost() {
-        let server = fake_server::serve(|_, request| match request.path.starts_with("/rooms") {
-            true => Reply::of(200, r#"{"data": []}"#),
-            false => Reply::of(410, "{}"),
+        let server = fake_server::serve(|_, request| {
+            let is_list = request.path.starts_with("/rooms");
+            if is_list { Reply::of(200, r#"{"data": []}"#) } else { Reply::of(410, "{}") }
         });
         let expected =
             "read back 1 reading: the table has all as they were sent\n  d is being deleted";
