@@ -420,10 +420,10 @@ mod tests {
             names.map(|n| format!("\"m{n}\":{value}")).collect::<Vec<_>>().join(",")
         };
         let lines = [
-            line("d", 0, &metrics(0..60, 1)),
-            line("d", 0, &metrics(50..70, 2)),
+            line("d", 0, &metrics(0..250, 1)),
+            line("d", 0, &metrics(240..260, 2)),
             // There is room for this one, but an older value of it is in the rest.
-            line("d", 0, &metrics(69..70, 3)),
+            line("d", 0, &metrics(259..260, 3)),
         ];
         let mut stored = BTreeMap::new();
         for round in taken(&lines, 10) {
@@ -435,7 +435,7 @@ mod tests {
             }
         }
         let of = |name: &str| &*stored[name];
-        assert_eq!((of("m49"), of("m50"), of("m68"), of("m69")), ("1", "2", "2", "3"));
+        assert_eq!((of("m239"), of("m240"), of("m258"), of("m259")), ("1", "2", "2", "3"));
     }
 
     #[test]
