@@ -179,7 +179,6 @@ pub(super) fn missing(
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::import::refusals::Refusal;

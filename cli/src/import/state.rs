@@ -37,11 +37,13 @@ pub(super) struct ImportState {
     import: ImportHead,
     stored: StoredLines,
     devices: BTreeMap<DeviceId, DeviceBefore>,
+    /// By room, whether the registry did not have it before the import.
     rooms: BTreeMap<RoomId, bool>,
     sent: BTreeMap<DeviceId, LastSent>,
     /// The number of refused readings in lines that do not count as stored yet.
     refused_beyond: u64,
-    /// Whether an earlier import stored lines of a different version of the file, or with other options.
+    /// Whether an earlier import stored lines of a different version of the file, or with other options. A stream
+    /// always counts as changed.
     has_changed: bool,
 }
 
@@ -83,7 +85,7 @@ pub(super) struct DeviceBefore {
     pub(super) is_new: bool,
     /// Whether it had readings before `from`.
     pub(super) has_past: bool,
-    /// The first reading of the import.
+    /// The time of the import's first reading, or the start of an earlier hour that the import asked about.
     pub(super) from: Timestamp,
     /// The first reading at or after `from` that was there before the import.
     pub(super) until: Option<Timestamp>,
@@ -351,7 +353,8 @@ impl ImportState {
         Err(OrderChanged.into())
     }
 
-    /// Starts over at the first line in a table that does not have what was stored.
+    /// Starts over at the first line, and forgets what devices had before the import, because the table may be another
+    /// one.
     pub(super) fn restart(&mut self) {
         let import = ImportHead { began: None, ..self.import.clone() };
         let (path, lock) = (self.path.take(), self.lock.take());
@@ -424,6 +427,7 @@ impl ImportState {
             return Ok(None);
         }
         self.open()?;
+
         let beside = path.as_os_str().to_string_lossy();
         let stem = PathBuf::from(beside.strip_suffix(SUFFIX).unwrap_or(&beside));
         let stem = progress_file::with_suffix(&stem, REPORT);

@@ -142,8 +142,10 @@ pub(super) fn run(
         Upload { sender: &sender, imported, options, bar, summary: &mut summary, unsaid };
     let result = upload.send_rounds(&mut rounds, &mut storing);
     summary.stored = sender.stored();
-    // After a failure, a round that was sent before may still be being stored.
+    // After a failure too, because a round that was sent before may still be being stored.
     let result = result.and(storing.end());
+
+    // Answered readings that are only in memory do not count.
     if client.holds_back() {
         summary.stored = storing.stored();
     }
@@ -179,8 +181,9 @@ struct UnsaidAbouts {
 type Saying = HashMap<(DeviceId, Timestamp), (u64, usize)>;
 
 impl UnsaidAbouts {
-    /// Leaves descriptions only where they are to be said. Returns which readings say them.
-    fn leave_unsaid(&mut self, round: &mut Round) -> Saying {
+    /// Keeps the descriptions that no stored reading has said, each in one reading, and removes all others. Returns
+    /// which reading says which part.
+    fn keep_unsaid(&mut self, round: &mut Round) -> Saying {
         let (mut saying, mut sending) = (Saying::new(), HashMap::new());
         for Entry { reading, .. } in round.puts.iter_mut().chain(&mut round.merges) {
             let Some(about) = reading.about.take() else { continue };
@@ -206,7 +209,8 @@ impl UnsaidAbouts {
     }
 }
 
-/// Splits a description into parts of at most [`MAX_ABOUT`] bytes. A metric whose own description is longer is left out.
+/// Splits a description into parts of at most [`MAX_ABOUT`] bytes. Each part has all that is not of a metric. A metric
+/// whose description makes a part too long is left out.
 fn parts_of(about: About) -> Vec<About> {
     let is_short = |about: &About| {
         let json = serde_json::to_string(&AboutBody::from(about.clone()));
@@ -288,21 +292,21 @@ impl Upload<'_> {
 
     /// Sends a round. Returns the round as it is to be stored, and the refusals of the server.
     fn send_round(&mut self, round: &mut Round) -> anyhow::Result<(SentRound, Vec<Refusal>)> {
-        let saying = self.unsaid.leave_unsaid(round);
+        let saying = self.unsaid.keep_unsaid(round);
         let round = &*round;
         let (refusals, refused): (Vec<_>, Vec<_>) =
             send(round, self.sender, self.options)?.into_iter().unzip();
-        let name = |entry: &Entry| (entry.reading.device.clone(), entry.reading.at);
-        let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
+        let key = |entry: &Entry| (entry.reading.device.clone(), entry.reading.at);
+        let refused: HashSet<_> = refused.into_iter().flatten().map(key).collect();
         let puts = round.puts.iter().map(|entry| (entry, true));
         let merges = round.merges.iter().map(|entry| (entry, false));
-        let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&name(entry)));
+        let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&key(entry)));
         let stored = stored.map(|(entry, is_put)| StoredReading {
             reading: entry.reading.clone(),
             keeps_room: is_put && self.options.keeps_rooms,
         });
         let stored: Vec<StoredReading> = stored.collect();
-        let said = saying.into_iter().filter(|(name, _)| !refused.contains(name));
+        let said = saying.into_iter().filter(|(key, _)| !refused.contains(key));
         said.for_each(|(_, part)| self.unsaid.note_said(part));
 
         // Lines that are only a part of a reading, or none, count as well.

@@ -1,4 +1,4 @@
-//! Reads the readings of a stored round back, and finds what the table has not as it was sent. Sends no reading.
+//! Reads the readings of a stored round back, and finds what the table lacks or has otherwise. Sends no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,7 +24,7 @@ pub(in crate::import) struct StoredReading {
     pub(in crate::import) keeps_room: bool,
 }
 
-/// What was found of all rounds so far.
+/// What was found in the rounds of this run. An earlier run's losses are not known.
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     readings: u64,
@@ -34,7 +34,7 @@ pub(super) struct ReadBack {
     deleted: BTreeSet<DeviceId>,
 }
 
-/// A reading that the table has not as it was sent.
+/// A reading that the table lacks, or has with another value or room.
 struct Lost<'a> {
     stored: &'a StoredReading,
     why: String,
@@ -113,7 +113,8 @@ fn find_lost<'a>(
     look(table, device, &again)
 }
 
-/// Reads pages, each from the next wanted time on. So the years that others wrote between two wanted times cost a page.
+/// Compares readings with the table, page by page. Each page begins at the next wanted reading, so years of foreign
+/// readings between two wanted ones cost one page.
 fn look<'a>(
     table: &Table<'_>,
     device: &DeviceId,

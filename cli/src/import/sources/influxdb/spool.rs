@@ -2,7 +2,7 @@
 //! Roomtide.
 //!
 //! The file has one gzip member for each window of points. The last line of a member is a comment that says how far the
-//! points go, so an interrupted fetch continues behind the last whole member.
+//! points go, so an interrupted fetch continues after the last whole member.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom, Write};
@@ -205,6 +205,7 @@ impl Spool {
 
     /// The lines of the file.
     pub(in crate::import) fn lines(&self) -> anyhow::Result<TextLines<Box<dyn BufRead + Send>>> {
+        // The clone shares its position with the file, so `end` seeks before it appends.
         let mut file = self.file.try_clone()?;
         file.rewind()?;
         let lines = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
@@ -241,7 +242,7 @@ fn cannot_write(path: &Path) -> String {
     )
 }
 
-/// Points as lines, and the mark behind them, compressed.
+/// Points as lines, and the mark after them, compressed.
 fn member(points: &[Point], mark: &Mark) -> anyhow::Result<Vec<u8>> {
     let mut member = GzEncoder::new(Vec::new(), Compression::fast());
     for point in points {
