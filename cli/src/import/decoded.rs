@@ -115,7 +115,8 @@ impl PointRules {
             let read = match self.reader.read(&body, way) {
                 Ok(read) => read,
                 Err(error) => {
-                    decoded.refusals.push(self.refusal(lines[0], &error.to_string()));
+                    let why = error.to_string();
+                    decoded.refusals.extend(lines.iter().map(|line| self.refusal(line, &why)));
                     continue;
                 }
             };

@@ -106,7 +106,8 @@ impl<'a> Imported<'a> {
     /// Begins an import. Asks whether the table may be read.
     pub(super) fn begin(client: &'a Client, state: ImportState) -> anyhow::Result<Self> {
         let table = Table::of(client)?;
-        Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
+        let seen = Seen { read_back: ReadBack::after(state.lost().clone()), ..Seen::default() };
+        Ok(Self { table, state: RefCell::new(state), seen: RefCell::new(seen) })
     }
 
     /// Makes an import for tests whose table cannot be asked.
@@ -149,8 +150,10 @@ impl<'a> Imported<'a> {
         let last = sending.into_iter().map(|(device, span)| {
             let earlier = state.sent().get(&device).copied();
             let at = earlier.map_or(span.end, |earlier| earlier.at.max(span.end));
-            let usual = self.seen.borrow().distances.get(&device).and_then(Distances::usual);
-            let usual_distance = usual.max(earlier.and_then(|earlier| earlier.usual_distance));
+            let before = earlier.and_then(|earlier| earlier.usual_distance);
+            let seen = self.seen.borrow();
+            let distances = seen.distances.get(&device);
+            let usual_distance = distances.and_then(|known| known.usual_after(before));
             (device, LastSent { at, usual_distance })
         });
         let last: Vec<_> = last.collect();
@@ -253,12 +256,14 @@ impl<'a> Imported<'a> {
 
     /// Reads a stored round back, and notes that it is stored.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
+        let mut seen = self.seen.borrow_mut();
         if let Ok(table) = &self.table {
-            self.seen.borrow_mut().read_back.check(table, &round.stored)?;
+            seen.read_back.check(table, &round.stored)?;
         }
         let SentRound { end, refused, passed, stored, .. } = round;
         let witness = stored.last().map(|stored| &stored.reading);
-        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed)
+        let lost = seen.read_back.lost();
+        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed, lost)
     }
 
     /// Says what was read back, which gaps are left, and how the import is taken back.
@@ -334,8 +339,9 @@ impl Distances {
         }
     }
 
-    /// Returns the longest of the newest distances, which counts as the usual one.
-    fn usual(&self) -> Option<i64> {
-        self.millis.iter().copied().max()
+    /// Returns the longest of the newest distances, which counts as the usual one. `before` is that of an earlier run.
+    fn usual_after(&self, before: Option<i64>) -> Option<i64> {
+        let longest = self.millis.iter().copied().max();
+        if self.millis.len() == DISTANCES { longest } else { longest.max(before) }
     }
 }

@@ -208,6 +208,7 @@ impl<'a> Sender<'a> {
             413 => Err(error()).context("try a smaller --batch"),
             _ => {
                 let Problem { errors, more_errors, not_stored, .. } = answer.problem();
+                ensure_takes_about(&errors)?;
                 let indices: BTreeSet<usize> = not_stored.into_iter().collect();
                 // Without valid indices, readings would count as stored that are not.
                 if indices.last().is_none_or(|last| *last >= entries.len()) {
