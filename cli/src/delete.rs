@@ -50,17 +50,9 @@ enum What {
         /// The device
         #[arg(allow_hyphen_values = true)]
         id: DeviceId,
-        /// Another device; may be given several times
-        // Hidden, because only the lines of an import's report have it and the next one.
-        #[arg(long, value_name = "ID", allow_hyphen_values = true, hide = true)]
-        also: Vec<DeviceId>,
         /// Leave a device that has readings
         #[arg(long)]
         if_empty: bool,
-        /// Do not wait for the end of the deletion, some minutes after the last item is found: run the command
-        /// again for it
-        #[arg(long, hide = true)]
-        no_wait: bool,
     },
     /// Delete a device's readings in a range of time, for ever; the device stays
     Readings {
@@ -95,11 +87,7 @@ impl What {
     /// The id that a person types to confirm the deletion.
     fn id(&self) -> String {
         match self {
-            Self::Device { id, also, .. } => {
-                let ids = [id].into_iter().chain(also).map(DeviceId::as_str);
-                ids.collect::<Vec<_>>().join(" ")
-            }
-            Self::Readings { id, .. } => id.to_string(),
+            Self::Device { id, .. } | Self::Readings { id, .. } => id.to_string(),
             Self::Room { id, .. } => id.to_string(),
             Self::Home { id } => id.to_string(),
         }
@@ -107,11 +95,9 @@ impl What {
 
     /// The API paths that must exist before the deletion.
     fn paths(&self) -> Vec<String> {
-        let device = |id: &DeviceId| format!("/devices/{id}");
         match self {
             Self::Device { if_empty: true, .. } | Self::Room { if_empty: true, .. } => Vec::new(),
-            Self::Device { id, also, .. } => [id].into_iter().chain(also).map(device).collect(),
-            Self::Readings { id, .. } => vec![device(id)],
+            Self::Device { id, .. } | Self::Readings { id, .. } => vec![format!("/devices/{id}")],
             Self::Room { id, .. } => vec![format!("/rooms/{id}")],
             Self::Home { id } => vec![format!("/homes/{id}/rooms?limit=1")],
         }
@@ -119,11 +105,8 @@ impl What {
 
     fn question(&self) -> String {
         match self {
-            Self::Device { id, also, .. } if also.is_empty() => {
+            Self::Device { id, .. } => {
                 format!("Delete the device {id} with all its readings for ever?")
-            }
-            Self::Device { also, .. } => {
-                format!("Delete {} devices with all their readings for ever?", also.len() + 1)
             }
             Self::Readings { id, from, to } => {
                 format!("Delete the readings of {id} from {from} to {to} for ever?")
@@ -162,9 +145,13 @@ fn delete(args: &Args) -> anyhow::Result<()> {
         confirm(&args.what, &client, &mut io::stdin().lock())?;
     }
     match &args.what {
-        What::Device { id, also, if_empty, no_wait } => {
-            let ids: Vec<&DeviceId> = [id].into_iter().chain(also).collect();
-            devices(&ids, (*if_empty, *no_wait), &client, thread::sleep)?;
+        What::Device { id, if_empty: true } => unused(&[id], &[], &client)?,
+        What::Device { id, if_empty: false } => {
+            let mut begun = VecDeque::new();
+            let begins = begin(&[id], |_| Ok(true), &client, &mut begun);
+            let ends = begins.and_then(|()| end(&mut begun, &client, thread::sleep));
+            begun.iter().for_each(tell_begun);
+            ends?;
         }
         What::Readings { id, from, to } => readings(id, &(*from..*to), &client)?,
         What::Room { id, if_empty: true } => room_if_empty(id, &client)?,
@@ -199,53 +186,35 @@ pub(crate) fn unused(
     rooms: &[&RoomId],
     client: &Client,
 ) -> anyhow::Result<()> {
-    let mut begun = VecDeque::new();
-    let begins = begin(devices, true, client, &mut begun);
-    // The devices are in no room any more, and their final waits may take minutes.
-    let left = begins.and_then(|()| rooms.iter().try_for_each(|id| room_if_empty(id, client)));
-    let ends = left.and_then(|()| end(&mut begun, client, thread::sleep));
-    begun.iter().for_each(tell_begun);
-    ends
+    unused_with(devices, rooms, client, thread::sleep)
 }
 
-/// Deletes devices. Their final waits overlap.
-fn devices(
-    ids: &[&DeviceId],
-    (if_empty, no_wait): (bool, bool),
+fn unused_with(
+    devices: &[&DeviceId],
+    rooms: &[&RoomId],
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
-    if ids.len() > 1 && !if_empty {
-        ids.iter().try_for_each(|id| ensure_there(&format!("/devices/{id}"), client))?;
-    }
-
     let mut begun = VecDeque::new();
-    let begins = begin(ids, if_empty, client, &mut begun);
-    let ends = begins.and_then(|()| if no_wait { Ok(()) } else { end(&mut begun, client, sleep) });
+    let begins = begin(devices, |id| is_unused(id, client), client, &mut begun);
+    // The devices are in no room any more, and their final waits may take minutes.
+    let left = begins.and_then(|()| rooms.iter().try_for_each(|id| room_if_empty(id, client)));
+    let ends = left.and_then(|()| end(&mut begun, client, sleep));
     begun.iter().for_each(tell_begun);
     ends
 }
 
-/// Deletes devices until only their final waits are left, and collects these deletions in `begun`.
+/// Deletes the devices that may be deleted until only their final waits are left, and collects these deletions in
+/// `begun`.
 fn begin<'a>(
     ids: &[&'a DeviceId],
-    if_empty: bool,
+    may_be_deleted: impl Fn(&DeviceId) -> anyhow::Result<bool>,
     client: &Client,
     begun: &mut VecDeque<Begun<'a>>,
 ) -> anyhow::Result<()> {
     for id in ids {
-        if if_empty {
-            match is_empty(id, client)? {
-                Some(true) => {}
-                Some(false) => {
-                    print(format_args!("{id} stays: it has readings"));
-                    continue;
-                }
-                None => {
-                    print(format_args!("{id} is not there"));
-                    continue;
-                }
-            }
+        if !may_be_deleted(id)? {
+            continue;
         }
         let path = format!("/devices/{id}");
         let bar = bar()?;
@@ -316,6 +285,17 @@ fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
         _ => return Err(client.error(&path, &answer)),
     }
     Ok(())
+}
+
+/// Whether a device is there and has no readings. Says so otherwise.
+fn is_unused(id: &DeviceId, client: &Client) -> anyhow::Result<bool> {
+    let is_empty = is_empty(id, client)?;
+    match is_empty {
+        Some(true) => {}
+        Some(false) => print(format_args!("{id} stays: it has readings")),
+        None => print(format_args!("{id} is not there")),
+    }
+    Ok(is_empty == Some(true))
 }
 
 /// Whether a device has no readings, which is also true during its deletion; `None` if the device does not exist.
@@ -596,18 +576,6 @@ mod tests {
     }
 
     #[test]
-    fn of_several_devices_none_is_deleted_before_a_wrong_one_is_found() {
-        let server = fake_server::serve(|_, request| {
-            assert_eq!(request.method, "GET");
-            Reply::of(if request.path == "/devices/a" { 200 } else { 404 }, "{}")
-        });
-        let client = server.client();
-        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
-        let error = devices(&[&ids[0], &ids[1]], (false, false), &client, |_| {}).unwrap_err();
-        assert!(format!("{error:#}").starts_with("nothing is deleted: "), "{error:#}");
-    }
-
-    #[test]
     fn a_deletion_that_has_begun_is_kept_where_the_next_one_fails() {
         let server = fake_server::serve(|_, request| match &*request.path {
             "/devices/a" => Reply::of(
@@ -619,7 +587,7 @@ mod tests {
         let client = server.client();
         let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
         let mut begun = VecDeque::new();
-        assert!(begin(&[&ids[0], &ids[1]], false, &client, &mut begun).is_err());
+        assert!(begin(&[&ids[0], &ids[1]], |_| Ok(true), &client, &mut begun).is_err());
         let told: Vec<_> = begun.iter().map(|begun| (begun.id.as_str(), begun.deleted)).collect();
         assert_eq!(told, [("a", 2)]);
     }
@@ -654,9 +622,7 @@ mod tests {
         let client = server.client();
         let ids: Vec<DeviceId> = ["a", "full", "gone", "b"].iter().map(|id| device(id)).collect();
         let ids: Vec<&DeviceId> = ids.iter().collect();
-        devices(&ids, (true, false), &client, |_| panic!("the server does not ask to wait"))
-            .unwrap();
-        devices(&ids, (true, true), &client, |_| panic!("nobody waits")).unwrap();
+        unused_with(&ids, &[], &client, |_| panic!("the server does not ask to wait")).unwrap();
     }
 
     #[test]
