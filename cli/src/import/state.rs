@@ -68,8 +68,8 @@ enum StateLine {
 pub(super) struct ImportHead {
     /// The source and the target, for people.
     of: String,
-    /// The address of a server that has the imported data.
-    pub(super) url: String,
+    /// The address of the server; `None` if the target is a directory.
+    url: Option<String>,
     /// Identifies the content of the file, and the options for reading it.
     fingerprint: String,
     /// The start of the first run. Relative times are counted from there.
@@ -161,9 +161,9 @@ pub(super) struct ImportName<'a> {
     pub(super) file: &'a Path,
     /// The file of the state, if a person names one.
     pub(super) state: Option<&'a Path>,
-    /// The name of the target, and the address of a server that has its data.
+    /// The name of the target, and its address if it is a server.
     pub(super) target: &'a str,
-    pub(super) url: &'a str,
+    pub(super) url: Option<&'a str>,
     /// The options for reading the file.
     pub(super) options: &'a str,
 }
@@ -183,7 +183,7 @@ impl ImportState {
         };
         let of = format!("the import of {of} into {}", name.target);
         let beside = is_file.then(|| progress_file::with_suffix(name.file, SUFFIX));
-        let import = ImportHead { of, url: name.url.to_owned(), fingerprint, began: None };
+        let import = ImportHead { of, url: name.url.map(str::to_owned), fingerprint, began: None };
         let Some(path) = name.state.map(Path::to_owned).or(beside) else {
             return Ok(Self::begun(import));
         };
@@ -286,9 +286,9 @@ impl ImportState {
         self.has_changed
     }
 
-    /// Returns the address of a server that has the imported data.
-    pub(super) fn url(&self) -> &str {
-        &self.import.url
+    /// Returns which import it is, for people, and the address of its server; no address if its target is a directory.
+    pub(super) fn of_and_url(&self) -> (&str, Option<&str>) {
+        (&self.import.of, self.import.url.as_deref())
     }
 
     /// Returns what each device had before the import.
@@ -532,7 +532,7 @@ mod tests {
     }
 
     fn name(file: &Path) -> ImportName<'_> {
-        ImportName { file, state: None, target: "one", url: "http://one", options: "x" }
+        ImportName { file, state: None, target: "one", url: Some("http://one"), options: "x" }
     }
 
     fn state_of(file: &Path) -> ImportState {
