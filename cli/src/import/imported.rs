@@ -106,8 +106,7 @@ impl<'a> Imported<'a> {
     /// Begins an import. Asks whether the table may be read.
     pub(super) fn begin(client: &'a Client, state: ImportState) -> anyhow::Result<Self> {
         let table = Table::of(client)?;
-        let seen = Seen { read_back: ReadBack::after(state.lost().clone()), ..Seen::default() };
-        Ok(Self { table, state: RefCell::new(state), seen: RefCell::new(seen) })
+        Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
     }
 
     /// Makes an import for tests whose table cannot be asked.
@@ -187,8 +186,9 @@ impl<'a> Imported<'a> {
                 DeviceBefore { from, until: found.or(before.until), ..before }
             }
             None => {
-                let is_new = table.described(device)?.is_none();
-                let first = if is_new { None } else { table.first_from(device, Timestamp::MIN)? };
+                // The registry learns of a device only after its first readings are stored.
+                let first = table.first_from(device, Timestamp::MIN)?;
+                let is_new = first.is_none() && table.described(device)?.is_none();
                 let has_past = first.is_some_and(|first| first < from);
                 let until = if has_past { table.first_from(device, from)? } else { first };
                 DeviceBefore { is_new, has_past, from, until }
@@ -254,16 +254,19 @@ impl<'a> Imported<'a> {
         }
     }
 
-    /// Reads a stored round back, and notes that it is stored.
+    /// Reads a stored round back, and notes that it is stored. From the first round on of which the table lacks
+    /// something none counts as stored: if this run is interrupted, the next one sends and names it again.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
-        let mut seen = self.seen.borrow_mut();
         if let Ok(table) = &self.table {
-            seen.read_back.check(table, &round.stored)?;
+            let read_back = &mut self.seen.borrow_mut().read_back;
+            read_back.check(table, &round.stored)?;
+            if read_back.is_lossy() {
+                return Ok(());
+            }
         }
         let SentRound { end, refused, passed, stored, .. } = round;
         let witness = stored.last().map(|stored| &stored.reading);
-        let lost = seen.read_back.lost();
-        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed, lost)
+        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed)
     }
 
     /// Says what was read back, which gaps are left, and how the import is taken back.
@@ -343,5 +346,64 @@ impl Distances {
     fn usual_after(&self, before: Option<i64>) -> Option<i64> {
         let longest = self.millis.iter().copied().max();
         if self.millis.len() == DISTANCES { longest } else { longest.max(before) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use domain::given::{at_second, device};
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply, Server};
+    use crate::import::state::ImportName;
+
+    /// A server whose registry is empty, and whose table has one reading, at this second.
+    fn table_with(second: i64) -> Server {
+        let at = at_second(second);
+        let rows = format!(r#"{{"data": [{{"timestamp": "{at}", "t": {second}}}]}}"#);
+        fake_server::serve(move |_, request| match &*request.path {
+            path if path.contains("/readings?") => Reply::of(200, &rows),
+            path if path.starts_with("/rooms") => Reply::of(200, r#"{"data": []}"#),
+            _ => Reply::of(404, "{}"),
+        })
+    }
+
+    fn state() -> ImportState {
+        let (file, target) = (Path::new("-"), "here");
+        let name = ImportName { file, state: None, target, url: None, options: "" };
+        ImportState::of(name, false).unwrap()
+    }
+
+    fn reading(second: i64) -> Reading {
+        let at = at_second(second);
+        let json = format!(r#"{{"device_id":"d","timestamp":"{at}","t":{second}}}"#);
+        local::read_reading(&json, Timestamp::MAX).unwrap()
+    }
+
+    #[test]
+    fn what_is_sent_from_a_lost_reading_on_does_not_count_as_stored() {
+        let server = table_with(1);
+        let client = server.client();
+        let imported = Imported::begin(&client, state()).unwrap();
+        for (second, end, counted) in [(1, 10, 10), (2, 20, 10), (1, 30, 10)] {
+            let stored = vec![StoredReading { reading: reading(second), keeps_room: true }];
+            let passed = String::new();
+            let round = SentRound { readings: 1, end, passed, stored, refused: 0 };
+            imported.note_stored(&round).unwrap();
+            assert_eq!(imported.state().acknowledged(), counted, "{end} lines");
+        }
+        assert!(imported.end().unwrap().is_lossy);
+    }
+
+    #[test]
+    fn a_device_that_the_registry_does_not_know_yet_has_the_readings_it_has() {
+        let server = table_with(5);
+        let client = server.client();
+        let imported = Imported::begin(&client, state()).unwrap();
+        imported.note_sending([&reading(1)]).unwrap();
+        let before = imported.state().devices()[&device("d")];
+        assert_eq!((before.is_new, before.until), (false, Some(at_second(5))));
     }
 }

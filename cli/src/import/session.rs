@@ -41,11 +41,12 @@ pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
 
 /// Reads the state of the import. The state of another import in the same file is an error.
 pub(super) fn state_of(args: &ImportArgs, options: &str) -> anyhow::Result<ImportState> {
+    let url = args.target.url().map(without_login);
     let name = ImportName {
         file: &args.file,
         state: args.state.as_deref(),
         target: &without_login(args.target.name()),
-        url: &without_login(args.target.url()),
+        url: url.as_deref(),
         options,
     };
     ImportState::of(name, args.again)

@@ -70,8 +70,8 @@ enum StateLine {
 pub(super) struct ImportHead {
     /// The source and the target, for people.
     of: String,
-    /// The address of a server that has the imported data.
-    pub(super) url: String,
+    /// The address of the server; `None` if the target is a directory.
+    url: Option<String>,
     /// Identifies the content of the file, and the options for reading it.
     fingerprint: String,
     /// The start of the first run. Relative times are counted from there.
@@ -108,17 +108,6 @@ struct StoredLines {
     /// The number of readings that the server refused.
     refused: u64,
     witness: Option<Witness>,
-    /// What the table has not as it was sent.
-    #[serde(default)]
-    lost: LostReadings,
-}
-
-/// Readings of all runs that the table has not as they were sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LostReadings {
-    pub(super) count: u64,
-    /// The first of them, with what is wrong.
-    pub(super) named: Vec<String>,
 }
 
 /// A stored reading. If the table has it, the lines are taken to be stored.
@@ -174,9 +163,9 @@ pub(super) struct ImportName<'a> {
     pub(super) file: &'a Path,
     /// The file of the state, if a person names one.
     pub(super) state: Option<&'a Path>,
-    /// The name of the target, and the address of a server that has its data.
+    /// The name of the target, and its address if it is a server.
     pub(super) target: &'a str,
-    pub(super) url: &'a str,
+    pub(super) url: Option<&'a str>,
     /// The options for reading the file.
     pub(super) options: &'a str,
 }
@@ -196,7 +185,7 @@ impl ImportState {
         };
         let of = format!("the import of {of} into {}", name.target);
         let beside = is_file.then(|| progress_file::with_suffix(name.file, SUFFIX));
-        let import = ImportHead { of, url: name.url.to_owned(), fingerprint, began: None };
+        let import = ImportHead { of, url: name.url.map(str::to_owned), fingerprint, began: None };
         let Some(path) = name.state.map(Path::to_owned).or(beside) else {
             return Ok(Self::begun(import));
         };
@@ -232,13 +221,7 @@ impl ImportState {
             file: None,
             lock: None,
             import,
-            stored: StoredLines {
-                lines: 0,
-                digest: String::new(),
-                refused: 0,
-                witness: None,
-                lost: LostReadings { count: 0, named: Vec::new() },
-            },
+            stored: StoredLines { lines: 0, digest: String::new(), refused: 0, witness: None },
             devices: BTreeMap::new(),
             rooms: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -289,11 +272,6 @@ impl ImportState {
         self.stored.lines
     }
 
-    /// Returns what the table has not of the stored lines.
-    pub(super) const fn lost(&self) -> &LostReadings {
-        &self.stored.lost
-    }
-
     /// Returns the number of refused readings in the stored lines, which are not sent again.
     pub(super) const fn refused(&self) -> u64 {
         self.stored.refused
@@ -310,9 +288,9 @@ impl ImportState {
         self.has_changed
     }
 
-    /// Returns the address of a server that has the imported data.
-    pub(super) fn url(&self) -> &str {
-        &self.import.url
+    /// Returns which import it is, for people, and the address of its server; no address if its target is a directory.
+    pub(super) fn of_and_url(&self) -> (&str, Option<&str>) {
+        (&self.import.of, self.import.url.as_deref())
     }
 
     /// Returns what each device had before the import.
@@ -397,7 +375,6 @@ impl ImportState {
         stored: Option<&Reading>,
         refused: u64,
         passed: &str,
-        lost: &LostReadings,
     ) -> anyhow::Result<()> {
         self.refused_beyond += refused;
         if end <= self.stored.lines {
@@ -406,8 +383,7 @@ impl ImportState {
 
         let witness = stored.map(Witness::from).or_else(|| self.stored.witness.clone());
         let refused = self.stored.refused + self.refused_beyond;
-        let (digest, lost) = (passed.to_owned(), lost.clone());
-        let stored = StoredLines { lines: end, digest, refused, witness, lost };
+        let stored = StoredLines { lines: end, digest: passed.to_owned(), refused, witness };
         self.append(&StateLine::Stored(stored.clone()))?;
         self.sync()?;
         (self.stored, self.refused_beyond) = (stored, 0);
@@ -566,7 +542,7 @@ mod tests {
     }
 
     fn name(file: &Path) -> ImportName<'_> {
-        ImportName { file, state: None, target: "one", url: "http://one", options: "x" }
+        ImportName { file, state: None, target: "one", url: Some("http://one"), options: "x" }
     }
 
     fn state_of(file: &Path) -> ImportState {
@@ -584,10 +560,10 @@ mod tests {
     fn what_is_stored_is_passed_over_until_the_import_is_complete() {
         let (directory, file) = file();
         let mut state = state_of(&file);
-        state.acknowledge(500, Some(&reading()), 2, "", &LostReadings::default()).unwrap();
+        state.acknowledge(500, Some(&reading()), 2, "").unwrap();
         // A round whose lines have a rest in the next one.
-        state.acknowledge(500, None, 1, "", &LostReadings::default()).unwrap();
-        state.acknowledge(1_000, None, 2, "", &LostReadings::default()).unwrap();
+        state.acknowledge(500, None, 1, "").unwrap();
+        state.acknowledge(1_000, None, 2, "").unwrap();
         drop(state);
         let state = state_of(&file);
         assert_eq!((state.acknowledged(), state.refused()), (1_000, 5));
@@ -619,8 +595,7 @@ mod tests {
         state.note_room(&room("hall"), true).unwrap();
         let last = LastSent { at: at_second(5), usual_distance: Some(3) };
         state.note_sending([(device("d"), last)]).unwrap();
-        let lost = LostReadings { count: 1, named: vec!["d: is missing".to_owned()] };
-        state.acknowledge(7, None, 0, "", &lost).unwrap();
+        state.acknowledge(7, None, 0, "").unwrap();
         let path = state.path.clone().unwrap();
         drop(state);
         let whole = fs::read(&path).unwrap();
@@ -634,7 +609,6 @@ mod tests {
         let state = state_of(&file);
         is_known(&state);
         assert_eq!(state.acknowledged(), 7, "a line that was cut off is not read");
-        assert_eq!(state.lost(), &lost, "a later run says it, too");
         drop(state);
         let changed = ImportState::of(ImportName { options: "y", ..name(&file) }, false).unwrap();
         is_known(&changed);
@@ -664,7 +638,7 @@ mod tests {
         killed.note_device(&device("d"), BEFORE).unwrap();
         drop(killed);
         assert_eq!(state_of(&file).began(second), first, "no line of it is stored");
-        state_of(&file).acknowledge(500, None, 0, "", &LostReadings::default()).unwrap();
+        state_of(&file).acknowledge(500, None, 0, "").unwrap();
         assert_eq!(state_of(&file).began(second), first);
         assert_eq!(ImportState::of(name(&file), true).unwrap().began(second), second, "again");
     }
@@ -674,7 +648,7 @@ mod tests {
         let (directory, file) = file();
         let path = directory.path().join("state");
         let of = || ImportState::of(ImportName { state: Some(&path), ..name(&file) }, false);
-        of().unwrap().acknowledge(500, None, 0, "", &LostReadings::default()).unwrap();
+        of().unwrap().acknowledge(500, None, 0, "").unwrap();
         assert!(path.exists());
         let state = of().unwrap();
         assert_eq!((state.acknowledged(), state.has_changed()), (500, false));
@@ -695,10 +669,7 @@ mod tests {
         let of = |file: &Path, target: &str, again| {
             ImportState::of(ImportName { state: Some(&path), target, ..name(file) }, again)
         };
-        of(&file, "one", false)
-            .unwrap()
-            .acknowledge(500, None, 0, "", &LostReadings::default())
-            .unwrap();
+        of(&file, "one", false).unwrap().acknowledge(500, None, 0, "").unwrap();
         let kept = fs::read(&path).unwrap();
 
         for (file, target) in [(&file, "another"), (&other, "one")] {
@@ -742,7 +713,7 @@ mod tests {
             let known = passed(&["a", "b"]).digest();
             let mut state = state_of(&file);
             state.note_device(&device("d"), BEFORE).unwrap();
-            state.acknowledge(2, Some(&reading()), 1, &known, &LostReadings::default()).unwrap();
+            state.acknowledge(2, Some(&reading()), 1, &known).unwrap();
             drop(state);
             let mut again = state_of(&file);
             match again.ensure_same(position, &passed(lines)) {
@@ -792,7 +763,7 @@ mod tests {
         let mut state =
             ImportState::of(ImportName { state: Some(&path), ..stream }, false).unwrap();
         state.note_device(&device("d"), BEFORE).unwrap();
-        state.acknowledge(5, None, 0, "", &LostReadings::default()).unwrap();
+        state.acknowledge(5, None, 0, "").unwrap();
         drop(state);
         let state = ImportState::of(ImportName { state: Some(&path), ..stream }, false).unwrap();
         assert_eq!((state.acknowledged(), state.devices().len()), (0, 1), "it is read anew");

@@ -24,13 +24,22 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     );
 
     let token = args.token.as_deref().map(client::token).transpose()?;
-    let url = args.url.as_deref().unwrap_or(state.url());
+    let url = url_of(args.url.as_deref(), &state)?;
     let client = Client::new(url, token.as_deref())?;
     if !args.yes {
         confirm(&brought, url)?;
     }
     brought.take_back(&client).with_context(|| {
         format!("not all is taken back; the same command continues, and --url names another address than {url}")
+    })
+}
+
+/// The address at which is deleted. A directory has no address of its own: at a guessed one the devices of another table
+/// may have the same names.
+fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<&'a str> {
+    let (of, url) = state.of_and_url();
+    named.or(url).with_context(|| {
+        format!("{of} had no server; start one with this --data-dir, and name it with --url")
     })
 }
 
@@ -104,7 +113,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.roomtide-import");
         let (file, target) = (std::path::Path::new("-"), "here");
-        let name = ImportName { file, state: Some(&path), target, url: "http://here", options: "" };
+        let name =
+            ImportName { file, state: Some(&path), target, url: Some("http://here"), options: "" };
         let mut state = ImportState::of(name, false).unwrap();
         let before = |is_new, until: Option<i64>| DeviceBefore {
             is_new,
@@ -139,6 +149,20 @@ mod tests {
         assert_eq!(kept, ["live", "same"]);
         assert_eq!(brought.new_devices, [&device("new")]);
         assert_eq!(brought.new_rooms, [&room("hall")]);
+    }
+
+    #[test]
+    fn an_import_into_a_directory_is_taken_back_at_no_guessed_address() {
+        let found = |named, url| {
+            let (file, target) = (std::path::Path::new("-"), "/data");
+            let name = ImportName { file, state: None, target, url, options: "" };
+            let state = ImportState::of(name, false).unwrap();
+            url_of(named, &state).map(str::to_owned).map_err(|error| error.to_string())
+        };
+        let error = found(None, None).unwrap_err();
+        assert!(error.contains("into /data") && error.contains("--url"), "{error}");
+        assert_eq!(found(Some("http://named"), None).unwrap(), "http://named");
+        assert_eq!(found(None, Some("http://server")).unwrap(), "http://server");
     }
 
     #[test]

@@ -87,11 +87,12 @@ impl Target {
         }
     }
 
-    /// Returns the address of a server that has the imported data.
-    pub(super) fn url(&self) -> &str {
+    /// Returns the address of the server; `None` for a directory, which any server may have later.
+    pub(super) fn url(&self) -> Option<&str> {
         match self {
-            Self::Server(url) => url,
-            Self::Default | Self::Here(_) => DEFAULT,
+            Self::Default => Some(DEFAULT),
+            Self::Server(url) => Some(url),
+            Self::Here(_) => None,
         }
     }
 

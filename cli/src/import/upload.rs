@@ -427,7 +427,7 @@ mod tests {
     }
 
     fn state_of(file: &Path) -> anyhow::Result<ImportState> {
-        let name = ImportName { file, state: None, target: "", url: "", options: "" };
+        let name = ImportName { file, state: None, target: "", url: None, options: "" };
         ImportState::of(name, false)
     }
 

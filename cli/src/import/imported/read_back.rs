@@ -9,7 +9,6 @@ use domain::{DeviceId, Exact, Reading, Timestamp};
 
 use super::table::Table;
 use crate::import::reading_pages::{self, MAX_PAGE, Row};
-use crate::import::state::LostReadings;
 use crate::output::counted;
 
 /// The pause before a second look: reads are not consistent, so the first one may lack what was just written.
@@ -29,8 +28,9 @@ pub(in crate::import) struct StoredReading {
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     readings: u64,
-    /// What the table has not as it was sent, in all runs.
-    lost: LostReadings,
+    /// The number of readings that the table has not as they were sent, and the first of them.
+    lost: u64,
+    named: Vec<String>,
     /// Devices that somebody deletes meanwhile.
     deleted: BTreeSet<DeviceId>,
 }
@@ -42,11 +42,6 @@ struct Lost<'a> {
 }
 
 impl ReadBack {
-    /// Continues after a run that lost these readings.
-    pub(super) fn after(lost: LostReadings) -> Self {
-        Self { lost, ..Self::default() }
-    }
-
     /// Reads a round back, and notes what is lost.
     pub(super) fn check(
         &mut self,
@@ -71,12 +66,7 @@ impl ReadBack {
 
     /// Whether the table lacks something.
     pub(super) const fn is_lossy(&self) -> bool {
-        self.lost.count > 0
-    }
-
-    /// What the table lacks.
-    pub(super) const fn lost(&self) -> &LostReadings {
-        &self.lost
+        self.lost > 0
     }
 
     /// Whether somebody deletes the device meanwhile.
@@ -85,10 +75,10 @@ impl ReadBack {
     }
 
     fn note(&mut self, lost: &Lost<'_>) {
-        self.lost.count += 1;
-        if self.lost.named.len() < MAX_SHOWN {
+        self.lost += 1;
+        if self.named.len() < MAX_SHOWN {
             let Reading { device, at, .. } = &lost.stored.reading;
-            self.lost.named.push(format!("{device} {at}: {}", lost.why));
+            self.named.push(format!("{device} {at}: {}", lost.why));
         }
     }
 }
@@ -96,14 +86,13 @@ impl ReadBack {
 impl fmt::Display for ReadBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read back {}: ", counted(self.readings, "reading"))?;
-        let LostReadings { count, named } = &self.lost;
-        match count {
+        match self.lost {
             0 => write!(f, "the table has all as they were sent")?,
             1 => write!(f, "1 is missing or differs")?,
             count => write!(f, "{count} are missing or differ")?,
         }
-        named.iter().try_for_each(|lost| write!(f, "\n  {lost}"))?;
-        let hidden = count - named.len() as u64;
+        self.named.iter().try_for_each(|lost| write!(f, "\n  {lost}"))?;
+        let hidden = self.lost - self.named.len() as u64;
         if hidden > 0 {
             write!(f, "\n  and {hidden} more")?;
         }
@@ -253,7 +242,7 @@ mod tests {
         let table = Table::of(&client).unwrap().unwrap();
         let mut found = ReadBack::default();
         found.check(&table, round).unwrap();
-        assert_eq!(found.is_lossy(), found.lost.count > 0);
+        assert_eq!(found.is_lossy(), found.lost > 0);
         found.to_string()
     }
 
