@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::ABOUT;
-use api::json::Members;
-use domain::{MAX_FIELDS, Reading, Timestamp};
+use domain::{Reading, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::line::{Line, Lines, Record};
@@ -18,9 +15,6 @@ use super::registry::RegistryLine;
 use super::settings::Taught;
 use super::sources::Way;
 use super::sources::line_protocol::{PRECISION_HINT, Precision};
-
-/// The maximum number of members in a line; no item of the table holds more metrics.
-const MAX_LINE_MEMBERS: usize = 10_000;
 
 /// A reading, and the number of the first line that was decoded with it, which names the reading in a refusal.
 #[derive(Debug, Clone)]
@@ -61,19 +55,13 @@ fn row(line: Line, now: Timestamp, except: &Patterns) -> Decoded {
 
     let line = record.line;
     let mut decoded = Decoded { lines: 1, text: record.json.clone(), ..Decoded::default() };
-    for part in parts(record) {
-        match meaning(&part, now) {
-            Ok(Meaning::Reading(reading)) => {
-                let reading = except.leave_out_of(*reading);
-                decoded.entries.extend(reading.map(|reading| Entry { line, reading }));
-            }
-            Ok(Meaning::Registry(line)) => decoded.registry.extend(line.without(except)),
-            Err(reason) => {
-                decoded.entries.clear();
-                decoded.refusals.push(Refusal { line, reason });
-                break;
-            }
+    match meaning(&record, now) {
+        Ok(Meaning::Reading(reading)) => {
+            let reading = except.leave_out_of(*reading);
+            decoded.entries.extend(reading.map(|reading| Entry { line, reading }));
         }
+        Ok(Meaning::Registry(line)) => decoded.registry.extend(line.without(except)),
+        Err(reason) => decoded.refusals.push(Refusal { line, reason }),
     }
     decoded
 }
@@ -157,28 +145,6 @@ fn line_at<'a>(lines: &[&'a SentLine], number: usize) -> Option<&'a SentLine> {
 
 fn shown(millis: i64) -> String {
     Timestamp::from_millis(millis).map_or_else(|_| format!("{millis} ms"), |at| at.to_string())
-}
-
-/// Splits a record into parts of at most [`MAX_FIELDS`]. An exported reading may have more, because merging writes
-/// added them.
-fn parts(record: Record) -> Vec<Record> {
-    const OWN: [&str; 4] = ["device_id", "timestamp", "room", ABOUT];
-    let Record { line, json } = record;
-    let whole = |json| vec![Record { line, json }];
-    let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
-    let members: Vec<(String, &RawValue)> =
-        members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-    if members.len() <= MAX_FIELDS {
-        return whole(json);
-    }
-    let (own, metrics): (Vec<_>, Vec<_>) =
-        members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
-    let part = |metrics: &[&(String, &RawValue)]| {
-        let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
-        let members: Vec<String> = own.iter().chain(metrics).map(|pair| member(pair)).collect();
-        Record { line, json: format!("{{{}}}", members.join(",")) }
-    };
-    metrics.chunks(MAX_FIELDS).map(part).collect()
 }
 
 enum Meaning {

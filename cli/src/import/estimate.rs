@@ -65,8 +65,6 @@ pub(super) struct Estimate {
 struct Written {
     kilobytes: u64,
     has_room: bool,
-    /// The line and the time of the newest reading.
-    newest: Option<(u64, Timestamp)>,
 }
 
 impl Estimate {
@@ -87,10 +85,10 @@ impl Estimate {
             // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
             for entries in [&round.merges, &round.puts] {
                 self.requests += batches(entries, batch).len() as u64;
-                for Entry { line, reading } in entries {
+                for Entry { reading, .. } in entries {
                     self.add(reading);
                     self.listed.iter_mut().for_each(|listed| listed.add(reading));
-                    self.lines += u64::from(self.is_new_line(*line, reading));
+                    self.lines += 1;
                 }
             }
             self.lines += round.folded;
@@ -105,13 +103,6 @@ impl Estimate {
             self.refusals.extend(round.refusals);
         }
         Ok(())
-    }
-
-    /// Notes the line of an added reading, and returns whether it is a new line. A line of many columns is split into
-    /// several parts of one reading, which follow each other.
-    fn is_new_line(&mut self, line: u64, reading: &Reading) -> bool {
-        let written = self.devices.get_mut(&reading.device).expect("its reading was added");
-        written.newest.replace((line, reading.at)) != Some((line, reading.at))
     }
 
     fn add(&mut self, reading: &Reading) {
@@ -317,21 +308,6 @@ mod tests {
         );
         assert!(text.contains("\n--thin 15m   200 readings: 0.0"), "{text}");
         assert!(text.contains(" dollars, 11.5 hours provisioned ("), "{text}");
-    }
-
-    #[test]
-    fn parts_of_a_line_are_no_duplicates() {
-        let metrics: Vec<String> = (0..800).map(|n| format!(r#""m{n}": 1"#)).collect();
-        let parts = metrics.chunks(256).map(|part| part.join(", ")).map(|part| {
-            let json = format!(r#"{{"device_id": "a", "timestamp": 1768147200, {part}}}"#);
-            Ok(Line::Reading(Record { line: 1, json }))
-        });
-        let parts: Vec<_> = parts.collect();
-        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-
-        let wide = estimate_of(Box::new(parts.into_iter()), now, 10);
-        assert_eq!((wide.keys.len(), wide.requests, wide.lines), (1, 4, 1));
-        assert!(!wide.to_string().contains("duplicates"), "{wide}");
     }
 
     #[test]

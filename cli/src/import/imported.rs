@@ -6,7 +6,7 @@ mod read_back;
 mod table;
 
 use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use chrono::TimeDelta;
@@ -41,6 +41,8 @@ pub(super) struct Imported<'a> {
 struct Seen {
     read_back: ReadBack,
     distances: BTreeMap<DeviceId, Distances>,
+    /// The devices of which this run has asked what they had before.
+    verified: BTreeSet<DeviceId>,
     /// The metric that each device has for the field `value`, as Home Assistant's entities have it.
     values: BTreeMap<DeviceId, MetricName>,
     /// The latest answer about the hours of a device.
@@ -179,7 +181,10 @@ impl<'a> Imported<'a> {
         let Ok(table) = &self.table else { return Ok(None) };
         let mut state = self.state.borrow_mut();
         let before = match state.devices().get(device).copied() {
-            Some(before) if before.from <= from => return Ok(Some(before)),
+            Some(before) if before.from <= from && self.is_verified(device) => {
+                return Ok(Some(before));
+            }
+            Some(before) if !self.is_verified(device) => verified(before, from, device, table)?,
             // Readings from `before.from` on may be the import's own, so they prove nothing.
             Some(before) => {
                 let found = table.first_from(device, from)?.filter(|found| *found < before.from);
@@ -195,7 +200,13 @@ impl<'a> Imported<'a> {
             }
         };
         state.note_device(device, before)?;
+        self.seen.borrow_mut().verified.insert(device.clone());
         Ok(Some(before))
+    }
+
+    /// Whether this run has asked what the device had before.
+    fn is_verified(&self, device: &DeviceId) -> bool {
+        self.seen.borrow().verified.contains(device)
     }
 
     /// Returns the metric of an entity's field `value`. Returns `None` if the table had readings of the device up to
@@ -254,8 +265,8 @@ impl<'a> Imported<'a> {
         }
     }
 
-    /// Reads a stored round back, and notes that it is stored. From the first round on of which the table lacks
-    /// something none counts as stored: if this run is interrupted, the next one sends and names it again.
+    /// Reads a stored round back, and notes that it is stored. Once the table lacks something, neither its
+    /// round nor a later one counts as stored: if this run is interrupted, the next one sends and names it again.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
         if let Ok(table) = &self.table {
             let read_back = &mut self.seen.borrow_mut().read_back;
@@ -286,15 +297,36 @@ impl<'a> Imported<'a> {
         };
         // Without the table, the report does not tell what devices had before.
         let is_past_known = table.is_ok();
+        let has_address = state.of_and_url().1.is_some();
         if let Some(report) = state.into_report()?
             && is_past_known
         {
             let report = report.display();
-            ended.text +=
-                &format!("\n{report} takes the import back: roomtide import --take-back {report}");
+            // A directory has no address.
+            let url = if has_address { "" } else { " --url ADDRESS" };
+            ended.text += &format!(
+                "\n{report} takes the import back: roomtide import --take-back {report}{url}"
+            );
         }
         Ok(ended)
     }
+}
+
+/// What an earlier run knew of a device, if the table is still the one of that run. Another table, which has begun at the
+/// same address since, has other readings: these end what the import is taken back of.
+fn verified(
+    before: DeviceBefore,
+    from: Timestamp,
+    device: &DeviceId,
+    table: &Table<'_>,
+) -> anyhow::Result<DeviceBefore> {
+    let from = from.min(before.from);
+    let found = table.first_from(device, from)?;
+    let is_known = found.is_none() || found == Some(before.from) || found == before.until;
+    if is_known {
+        return Ok(DeviceBefore { from, ..before });
+    }
+    Ok(DeviceBefore { is_new: false, has_past: true, from, until: found })
 }
 
 /// The gaps behind the histories, and the meters that may measure the same.
@@ -395,6 +427,27 @@ mod tests {
             assert_eq!(imported.state().acknowledged(), counted, "{end} lines");
         }
         assert!(imported.end().unwrap().is_lossy);
+    }
+
+    /// An import was stopped before its first round was noted, and the server has begun anew at the same address.
+    #[test]
+    fn what_an_earlier_run_knew_of_another_table_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let (file, target) = (Path::new("-"), "here");
+        let name = ImportName { file, state: Some(&path), target, url: None, options: "" };
+        let known = DeviceBefore { is_new: true, has_past: false, from: at_second(1), until: None };
+        for (second, until) in [(1, None), (3, Some(at_second(3)))] {
+            let mut state = ImportState::of(name, true).unwrap();
+            state.note_device(&device("d"), known).unwrap();
+            drop(state);
+            let server = table_with(second);
+            let client = server.client();
+            let imported = Imported::begin(&client, ImportState::of(name, false).unwrap()).unwrap();
+            imported.note_sending([&reading(1), &reading(2)]).unwrap();
+            let before = imported.state().devices()[&device("d")];
+            assert_eq!((before.is_new, before.until), (until.is_none(), until), "{second}");
+        }
     }
 
     #[test]

@@ -4,18 +4,15 @@
 //! line wins. Rounds are sent one after the other. So the requests of a round may run in any order and be repeated, and
 //! an earlier line never wins over a later one.
 //!
-//! A reading has a maximum number of metrics. Further metrics of the same device and timestamp go together into a round
-//! of their own after the current one. Until that round is stored, no line of both rounds counts as processed.
-//!
 //! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because DynamoDB stores 25
 //! of them with one request; each merge is a request of its own. To decide in bounded memory, the time span of each
 //! device's earlier readings is kept instead of every key. A reading outside the span is new. So the readings of a file
 //! that is sorted by time, in either direction, are all put.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 
 use api::AboutBody;
-use domain::{About, DeviceId, MAX_FIELDS, Reading, Timestamp};
+use domain::{About, DeviceId, Reading, Timestamp};
 
 use super::decoded::{Decoded, DecodedLines, Entry};
 use super::refusals::Refusal;
@@ -43,8 +40,6 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Refusal>,
     /// Registry entries of a backup.
     pub(super) registry: Vec<RegistryLine>,
-    /// Whether this round holds the metrics for which the previous round had no room.
-    pub(super) is_rest: bool,
     /// The number of lines of the file that are processed once this round is stored.
     pub(super) end: u64,
     /// The digest of these lines.
@@ -62,10 +57,6 @@ pub(super) struct Rounds<'a> {
     position: u64,
     /// The digest of all lines read so far.
     passed: Passed,
-    /// The number and the digest of the lines that are in rounds with all their metrics: no metric waits in a rest.
-    complete: (u64, Passed),
-    /// The metrics for which the previous round had no room.
-    rest: Vec<Entry>,
     ended: bool,
 }
 
@@ -79,8 +70,6 @@ impl<'a> Rounds<'a> {
             spans: HashMap::new(),
             position: 0,
             passed: Passed::default(),
-            complete: (0, Passed::default()),
-            rest: Vec::new(),
             ended: false,
         }
     }
@@ -88,7 +77,7 @@ impl<'a> Rounds<'a> {
     /// Returns the next round of the first `lines` lines, which are already stored; `None` after them.
     pub(super) fn next_stored(&mut self, lines: u64) -> anyhow::Result<Option<Round>> {
         let left = lines.saturating_sub(self.position);
-        if (left == 0 || self.ended) && self.rest.is_empty() {
+        if left == 0 || self.ended {
             return Ok(None);
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
@@ -127,15 +116,13 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Makes the next round: of the previous round's rest if there is one, else of at most `most_lines` lines.
+    /// Makes the next round, of at most `most_lines` lines.
     fn fill(&mut self, most_lines: usize) -> anyhow::Result<Round> {
-        let mut round = Round { is_rest: !self.rest.is_empty(), ..Round::default() };
+        let mut round = Round::default();
         let mut readings = RoundReadings::default();
-        std::mem::take(&mut self.rest).into_iter().for_each(|entry| readings.add(entry));
-
         let mut taken = 0;
         // The number of entries is limited too, because wide lines have several and a round is held in memory.
-        while !round.is_rest && taken < most_lines && readings.len() < self.size {
+        while taken < most_lines && readings.entries.len() < self.size {
             let Some(decoded) = self.lines.next().transpose()? else {
                 self.ended = true;
                 break;
@@ -146,95 +133,63 @@ impl<'a> Rounds<'a> {
             taken += usize::try_from(lines).unwrap_or(usize::MAX);
             round.registry.extend(registry);
             round.refusals.extend(refusals);
-            entries.into_iter().for_each(|entry| readings.add(entry));
+            for entry in entries {
+                round.refusals.extend(readings.add(entry));
+            }
         }
 
-        let RoundReadings { entries, rest, folded, .. } = readings;
-        self.rest = rest;
+        let RoundReadings { entries, folded, .. } = readings;
         round.folded = folded;
-        if self.rest.is_empty() {
-            self.complete = (self.position, self.passed.clone());
-        }
-        (round.end, round.passed) = self.complete.clone();
+        (round.end, round.passed) = (self.position, self.passed.clone());
 
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
-        // A rest has further metrics of readings that the previous round has put.
-        if !round.is_rest {
-            let uncertain = round.merges.iter().filter(|entry| self.is_uncertain(&entry.reading));
-            round.uncertain = uncertain.count() as u64;
-        }
+        let uncertain = round.merges.iter().filter(|entry| self.is_uncertain(&entry.reading));
+        round.uncertain = uncertain.count() as u64;
         round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
         Ok(round)
     }
 }
 
-/// The readings of a round, each with another device or timestamp, and the metrics for which they have no room.
+/// The readings of a round, each with another device or timestamp.
 #[derive(Debug, Default)]
 struct RoundReadings {
     entries: Vec<Entry>,
     /// The index of each entry.
     indices: HashMap<(DeviceId, Timestamp), usize>,
-    /// The metrics without room, in the order of their lines.
-    rest: Vec<Entry>,
-    /// The indices of the entries that have a rest.
-    full: HashSet<usize>,
     /// The number of lines that became part of another line's reading.
     folded: u64,
 }
 
 impl RoundReadings {
-    fn len(&self) -> usize {
-        self.entries.len() + self.rest.len()
-    }
-
-    /// Adds an entry. Its values win over those of an earlier entry with the same device and timestamp.
-    fn add(&mut self, entry: Entry) {
+    /// Adds an entry. Its values win over those of an earlier entry with the same device and timestamp. Refuses it if
+    /// both together have more metrics than a reading may have.
+    fn add(&mut self, entry: Entry) -> Option<Refusal> {
         let Some(index) = self.indices.get(&key(&entry)).copied() else {
             self.indices.insert(key(&entry), self.entries.len());
             self.entries.push(entry);
-            return;
+            return None;
         };
 
-        let line = entry.line;
+        let Entry { line, reading } = entry;
         let earlier = &mut self.entries[index];
-        // Once an entry has a rest, a new metric must go there too: an older value in the rest would win otherwise.
-        let takes_all =
-            !self.full.contains(&index) && has_room_for(&earlier.reading, &entry.reading);
-        let (known, new) = if takes_all {
-            (Some(entry.reading), None)
-        } else {
-            parted_by(&earlier.reading, &entry.reading)
-        };
-
-        self.folded += u64::from(new.is_none() && earlier.line != line);
-        if let Some(known) = known {
-            earlier.reading.absorb(known).expect("there is room for its metrics");
-        }
-        if let Some(reading) = new {
-            self.rest.push(Entry { line, reading });
-            self.full.insert(index);
+        match earlier.reading.absorb(reading) {
+            Ok(()) => {
+                self.folded += u64::from(earlier.line != line);
+                None
+            }
+            Err(why) => {
+                Some(Refusal { line, reason: format!("with other lines of its time: {why}") })
+            }
         }
     }
-}
-
-/// Splits a later reading into the metrics that the earlier one has, and new ones. Both lack the later description.
-fn parted_by(earlier: &Reading, later: &Reading) -> (Option<Reading>, Option<Reading>) {
-    let (known, new): (BTreeMap<_, _>, BTreeMap<_, _>) = later
-        .metrics()
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .partition(|(name, _)| earlier.metrics().contains_key(name));
-    let reading =
-        |metrics| Reading::stored(later.device.clone(), later.at, later.room.clone(), metrics).ok();
-    (reading(known), reading(new))
 }
 
 impl Iterator for Rounds<'_> {
     type Item = anyhow::Result<Round>;
 
     fn next(&mut self) -> Option<anyhow::Result<Round>> {
-        if self.ended && self.rest.is_empty() {
+        if self.ended {
             return None;
         }
         let round = self.fill(self.size);
@@ -245,12 +200,6 @@ impl Iterator for Rounds<'_> {
 
 fn key(entry: &Entry) -> (DeviceId, Timestamp) {
     (entry.reading.device.clone(), entry.reading.at)
-}
-
-fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
-    let is_new = |name| !earlier.metrics().contains_key(name);
-    let new = later.metrics().keys().filter(|name| is_new(*name)).count();
-    earlier.metrics().len() + new <= MAX_FIELDS
 }
 
 /// Splits entries into requests of at most `readings` readings and [`MAX_BODY`] bytes.
@@ -377,83 +326,18 @@ mod tests {
     }
 
     #[test]
-    fn more_metrics_than_a_request_carries_go_into_the_next_round() {
+    fn more_metrics_than_a_reading_may_have_are_refused_with_their_line() {
         let metrics = |from: usize| {
             let names = (from..from + 160).map(|n| format!("\"m{n}\":1"));
             names.collect::<Vec<_>>().join(",")
         };
         let lines =
             [line("d", 0, &metrics(0)), line("d", 0, &metrics(160)), line("d", 1, "\"t\":1")];
-        let rounds = taken(&lines, 10);
-        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
-        assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(2, 0, 0), (0, 1, 3)]);
-        assert!(!rounds[0].is_rest && rounds[1].is_rest);
-        assert_eq!(rounds[1].uncertain, 0);
-    }
-
-    #[test]
-    fn wide_lines_share_their_rounds() {
-        let metrics: Vec<String> = (0..300).map(|n| format!("\"m{n:03}\":1")).collect();
-        let lines: Vec<String> = (0..40).map(|at| line("d", at, &metrics.join(","))).collect();
-        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
-        let shapes = |size| taken(&lines, size).iter().map(shape).collect::<Vec<_>>();
-        assert_eq!(shapes(1_000), [(40, 0, 0), (0, 40, 40)]);
-        assert_eq!(
-            shapes(40)[..4],
-            [(20, 0, 0), (0, 20, 20), (20, 0, 20), (0, 20, 40)],
-            "a round is no larger than that of other lines"
-        );
-
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut rounds = rounds(&lines, 40);
-        let mut stored = Vec::new();
-        while let Some(round) = rounds.next_stored(20).unwrap() {
-            stored.push(shape(&round));
-        }
-        assert_eq!(stored, [(20, 0, 0), (0, 20, 20)], "an import that goes on has the same rounds");
-        assert_eq!(shape(&rounds.next().unwrap().unwrap()), (20, 0, 20));
-    }
-
-    #[test]
-    fn the_last_line_wins_also_over_what_has_no_room() {
-        let metrics = |names: std::ops::Range<usize>, value: u64| {
-            names.map(|n| format!("\"m{n}\":{value}")).collect::<Vec<_>>().join(",")
-        };
-        let lines = [
-            line("d", 0, &metrics(0..250, 1)),
-            line("d", 0, &metrics(240..260, 2)),
-            // There is room for this one, but an older value of it is in the rest.
-            line("d", 0, &metrics(259..260, 3)),
-        ];
-        let mut stored = BTreeMap::new();
-        for round in taken(&lines, 10) {
-            for entry in round.puts.iter().chain(&round.merges) {
-                let metrics = entry.reading.metrics();
-                stored.extend(
-                    metrics.iter().map(|(name, value)| (name.to_string(), value.to_string())),
-                );
-            }
-        }
-        let of = |name: &str| &*stored[name];
-        assert_eq!((of("m239"), of("m240"), of("m258"), of("m259")), ("1", "2", "2", "3"));
-    }
-
-    #[test]
-    fn a_reading_that_merging_made_large_is_sent_in_parts() {
-        let metrics: Vec<String> = (0..600).map(|n| format!("\"m{n}\":{n}")).collect();
-        let large = line("d", 0, &format!(r#""room":"a",{}"#, metrics.join(",")));
-        let rounds = taken(&[line("e", 0, "\"t\":1"), large, line("d", 1, "\"t\":1")], 10);
-        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
-        assert_eq!(
-            rounds.iter().map(shape).collect::<Vec<_>>(),
-            [(3, 0, 0), (0, 1, 0), (0, 1, 3)],
-            "a line counts as done when all of it is"
-        );
-        let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));
-        let parts: Vec<_> = parts.filter(|entry| entry.line == 2).collect();
-        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 600);
-        assert!(parts.iter().all(|it| it.reading.room.is_some()));
-        assert_eq!(rounds.iter().map(|round| round.folded).sum::<u64>(), 0);
+        let [round] = &taken(&lines, 10)[..] else { panic!("one round") };
+        assert_eq!((round.puts.len(), round.end), (2, 3));
+        let refusals: Vec<String> = round.refusals.iter().map(Refusal::to_string).collect();
+        assert!(refusals[0].starts_with("line 2: with other lines of its time: "), "{refusals:?}");
+        assert_eq!(refusals.len(), 1);
     }
 
     #[test]

@@ -55,12 +55,12 @@ impl<'a> Table<'a> {
         Ok(answer)
     }
 
-    /// The body of an answer; `None` if the device or room does not exist.
+    /// The body of an answer; `None` if the device or room does not exist, or is being deleted.
     fn found(&self, path: &str) -> anyhow::Result<Option<String>> {
         let answer = self.get(path)?;
         match answer.status {
             200 => Ok(Some(answer.text)),
-            404 => Ok(None),
+            404 | 410 => Ok(None),
             _ => Err(self.client.error(path, &answer)),
         }
     }
