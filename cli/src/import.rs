@@ -1,5 +1,5 @@
-//! `roomtide import`: sends the readings of a file to `POST /readings`, or the points of a source to the write endpoint.
-//! Accesses no table itself.
+//! `roomtide import`: sends the readings of a file, or the points of a source as readings, to `POST /readings`. Opens a
+//! table only to restore rollups.
 
 mod anchors;
 mod args;
@@ -101,6 +101,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
+
     if args.rollups {
         let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
@@ -111,6 +112,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
             .await?
             .map(|()| ExitCode::SUCCESS);
     }
+
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
@@ -119,12 +121,14 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         args.target = Target::of(args.url.as_deref(), &args.place, has_token).await?;
     }
     let target = args.target.clone();
+
     // Reading files and waiting for the server block the thread.
     let imported = tokio::task::spawn_blocking(move || {
         if !args.dry_run {
             beforehand::check(&args)?;
         }
         match import(&args, now) {
+            // The state has no stored lines any more, so the second attempt begins at the first line.
             Err(error) if error.is::<OrderChanged>() => {
                 print(format_args!("{OrderChanged}; starting over"));
                 import(&args, now)
@@ -133,6 +137,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         }
     })
     .await?;
+
     let closed = target.close().await;
     imported.and_then(|code| closed.map(|()| code))
 }
@@ -142,13 +147,15 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         args.ensure_fit(Format::InfluxDb)?;
         return of_server::import(args, address, now);
     }
+
     let input = source::open(&args.file, args.format)?;
     let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
     args.ensure_fit(format)?;
     if input.is_empty() {
-        return Ok(is_empty(args));
+        return Ok(say_empty(args));
     }
+
     match format {
         Format::Shelly => {
             let Some(device) = &args.csv.device_id else {
@@ -223,6 +230,7 @@ fn import_readings(
     // The other formats show by themselves whether a line is complete.
     let is_csv = args.read_as(input.format()) == Format::Csv;
     let totals = Totals::of(&columns);
+
     // Standard input cannot be opened a second time.
     let first = RefCell::new(Some(input));
     let describes = Arc::new(AtomicBool::new(false));
@@ -243,11 +251,13 @@ fn import_readings(
     };
     let ordered = || order::lines(&args.file, !totals.is_empty(), open);
     let (lines, bar) = ordered()?;
-    let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
+    let Some(lines) = unless_empty(lines) else { return Ok(say_empty(args)) };
+
     if !args.dry_run && args.target.is_server() {
         let is_described = describes.load(Ordering::Relaxed);
         ensure_may_restore(args, is_described, !is_csv && !args.file.is_file())?;
     }
+
     // After the first line was read, so that an unreadable source creates no directory.
     let is_continued = !args.dry_run && totals.have_beginnings();
     let totals =
@@ -258,8 +268,9 @@ fn import_readings(
         bar.finish_and_clear();
     }
     let lines = totals.add_up(lines);
+
     let say_of_end = || {
-        let notes = Some(totals.notes().to_string()).filter(|it| !it.is_empty());
+        let notes = Some(totals.notes().to_string()).filter(|notes| !notes.is_empty());
         let said = growing.said().filter(|_| is_csv);
         notes.into_iter().chain(said).for_each(print);
     };
@@ -269,6 +280,7 @@ fn import_readings(
         let lines = decoded::rows(lines, now, Patterns::of(&args.except));
         round::Rounds::new(lines, round, args.merge)
     };
+
     if args.dry_run {
         let lines: line::Lines = Box::new(bar.wrap_iter(lines));
         let mut estimate = Estimate::of_readings(options);
@@ -279,15 +291,18 @@ fn import_readings(
         say_of_end();
         return Ok(exit_code(&estimate.refusals, 0));
     }
+
     // The progress counts lines in the order of sending, so that order is part of the import's identity.
     let ImportArgs { format, merge, csv, except, .. } = args;
     let target = without_login(args.target.name());
-    let asked = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
-    let state = state_of(args, &asked)?;
+    let identity = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
+    let state = state_of(args, &identity)?;
+
     let client = client(args)?;
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, &client, state)?;
+
     let summary = upload::run(rounds_of(lines), &client, options, &imported, &bar);
     bar.finish_and_clear();
     let summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
@@ -321,7 +336,7 @@ fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
 }
 
 /// Says that there is nothing to import, for example in an export of an empty table.
-fn is_empty(args: &ImportArgs) -> ExitCode {
+fn say_empty(args: &ImportArgs) -> ExitCode {
     print(format_args!("{} has nothing in it", args.file.display()));
     ExitCode::SUCCESS
 }

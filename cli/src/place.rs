@@ -20,7 +20,7 @@ pub(crate) struct Place {
     // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
-    /// A deployed table, reached with the AWS credentials and the region (AWS_REGION) of the environment
+    /// A deployed table, reached with the AWS credentials and the region of the environment
     #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
     pub(crate) table: Option<String>,
 }

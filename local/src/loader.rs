@@ -208,8 +208,8 @@ impl Loader {
             return Ok(Attempt::Changed);
         }
         let items = changed.into_values().collect();
-        let (changes, _) = snapshot.into_rollups();
-        let is_put = self.bulk.put(items, changes).await?;
+        let (folded, _) = snapshot.into_rollups();
+        let is_put = self.bulk.put(items, folded).await?;
         Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
     }
 

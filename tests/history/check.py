@@ -398,8 +398,8 @@ def killed(folder):
     with Server(folder / "data") as server:
         process = subprocess.Popen([PROGRAM, "import", "--url", server.url, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         progress = folder / "export.lp.roomtide-import"
-        while not progress.exists() and process.poll() is None:
-            time.sleep(0.1)
+        while process.poll() is None and not (progress.exists() and '"lines":16000' in progress.read_text()):
+            time.sleep(0.05)
         process.kill()
         process.wait(timeout=30)
         said = server.imports(str(path))

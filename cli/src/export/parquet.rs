@@ -130,10 +130,10 @@ impl Column {
     fn widen(&mut self, value: &[u8], order: impl Fn(&[u8], &[u8]) -> Ordering) {
         let [least, most] = self.bounds.get_or_insert_with(|| [value.to_owned(), value.to_owned()]);
         if order(value, least).is_lt() {
-            *least = value.to_owned();
+            value.clone_into(least);
         }
         if order(value, most).is_gt() {
-            *most = value.to_owned();
+            value.clone_into(most);
         }
     }
 

@@ -146,16 +146,15 @@ pub(crate) struct ImportArgs {
     /// '*_linkquality'; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(super) except: Vec<String>,
-    /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
-    /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
-    /// policy: the output says which. A bucket of InfluxDB 2 is a database, too
+    /// A database, or DATABASE.POLICY, to import; may be given several times. By default the only one, or an export's with
+    /// the retention policy autogen: the output names it. A bucket of InfluxDB 2 is a database, too
     #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
     /// The token of a running InfluxDB 2, or @FILE, which has it
     #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
     pub(super) source_token: Option<String>,
-    /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
-    /// area becomes the room of all its history
+    /// Home Assistant's directory .storage, or its parent: the names and areas of entities, which no database has. An area
+    /// becomes the room of all its history
     #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
     pub(super) storage: Option<PathBuf>,
     /// The tags that identify a device, in this order, as the token of a live sender has them; by default all tags

@@ -22,7 +22,7 @@ use super::sources::line_protocol::{PRECISION_HINT, Precision};
 /// The maximum number of members in a line; no item of the table holds more metrics.
 const MAX_LINE_MEMBERS: usize = 10_000;
 
-/// A reading, and the number of its first line.
+/// A reading, and the number of the first line that was decoded with it, which names the reading in a refusal.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) line: u64,
@@ -97,11 +97,13 @@ pub(super) fn points<'a>(
 }
 
 impl PointRules {
-    /// Decodes lines together. A line is refused if an earlier line has the same metric of the same device.
+    /// Decodes the lines of each [`Way`] together. A line is refused if an earlier line of its way has the same metric
+    /// of the same device.
     fn decode(&self, group: &Group) -> Decoded {
         let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
-        let text = texts.join("\n");
-        let mut decoded = Decoded { lines: group.len() as u64, ..Decoded::default() };
+        let (lines, text) = (group.len() as u64, texts.join("\n"));
+        let mut decoded = Decoded { lines, text, ..Decoded::default() };
+
         let mut by_way: BTreeMap<Way, Vec<&SentLine>> = BTreeMap::new();
         for line in group {
             by_way.entry(line.way).or_default().push(line);
@@ -113,7 +115,8 @@ impl PointRules {
             let read = match self.reader.read(&body, way) {
                 Ok(read) => read,
                 Err(error) => {
-                    decoded.refusals.push(self.refusal(lines[0], &error.to_string()));
+                    let why = error.to_string();
+                    decoded.refusals.extend(lines.iter().map(|line| self.refusal(line, &why)));
                     continue;
                 }
             };
@@ -127,10 +130,11 @@ impl PointRules {
                 Entry { line: lines[0].line, reading }
             }));
         }
-        Decoded { text, ..decoded }
+        decoded
     }
 
-    /// The refusal of a line with an advice that can be followed: only a file has an option for the unit of its times.
+    /// Makes the refusal of a line. Only the lines of a file keep the advice about --precision, because no other source
+    /// has this option.
     fn refusal(&self, line: &SentLine, why: &str) -> Refusal {
         let reason = if line.line == 0 {
             let why = why.split(PRECISION_HINT).next().unwrap_or_default();
@@ -171,7 +175,7 @@ fn parts(record: Record) -> Vec<Record> {
         members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
     let part = |metrics: &[&(String, &RawValue)]| {
         let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
-        let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
+        let members: Vec<String> = own.iter().chain(metrics).map(|pair| member(pair)).collect();
         Record { line, json: format!("{{{}}}", members.join(",")) }
     };
     metrics.chunks(MAX_FIELDS).map(part).collect()
@@ -179,7 +183,7 @@ fn parts(record: Record) -> Vec<Record> {
 
 enum Meaning {
     Reading(Box<Reading>),
-    Registry(RegistryLine),
+    Registry(Box<RegistryLine>),
 }
 
 /// The members that tell the kinds of lines apart.
@@ -214,7 +218,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     // A line that is not an object is parsed as a reading later, which reports the error.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if members.is_of_registry() {
-            return RegistryLine::read(record).map(Meaning::Registry);
+            return RegistryLine::read(record).map(Box::new).map(Meaning::Registry);
         }
         if members.item.is_some() {
             return Err("is a rollup; rollups are imported with --rollups".into());

@@ -103,10 +103,11 @@ pub(super) fn value_metric(reading: &Reading) -> Option<&MetricName> {
 }
 
 impl<'a> Imported<'a> {
-    /// Asks whether the table may be read.
+    /// Begins an import. Asks whether the table may be read.
     pub(super) fn begin(client: &'a Client, state: ImportState) -> anyhow::Result<Self> {
         let table = Table::of(client)?;
-        Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
+        let seen = Seen { read_back: ReadBack::after(state.lost().clone()), ..Seen::default() };
+        Ok(Self { table, state: RefCell::new(state), seen: RefCell::new(seen) })
     }
 
     /// Makes an import for tests whose table cannot be asked.
@@ -149,8 +150,10 @@ impl<'a> Imported<'a> {
         let last = sending.into_iter().map(|(device, span)| {
             let earlier = state.sent().get(&device).copied();
             let at = earlier.map_or(span.end, |earlier| earlier.at.max(span.end));
-            let usual = self.seen.borrow().distances.get(&device).and_then(Distances::usual);
-            let usual_distance = usual.max(earlier.and_then(|earlier| earlier.usual_distance));
+            let before = earlier.and_then(|earlier| earlier.usual_distance);
+            let seen = self.seen.borrow();
+            let distances = seen.distances.get(&device);
+            let usual_distance = distances.and_then(|known| known.usual_after(before));
             (device, LastSent { at, usual_distance })
         });
         let last: Vec<_> = last.collect();
@@ -178,7 +181,7 @@ impl<'a> Imported<'a> {
         let mut state = self.state.borrow_mut();
         let before = match state.devices().get(device).copied() {
             Some(before) if before.from <= from => return Ok(Some(before)),
-            // From the earlier time on, only what is before the first reading is not the import's own.
+            // Readings from `before.from` on may be the import's own, so they prove nothing.
             Some(before) => {
                 let found = table.first_from(device, from)?.filter(|found| *found < before.from);
                 DeviceBefore { from, until: found.or(before.until), ..before }
@@ -207,8 +210,8 @@ impl<'a> Imported<'a> {
         self.seen.borrow().values.get(device).filter(|_| !has_past).cloned()
     }
 
-    /// Returns the values of a metric in an hour of UTC. Costs no request if the device had no readings up to that hour
-    /// before the import.
+    /// Returns the values of a metric in an hour of UTC; `Empty`, too, if the table cannot be asked. Costs no request
+    /// if the device had no readings up to that hour before the import.
     pub(super) fn stored_hour(
         &self,
         device: &DeviceId,
@@ -223,15 +226,15 @@ impl<'a> Imported<'a> {
         }
 
         let mut seen = self.seen.borrow_mut();
-        let has_asked = |asked: &StoredHours| asked.device == *device && asked.span.contains(&hour);
-        if !seen.stored_hours.as_ref().is_some_and(has_asked) {
+        let covers = |known: &StoredHours| known.device == *device && known.span.contains(&hour);
+        if !seen.stored_hours.as_ref().is_some_and(covers) {
             let span = hour..hour.saturating_add(HOURS_ASKED);
             let hours = table.hours(device, &span)?;
             seen.stored_hours = Some(StoredHours { device: device.clone(), span, hours });
         }
 
-        let asked = seen.stored_hours.as_ref().and_then(|asked| asked.hours.as_ref());
-        let Some(hours) = asked else { return Ok(StoredHour::Untold) };
+        let hours = seen.stored_hours.as_ref().and_then(|known| known.hours.as_ref());
+        let Some(hours) = hours else { return Ok(StoredHour::Untold) };
         let extremes = hours.get(&hour).and_then(|of_hour| of_hour.get(metric)).cloned();
         Ok(extremes
             .map_or(StoredHour::Empty, |(least, largest)| StoredHour::Between(least, largest)))
@@ -253,12 +256,14 @@ impl<'a> Imported<'a> {
 
     /// Reads a stored round back, and notes that it is stored.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
+        let mut seen = self.seen.borrow_mut();
         if let Ok(table) = &self.table {
-            self.seen.borrow_mut().read_back.check(table, &round.stored)?;
+            seen.read_back.check(table, &round.stored)?;
         }
         let SentRound { end, refused, passed, stored, .. } = round;
         let witness = stored.last().map(|stored| &stored.reading);
-        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed)
+        let lost = seen.read_back.lost();
+        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed, lost)
     }
 
     /// Says what was read back, which gaps are left, and how the import is taken back.
@@ -276,9 +281,10 @@ impl<'a> Imported<'a> {
             }
             Err(why) => Ended { is_lossy: false, text: format!("not read back: {why}") },
         };
-        let has_past = table.is_ok();
+        // Without the table, the report does not tell what devices had before.
+        let is_past_known = table.is_ok();
         if let Some(report) = state.into_report()?
-            && has_past
+            && is_past_known
         {
             let report = report.display();
             ended.text +=
@@ -333,8 +339,9 @@ impl Distances {
         }
     }
 
-    /// The usual distance: the longest one.
-    fn usual(&self) -> Option<i64> {
-        self.millis.iter().copied().max()
+    /// Returns the longest of the newest distances, which counts as the usual one. `before` is that of an earlier run.
+    fn usual_after(&self, before: Option<i64>) -> Option<i64> {
+        let longest = self.millis.iter().copied().max();
+        if self.millis.len() == DISTANCES { longest } else { longest.max(before) }
     }
 }

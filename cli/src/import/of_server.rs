@@ -8,6 +8,7 @@ use domain::Timestamp;
 
 use super::args::ImportArgs;
 use super::of_source::{self, Wanted};
+use super::session;
 use super::sources::influxdb::{Context, Server, Span, Spool};
 use super::sources::line_protocol::{LineFile, Precision};
 use super::sources::{Notes, Source, Units};
@@ -32,8 +33,8 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         Spool::open(&file, &name(args, &server, &contexts), span, args.again)?
     };
     let bar = progress::spinner();
-    let said = spool.fetch(&server, &contexts, &bar)?;
-    said.into_iter().for_each(print);
+    spool.continuing().into_iter().for_each(print);
+    spool.fetch(&server, &contexts, &bar)?;
 
     let precision = Precision::NANOSECONDS;
     let points = LineFile::new(spool.lines()?, precision, Vec::new(), notes.clone());
@@ -43,7 +44,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let to = args.to.as_ref().map(|_| shown_nanos(spool.span().to));
     let args = ImportArgs { file, from, to, ..args.clone() };
     let code = of_source::import(&args, source, &bar, now)?;
-    let said = spool.end(code != ExitCode::SUCCESS)?;
+    let said = spool.end(code == session::some_refused())?;
     said.into_iter().for_each(print);
     Ok(code)
 }

@@ -1,4 +1,4 @@
-//! Imports the points of a source: sorts, unites and sends them, or reports them in a dry run. Reads no file.
+//! Imports the points of a source: sorts, unites and sends them, or reports them in a dry run. Opens no source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -45,17 +45,20 @@ pub(super) fn import(
     let wanted = Wanted::of(args, now)?;
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
-    let asked = format!("points by time {}", wanted.asked(args));
-    let mut state = if args.dry_run { None } else { Some(state_of(args, &asked)?) };
+
+    let identity = format!("points by time {}", wanted.identity(args));
+    let mut state = if args.dry_run { None } else { Some(state_of(args, &identity)?) };
     let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
     let map = wanted.map().clone();
+
     let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
     bar.set_message(sort::SORTING);
     let sorted = sort::sorted(points, sort::RUN, bar)?;
     if let Some(said) = map.not_met() {
         print(said);
     }
+
     let refusals = notes.take_refusals();
     if let (true, Some(first)) = (args.strict, refusals.first()) {
         bail!("{first}");
@@ -65,15 +68,18 @@ pub(super) fn import(
         print(&notes);
         bail!("{} has no points that can be imported", args.file.display());
     }
+
     bar.reset();
     bar.set_message("");
     bar.set_length(read);
+
     let mut united = United::new(sorted);
     let thin_before = args.thin_before(began)?;
     let options = args.upload_options(false);
     let taught = Taught::of(&units, &reader);
     let rules =
         PointRules { reader: reader.clone(), precision: args.precision, taught: taught.clone() };
+
     if args.dry_run {
         // The source's own sums are totals over all its time, so they fit no part of it.
         let is_part = args.from.is_some() || args.to.is_some();
@@ -84,6 +90,7 @@ pub(super) fn import(
             reader: reader.clone(),
         };
         let groups = groups(&mut united, thin_before, known);
+
         let report = Report::of(bar.wrap_iter(groups), own_sums, rules, options);
         bar.finish_and_clear();
         let mut report = report?;
@@ -91,6 +98,7 @@ pub(super) fn import(
         if thin_before.is_none() {
             report.show_thinning();
         }
+
         if let Some(file) = map_file.filter(|_| is_map_written) {
             report.write_map(file)?;
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
@@ -109,11 +117,13 @@ pub(super) fn import(
         settings::show(&units, &reader);
         return Ok(exit_code(report.refusals(), 0));
     }
+
     let client = client(args)?;
     let state = state.context("an import has a state")?;
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, &client, state)?;
+
     let known = KnownKinds {
         counters_of: Box::new(|id| counters_of(id, &client)),
         taught,
@@ -122,12 +132,14 @@ pub(super) fn import(
     let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), reader.clone());
     let groups = groups(vacant, thin_before, known);
     let groups = beside_no_means(groups, &imported, notes.clone(), reader.clone());
+
     let round = args.round.get().max(upload::REQUESTS * options.batch);
     let rounds = Rounds::new(decoded::points(groups, rules), round, true);
     let summary = upload::run(rounds, &client, options, &imported, bar);
     bar.finish_and_clear();
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
     summary.refusals.append(refusals);
+
     print(&summary);
     print_counts(united.counts());
     print_notes(&notes);
@@ -190,7 +202,7 @@ impl Wanted {
 
     /// Returns a text that identifies the import. Relative times stay as they were written, because their instant
     /// differs in each run.
-    pub(super) fn asked(&self, args: &ImportArgs) -> String {
+    pub(super) fn identity(&self, args: &ImportArgs) -> String {
         let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
         let rules = args.line_rules();
         let target = without_login(args.target.name());
@@ -226,13 +238,17 @@ impl Wanted {
                 if !self.selection.takes(&mut point, &notes) {
                     return Ok(None);
                 }
+
                 if let Err(why) = Timestamp::from_millis(point.nanos.div_euclid(MILLISECOND)) {
                     let series = point.series();
                     notes.refuse(point.line, format!("{series}: the time in milliseconds: {why}"));
                     return Ok(None);
                 }
+
+                // Units belong to the series of the source, so its name is taken before the map renames it.
                 let series = has_units.then(|| point.series());
                 let point = self.map.apply(point, &notes)?;
+
                 if let Some(point) = &point
                     && point.hour.is_some_and(|hour| hour.has_means_only)
                     && let Some(entity) = point.entity()
@@ -242,7 +258,7 @@ impl Wanted {
                 if let (Some(series), Some(point)) = (&series, &point) {
                     units.see(series, point);
                 }
-                Ok(point.map(|point| devices.place(point)))
+                Ok(point.map(|point| devices.with_device(point)))
             });
             point.transpose()
         })
@@ -309,15 +325,15 @@ mod tests {
 
     #[test]
     fn a_relative_time_is_asked_for_as_it_is_written() {
-        let asked = |option: &str, value: &str, millis: i64| {
+        let identity = |option: &str, value: &str, millis: i64| {
             let args = parsed(["import", "points", option, value]).unwrap();
             let now = Timestamp::from_millis(millis).unwrap();
-            Wanted::of(&args, now).unwrap().asked(&args)
+            Wanted::of(&args, now).unwrap().identity(&args)
         };
         for option in ["--from", "--to"] {
-            let first = asked(option, "-1200d", 1_800_000_000_000);
-            assert_eq!(asked(option, "-1200d", 1_800_000_060_000), first);
-            assert_ne!(asked(option, "-1201d", 1_800_000_000_000), first);
+            let first = identity(option, "-1200d", 1_800_000_000_000);
+            assert_eq!(identity(option, "-1200d", 1_800_000_060_000), first);
+            assert_ne!(identity(option, "-1201d", 1_800_000_000_000), first);
         }
     }
 

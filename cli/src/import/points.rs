@@ -1,5 +1,6 @@
-//! The points of a source on their way to readings: selected, sorted by device, united and thinned as lines of line
-//! protocol, so that they become what their sender's lines would become. Reads no source.
+//! The points of a source on their way to readings: selected, sorted by device and time, united, thinned. They stay
+//! lines of line protocol, because the code of the function ingest decodes them, as it decodes the lines of a live
+//! sender. Reads no source.
 
 mod beside_means;
 mod device_point;

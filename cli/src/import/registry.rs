@@ -253,11 +253,11 @@ fn object(members: &[Member]) -> String {
 /// Waits for missing devices, because the stream may not have registered them yet, and reports that once with `tell`.
 /// Returns the refusals.
 pub(super) fn apply(
-    lines: Vec<RegistryLine>,
+    lines: &[RegistryLine],
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
-    apply_within(&lines, client, MAX_WAIT, tell)
+    apply_within(lines, client, MAX_WAIT, tell)
 }
 
 fn apply_within(
@@ -276,47 +276,53 @@ fn apply_within(
     loop {
         let mut missing = Vec::new();
         for request in requests {
-            match send(&request, client)? {
-                Restored::Done => {}
-                Restored::Missing { what, reason } => missing.push((request, what, reason)),
-                Restored::Refused(reason) => refusals.push(Refusal { line: request.line, reason }),
+            let Some(unrestored) = send(request, client)? else { continue };
+            if unrestored.awaited.is_some() {
+                missing.push(unrestored);
+            } else {
+                refusals.push(unrestored.refusal());
             }
         }
 
-        let Some((_, what, _)) = missing.first() else { return Ok(refusals) };
+        let Some(awaited) = missing.first().and_then(|first| first.awaited.as_ref()) else {
+            return Ok(refusals);
+        };
         if watch.elapsed() >= max_wait {
-            let refused =
-                |(request, _, reason): (Request, _, _)| Refusal { line: request.line, reason };
-            refusals.extend(missing.into_iter().map(refused));
+            refusals.extend(missing.iter().map(Unrestored::refusal));
             return Ok(refusals);
         }
+
         if let Some(tell) = tell.take() {
             let more = match missing.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             let seconds = max_wait.as_secs();
-            tell(format!("waiting until the registry knows {what}{more} (up to {seconds} s)"));
+            tell(format!("waiting until the registry knows {awaited}{more} (up to {seconds} s)"));
         }
         thread::sleep(pause.min(max_wait));
         pause = (pause * 2).min(Duration::from_secs(5));
-        requests = missing.into_iter().map(|(request, ..)| request).collect();
+        requests = missing.into_iter().map(|unrestored| unrestored.request).collect();
     }
 }
 
-/// What became of a request.
-enum Restored {
-    Done,
-    /// The device, its meter or the room is not registered yet.
-    Missing {
-        what: String,
-        reason: String,
-    },
-    Refused(String),
+/// A request that restored nothing.
+struct Unrestored {
+    request: Request,
+    reason: String,
+    /// The device that is not registered yet; `None` if waiting does not help.
+    awaited: Option<String>,
 }
 
-fn send(request: &Request, client: &Client) -> anyhow::Result<Restored> {
-    let Request { path, stage, body, .. } = request;
+impl Unrestored {
+    fn refusal(&self) -> Refusal {
+        Refusal { line: self.request.line, reason: self.reason.clone() }
+    }
+}
+
+/// Sends a request; `None` if it restored its part.
+fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>> {
+    let Request { path, stage, body, .. } = &request;
     let restore = if matches!(stage, Stage::Device | Stage::Meter) { "?restore=1" } else { "" };
     let ask = Ask {
         method: if *stage == Stage::Annotation { "PUT" } else { "PATCH" },
@@ -326,25 +332,27 @@ fn send(request: &Request, client: &Client) -> anyhow::Result<Restored> {
     };
     let answer = client.send(ask, &AtomicBool::new(false))?;
     let problem = answer.problem();
+
     let id = path.rsplit('/').next().unwrap_or_default();
-    match answer.status {
-        200 => Ok(Restored::Done),
+    let (reason, awaited) = match answer.status {
+        200 => return Ok(None),
         // An address that only stores readings does not have this path, whatever the table has.
-        404 if problem.is_elsewhere() => Err(client.error(path, &answer)).context(
-            "the readings are stored, and devices, rooms and annotations are not restored",
-        ),
+        404 if problem.is_elsewhere() => {
+            return Err(client.error(path, &answer)).context(
+                "the readings are stored, and devices, rooms and annotations are not restored",
+            );
+        }
         404 => {
             let why = "It has no readings here, so it is not restored.";
-            let reason = format!("{} {why}", problem.detail);
-            Ok(Restored::Missing { what: id.to_owned(), reason })
+            (format!("{} {why}", problem.detail), Some(id.to_owned()))
         }
         400 if *stage == Stage::Meter => {
-            let what = format!("the meter in front of {id}");
-            Ok(Restored::Missing { what, reason: problem.detail })
+            (problem.detail, Some(format!("the meter in front of {id}")))
         }
-        400 => Ok(Restored::Refused(problem.detail)),
-        _ => Err(client.error(path, &answer)),
-    }
+        400 => (problem.detail, None),
+        _ => return Err(client.error(path, &answer)),
+    };
+    Ok(Some(Unrestored { request, reason, awaited }))
 }
 
 #[cfg(test)]
@@ -473,7 +481,7 @@ mod tests {
         let server = fake_server::serve(|_, _| Reply::of(404, ELSEWHERE));
         let device = line(r#"{"device":{"device_id":"d1","name":"x"}}"#).unwrap();
         let tell = |text| panic!("{text}");
-        let error = apply(vec![device], &server.client(), tell).unwrap_err();
+        let error = apply(&[device], &server.client(), tell).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.starts_with("the readings are stored, and devices, rooms"), "{error}");
         assert!(error.contains("PATCH /devices/d1 is not answered at this address"), "{error}");
@@ -494,7 +502,7 @@ mod tests {
             "waiting until the registry knows the meter in front of d1 (up to 30 s)".to_owned();
         for expected in [vec![waiting], vec![]] {
             let mut told = Vec::new();
-            let refusals = apply(vec![device()], &client, |text| told.push(text)).unwrap();
+            let refusals = apply(&[device()], &client, |text| told.push(text)).unwrap();
             assert_eq!((refusals.len(), told), (0, expected));
         }
     }

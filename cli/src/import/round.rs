@@ -62,7 +62,7 @@ pub(super) struct Rounds<'a> {
     position: u64,
     /// The digest of all lines read so far.
     passed: Passed,
-    /// The number and the digest of the lines before the first round whose rest is not yet in a round.
+    /// The number and the digest of the lines that are in rounds with all their metrics: no metric waits in a rest.
     complete: (u64, Passed),
     /// The metrics for which the previous round had no room.
     rest: Vec<Entry>,
@@ -100,20 +100,24 @@ impl<'a> Rounds<'a> {
         (self.position, &self.passed)
     }
 
+    /// Whether no earlier round can hold the reading: its time is outside the span of its device.
     fn is_new(&self, reading: &Reading) -> bool {
         let outside =
             |(first, last): &(Timestamp, Timestamp)| reading.at < *first || *last < reading.at;
+        // Beyond MAX_SPANS, a device without a span may have readings in an earlier round.
         let has_room = self.spans.len() < MAX_SPANS;
         !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
     }
 
-    /// Whether an earlier round may have put the reading: its time is within the span of its device.
+    /// Whether an earlier round may have put the reading, or not: its time is inside the span of its device, or the
+    /// device has no span. A reading at an end of the span is certainly in an earlier round.
     fn is_uncertain(&self, reading: &Reading) -> bool {
         let at = reading.at;
         let within = |(first, last): &(Timestamp, Timestamp)| *first < at && at < *last;
         !self.merge && self.spans.get(&reading.device).is_none_or(within)
     }
 
+    /// Extends the span of the reading's device to the reading.
     fn cover(&mut self, reading: &Reading) {
         let at = reading.at;
         if let Some((first, last)) = self.spans.get_mut(&reading.device) {
@@ -123,6 +127,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
+    /// Makes the next round: of the previous round's rest if there is one, else of at most `most_lines` lines.
     fn fill(&mut self, most_lines: usize) -> anyhow::Result<Round> {
         let mut round = Round { is_rest: !self.rest.is_empty(), ..Round::default() };
         let mut readings = RoundReadings::default();
@@ -168,7 +173,8 @@ impl<'a> Rounds<'a> {
 #[derive(Debug, Default)]
 struct RoundReadings {
     entries: Vec<Entry>,
-    places: HashMap<(DeviceId, Timestamp), usize>,
+    /// The index of each entry.
+    indices: HashMap<(DeviceId, Timestamp), usize>,
     /// The metrics without room, in the order of their lines.
     rest: Vec<Entry>,
     /// The indices of the entries that have a rest.
@@ -184,17 +190,17 @@ impl RoundReadings {
 
     /// Adds an entry. Its values win over those of an earlier entry with the same device and timestamp.
     fn add(&mut self, entry: Entry) {
-        let Some(place) = self.places.get(&key(&entry)).copied() else {
-            self.places.insert(key(&entry), self.entries.len());
+        let Some(index) = self.indices.get(&key(&entry)).copied() else {
+            self.indices.insert(key(&entry), self.entries.len());
             self.entries.push(entry);
             return;
         };
 
         let line = entry.line;
-        let earlier = &mut self.entries[place];
+        let earlier = &mut self.entries[index];
         // Once an entry has a rest, a new metric must go there too: an older value in the rest would win otherwise.
         let takes_all =
-            !self.full.contains(&place) && has_room_for(&earlier.reading, &entry.reading);
+            !self.full.contains(&index) && has_room_for(&earlier.reading, &entry.reading);
         let (known, new) = if takes_all {
             (Some(entry.reading), None)
         } else {
@@ -207,12 +213,12 @@ impl RoundReadings {
         }
         if let Some(reading) = new {
             self.rest.push(Entry { line, reading });
-            self.full.insert(place);
+            self.full.insert(index);
         }
     }
 }
 
-/// Splits a later reading into the metrics that the earlier one has, and new ones.
+/// Splits a later reading into the metrics that the earlier one has, and new ones. Both lack the later description.
 fn parted_by(earlier: &Reading, later: &Reading) -> (Option<Reading>, Option<Reading>) {
     let (known, new): (BTreeMap<_, _>, BTreeMap<_, _>) = later
         .metrics()
@@ -414,10 +420,10 @@ mod tests {
             names.map(|n| format!("\"m{n}\":{value}")).collect::<Vec<_>>().join(",")
         };
         let lines = [
-            line("d", 0, &metrics(0..60, 1)),
-            line("d", 0, &metrics(50..70, 2)),
+            line("d", 0, &metrics(0..250, 1)),
+            line("d", 0, &metrics(240..260, 2)),
             // There is room for this one, but an older value of it is in the rest.
-            line("d", 0, &metrics(69..70, 3)),
+            line("d", 0, &metrics(259..260, 3)),
         ];
         let mut stored = BTreeMap::new();
         for round in taken(&lines, 10) {
@@ -429,7 +435,7 @@ mod tests {
             }
         }
         let of = |name: &str| &*stored[name];
-        assert_eq!((of("m49"), of("m50"), of("m68"), of("m69")), ("1", "2", "2", "3"));
+        assert_eq!((of("m239"), of("m240"), of("m258"), of("m259")), ("1", "2", "2", "3"));
     }
 
     #[test]

@@ -85,7 +85,9 @@ impl<'a> Sender<'a> {
                 return Err(self.client.error(path, &sent.answer));
             }
 
-            drop(left.splice(..sent.readings, sent.not_stored));
+            let mut unsent = left.split_off(sent.readings);
+            left = sent.not_stored;
+            left.append(&mut unsent);
             refused.extend(sent.refused);
         }
         Ok(refused)
@@ -119,6 +121,7 @@ impl<'a> Sender<'a> {
         Ok(sent)
     }
 
+    /// Waits until no other request is under way. Others wait as long as the guard lives.
     fn alone(&self) -> RwLockWriteGuard<'_, Option<usize>> {
         self.bearable.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,6 +170,7 @@ impl<'a> Sender<'a> {
         Ok(sent)
     }
 
+    /// Adds the readings of a request to the total and to the bar.
     fn count(&self, sent: &Sent<'_>) {
         let left = sent.refused.len() + sent.not_stored.len();
         let stored = sent.readings.saturating_sub(left) as u64;
@@ -175,7 +179,7 @@ impl<'a> Sender<'a> {
         self.bar.inc((sent.readings - sent.not_stored.len()) as u64);
     }
 
-    /// Parses which readings are refused, and which are not stored.
+    /// Parses which readings are refused, and which are to be sent again. Fails if the import cannot go on.
     fn read<'b>(
         &self,
         path: &str,
@@ -204,12 +208,13 @@ impl<'a> Sender<'a> {
             413 => Err(error()).context("try a smaller --batch"),
             _ => {
                 let Problem { errors, more_errors, not_stored, .. } = answer.problem();
-                let places: BTreeSet<usize> = not_stored.into_iter().collect();
+                ensure_takes_about(&errors)?;
+                let indices: BTreeSet<usize> = not_stored.into_iter().collect();
                 // Without valid indices, readings would count as stored that are not.
-                if places.last().is_none_or(|last| *last >= entries.len()) {
+                if indices.last().is_none_or(|last| *last >= entries.len()) {
                     return Err(error());
                 }
-                let not_stored = places.iter().map(|place| entries[*place]).collect();
+                let not_stored = indices.iter().map(|index| entries[*index]).collect();
                 Ok((refused(entries, &errors, &more_errors), not_stored))
             }
         }

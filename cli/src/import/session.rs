@@ -64,15 +64,21 @@ pub(super) fn begin<'a>(
         ));
     }
     if state.acknowledged() > 0 {
-        match missing(state.witness(), client)? {
-            None => {
+        match look_for(state.witness(), client)? {
+            Earlier::Found => {
                 let text =
                     "lines are processed already; continuing after them (--again starts over)";
                 print(format_args!("{} {text}", state.acknowledged()));
             }
-            Some(why) => {
-                print(format_args!("{why}; starting over"));
+            Earlier::Gone => {
+                print(format_args!("{GONE}; starting over"));
                 state.restart();
+            }
+            Earlier::Unknown(why) => {
+                print(format_args!(
+                    "{why}, so nothing tells whether the table is the same; starting over"
+                ));
+                state.start_over();
             }
         }
     }
@@ -122,6 +128,11 @@ pub(super) fn tell_of_sample_home(client: &Client) {
     sample_home::said_of(name_of).into_iter().for_each(print);
 }
 
+/// Returns the exit code of a complete import with refused readings.
+pub(super) fn some_refused() -> ExitCode {
+    SOME_REFUSED.into()
+}
+
 /// Returns the exit code of an import. `refused_before` counts refusals of earlier runs.
 pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
     if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
@@ -150,15 +161,22 @@ pub(super) fn end(
     Ok(if ended.is_lossy { SOME_MISSING.into() } else { code })
 }
 
-/// Checks that the table has the last reading that the interrupted import stored. If not, returns the reason to start
-/// over.
-pub(super) fn missing(
-    witness: Option<&Witness>,
-    client: &Client,
-) -> anyhow::Result<Option<&'static str>> {
-    const GONE: &str = "the table does not have the last reading that was stored";
+/// Whether the table has what an interrupted import stored.
+#[derive(Debug, PartialEq, Eq)]
+enum Earlier {
+    Found,
+    Gone,
+    /// The table cannot be asked, for this reason.
+    Unknown(&'static str),
+}
+
+/// The reason to start over if the table is another one.
+const GONE: &str = "the table does not have the last reading that was stored";
+
+/// Looks for the last reading that an interrupted import stored.
+fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlier> {
     let Some(Witness { device, timestamp, metrics }) = witness else {
-        return Ok(Some("nothing tells whether the earlier import is in this table"));
+        return Ok(Earlier::Unknown("no reading was stored"));
     };
     let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
     let to = at.saturating_add(chrono::TimeDelta::milliseconds(1));
@@ -168,21 +186,25 @@ pub(super) fn missing(
         200 => {
             let page: Value = serde_json::from_str(&answer.text)
                 .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
-            let found = metrics.iter().all(|name| page["data"][0].get(name).is_some());
-            Ok((!found).then_some(GONE))
+            let is_found = metrics.iter().all(|name| page["data"][0].get(name).is_some());
+            Ok(if is_found { Earlier::Found } else { Earlier::Gone })
         }
-        404 => Ok(Some(GONE)),
-        403 => Ok(Some("the token may not read, so nothing tells whether the table is the same")),
+        404 if answer.problem().is_elsewhere() => {
+            Ok(Earlier::Unknown("the address answers no queries"))
+        }
+        404 => Ok(Earlier::Gone),
+        403 => Ok(Earlier::Unknown("the token may not read")),
         _ => Err(client.error(&path, &answer)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::import::refusals::Refusal;
+
+    const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "no"}"#;
 
     #[test]
     fn another_table_is_noticed_before_an_import_goes_on() {
@@ -198,16 +220,23 @@ mod tests {
                 assert_eq!((&*request.method, &*request.path), ("GET", asked));
                 Reply::of(status, body)
             });
-            missing(Some(&witness), &server.client())
+            look_for(Some(&witness), &server.client())
         };
         assert_eq!(
             answered(200, r#"{"data": [{"device_id": "d", "t": 1, "h": 2}]}"#).unwrap(),
-            None
+            Earlier::Found
         );
         for (status, body) in
-            [(200, r#"{"data": []}"#), (200, r#"{"data": [{"h": 2}]}"#), (404, "{}"), (403, "{}")]
+            [(200, r#"{"data": []}"#), (200, r#"{"data": [{"h": 2}]}"#), (404, "{}")]
         {
-            assert!(answered(status, body).unwrap().is_some(), "{status} {body}");
+            assert_eq!(answered(status, body).unwrap(), Earlier::Gone, "{status} {body}");
+        }
+        for (status, body) in [(403, "{}"), (404, ELSEWHERE)] {
+            let unknown = answered(status, body).unwrap();
+            assert!(
+                matches!(unknown, Earlier::Unknown(_)),
+                "{status}: what was before stays known"
+            );
         }
         assert!(answered(401, "{}").is_err());
         assert!(answered(200, "<html>").is_err());

@@ -33,15 +33,17 @@ pub(super) struct ImportState {
     /// The file, once this run has written to it.
     file: Option<File>,
     /// Keeps other imports from the file.
-    _lock: Option<HeldProgress>,
+    lock: Option<HeldProgress>,
     import: ImportHead,
     stored: StoredLines,
     devices: BTreeMap<DeviceId, DeviceBefore>,
+    /// By room, whether the registry did not have it before the import.
     rooms: BTreeMap<RoomId, bool>,
     sent: BTreeMap<DeviceId, LastSent>,
     /// The number of refused readings in lines that do not count as stored yet.
     refused_beyond: u64,
-    /// Whether an earlier import stored lines of a different version of the file, or with other options.
+    /// Whether an earlier import stored lines of a different version of the file, or with other options. A stream
+    /// always counts as changed.
     has_changed: bool,
 }
 
@@ -83,7 +85,7 @@ pub(super) struct DeviceBefore {
     pub(super) is_new: bool,
     /// Whether it had readings before `from`.
     pub(super) has_past: bool,
-    /// The first reading of the import.
+    /// The time of the import's first reading, or the start of an earlier hour that the import asked about.
     pub(super) from: Timestamp,
     /// The first reading at or after `from` that was there before the import.
     pub(super) until: Option<Timestamp>,
@@ -106,6 +108,17 @@ struct StoredLines {
     /// The number of readings that the server refused.
     refused: u64,
     witness: Option<Witness>,
+    /// What the table has not as it was sent.
+    #[serde(default)]
+    lost: LostReadings,
+}
+
+/// Readings of all runs that the table has not as they were sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LostReadings {
+    pub(super) count: u64,
+    /// The first of them, with what is wrong.
+    pub(super) named: Vec<String>,
 }
 
 /// A stored reading. If the table has it, the lines are taken to be stored.
@@ -200,11 +213,11 @@ impl ImportState {
 
         let is_same = earlier.import.of == import.of;
         let is_unchanged = is_file && earlier.import.fingerprint == import.fingerprint;
-        let mut state = Self { path: Some(path), _lock: Some(lock), ..Self::begun(import) };
+        let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
         if is_same {
             (state.devices, state.rooms, state.sent) =
                 (earlier.devices, earlier.rooms, earlier.sent);
-            state.has_changed = !is_unchanged && earlier.stored.lines > 0;
+            state.has_changed = is_file && !is_unchanged && earlier.stored.lines > 0;
         }
         if is_same && is_unchanged && !again {
             state.import = earlier.import;
@@ -217,9 +230,15 @@ impl ImportState {
         Self {
             path: None,
             file: None,
-            _lock: None,
+            lock: None,
             import,
-            stored: StoredLines { lines: 0, digest: String::new(), refused: 0, witness: None },
+            stored: StoredLines {
+                lines: 0,
+                digest: String::new(),
+                refused: 0,
+                witness: None,
+                lost: LostReadings { count: 0, named: Vec::new() },
+            },
             devices: BTreeMap::new(),
             rooms: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -268,6 +287,11 @@ impl ImportState {
     /// Returns the number of stored lines.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.stored.lines
+    }
+
+    /// Returns what the table has not of the stored lines.
+    pub(super) const fn lost(&self) -> &LostReadings {
+        &self.stored.lost
     }
 
     /// Returns the number of refused readings in the stored lines, which are not sent again.
@@ -337,7 +361,8 @@ impl ImportState {
         if line.is_empty() {
             return Ok(());
         }
-        self.append(&StateLine::Sending(line))
+        self.append(&StateLine::Sending(line))?;
+        self.sync()
     }
 
     /// Checks that this import begins with the stored lines. Otherwise the import starts over, but keeps what is known
@@ -351,11 +376,17 @@ impl ImportState {
         Err(OrderChanged.into())
     }
 
-    /// Starts over at the first line in a table that does not have what was stored.
+    /// Starts over at the first line, and forgets what devices had before the import, because the table may be another
+    /// one.
     pub(super) fn restart(&mut self) {
-        let import = ImportHead { began: None, ..self.import.clone() };
-        let (path, _lock) = (self.path.take(), self._lock.take());
-        *self = Self { path, _lock, ..Self::begun(import) };
+        let (path, lock, import) = (self.path.take(), self.lock.take(), self.import.clone());
+        *self = Self { path, lock, ..Self::begun(import) };
+    }
+
+    /// Starts over at the first line in a table that cannot be asked whether it has what was stored. What is known of
+    /// the time before the first run stays.
+    pub(super) fn start_over(&mut self) {
+        self.stored = StoredLines::default();
     }
 
     /// Records that the lines before `end` are stored, with their digest, one stored reading of them, and the number of
@@ -366,6 +397,7 @@ impl ImportState {
         stored: Option<&Reading>,
         refused: u64,
         passed: &str,
+        lost: &LostReadings,
     ) -> anyhow::Result<()> {
         self.refused_beyond += refused;
         if end <= self.stored.lines {
@@ -374,7 +406,8 @@ impl ImportState {
 
         let witness = stored.map(Witness::from).or_else(|| self.stored.witness.clone());
         let refused = self.stored.refused + self.refused_beyond;
-        let stored = StoredLines { lines: end, digest: passed.to_owned(), refused, witness };
+        let (digest, lost) = (passed.to_owned(), lost.clone());
+        let stored = StoredLines { lines: end, digest, refused, witness, lost };
         self.append(&StateLine::Stored(stored.clone()))?;
         self.sync()?;
         (self.stored, self.refused_beyond) = (stored, 0);
@@ -424,6 +457,7 @@ impl ImportState {
             return Ok(None);
         }
         self.open()?;
+
         let beside = path.as_os_str().to_string_lossy();
         let stem = PathBuf::from(beside.strip_suffix(SUFFIX).unwrap_or(&beside));
         let stem = progress_file::with_suffix(&stem, REPORT);
@@ -550,10 +584,10 @@ mod tests {
     fn what_is_stored_is_passed_over_until_the_import_is_complete() {
         let (directory, file) = file();
         let mut state = state_of(&file);
-        state.acknowledge(500, Some(&reading()), 2, "").unwrap();
+        state.acknowledge(500, Some(&reading()), 2, "", &LostReadings::default()).unwrap();
         // A round whose lines have a rest in the next one.
-        state.acknowledge(500, None, 1, "").unwrap();
-        state.acknowledge(1_000, None, 2, "").unwrap();
+        state.acknowledge(500, None, 1, "", &LostReadings::default()).unwrap();
+        state.acknowledge(1_000, None, 2, "", &LostReadings::default()).unwrap();
         drop(state);
         let state = state_of(&file);
         assert_eq!((state.acknowledged(), state.refused()), (1_000, 5));
@@ -585,7 +619,8 @@ mod tests {
         state.note_room(&room("hall"), true).unwrap();
         let last = LastSent { at: at_second(5), usual_distance: Some(3) };
         state.note_sending([(device("d"), last)]).unwrap();
-        state.acknowledge(7, None, 0, "").unwrap();
+        let lost = LostReadings { count: 1, named: vec!["d: is missing".to_owned()] };
+        state.acknowledge(7, None, 0, "", &lost).unwrap();
         let path = state.path.clone().unwrap();
         drop(state);
         let whole = fs::read(&path).unwrap();
@@ -599,6 +634,7 @@ mod tests {
         let state = state_of(&file);
         is_known(&state);
         assert_eq!(state.acknowledged(), 7, "a line that was cut off is not read");
+        assert_eq!(state.lost(), &lost, "a later run says it, too");
         drop(state);
         let changed = ImportState::of(ImportName { options: "y", ..name(&file) }, false).unwrap();
         is_known(&changed);
@@ -607,6 +643,8 @@ mod tests {
         is_known(&ImportState::read(&path).unwrap());
 
         let mut state = state_of(&file);
+        state.start_over();
+        assert_eq!((state.acknowledged(), state.devices().len()), (0, 1), "it cannot be asked");
         state.restart();
         assert!(state.devices().is_empty() && state.sent().is_empty(), "another table");
         drop(state);
@@ -626,7 +664,7 @@ mod tests {
         killed.note_device(&device("d"), BEFORE).unwrap();
         drop(killed);
         assert_eq!(state_of(&file).began(second), first, "no line of it is stored");
-        state_of(&file).acknowledge(500, None, 0, "").unwrap();
+        state_of(&file).acknowledge(500, None, 0, "", &LostReadings::default()).unwrap();
         assert_eq!(state_of(&file).began(second), first);
         assert_eq!(ImportState::of(name(&file), true).unwrap().began(second), second, "again");
     }
@@ -636,7 +674,7 @@ mod tests {
         let (directory, file) = file();
         let path = directory.path().join("state");
         let of = || ImportState::of(ImportName { state: Some(&path), ..name(&file) }, false);
-        of().unwrap().acknowledge(500, None, 0, "").unwrap();
+        of().unwrap().acknowledge(500, None, 0, "", &LostReadings::default()).unwrap();
         assert!(path.exists());
         let state = of().unwrap();
         assert_eq!((state.acknowledged(), state.has_changed()), (500, false));
@@ -657,7 +695,10 @@ mod tests {
         let of = |file: &Path, target: &str, again| {
             ImportState::of(ImportName { state: Some(&path), target, ..name(file) }, again)
         };
-        of(&file, "one", false).unwrap().acknowledge(500, None, 0, "").unwrap();
+        of(&file, "one", false)
+            .unwrap()
+            .acknowledge(500, None, 0, "", &LostReadings::default())
+            .unwrap();
         let kept = fs::read(&path).unwrap();
 
         for (file, target) in [(&file, "another"), (&other, "one")] {
@@ -701,7 +742,7 @@ mod tests {
             let known = passed(&["a", "b"]).digest();
             let mut state = state_of(&file);
             state.note_device(&device("d"), BEFORE).unwrap();
-            state.acknowledge(2, Some(&reading()), 1, &known).unwrap();
+            state.acknowledge(2, Some(&reading()), 1, &known, &LostReadings::default()).unwrap();
             drop(state);
             let mut again = state_of(&file);
             match again.ensure_same(position, &passed(lines)) {
@@ -751,7 +792,7 @@ mod tests {
         let mut state =
             ImportState::of(ImportName { state: Some(&path), ..stream }, false).unwrap();
         state.note_device(&device("d"), BEFORE).unwrap();
-        state.acknowledge(5, None, 0, "").unwrap();
+        state.acknowledge(5, None, 0, "", &LostReadings::default()).unwrap();
         drop(state);
         let state = ImportState::of(ImportName { state: Some(&path), ..stream }, false).unwrap();
         assert_eq!((state.acknowledged(), state.devices().len()), (0, 1), "it is read anew");

@@ -1,12 +1,13 @@
 //! Sends rounds of readings to `POST /readings`, several requests at once. Reads no file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
-use domain::{DeviceId, Timestamp};
+use api::{AboutBody, MAX_ABOUT};
+use domain::{About, DeviceId, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 
@@ -45,7 +46,7 @@ pub(super) struct UploadOptions {
 }
 
 impl UploadOptions {
-    /// The paths of requests that put readings, and of those that merge them.
+    /// Returns the path of requests that put readings, and the path of requests that merge.
     const fn paths(self) -> (&'static str, &'static str) {
         if self.keeps_rooms {
             ("/readings?rooms=given", "/readings?merge=true&rooms=given")
@@ -136,13 +137,15 @@ pub(super) fn run(
     let mut storing = Storing::of(imported);
     let pace = Pace::chosen_or(options.pace, SHARE);
     let sender = Sender::new(client, pace, options.batch, bar);
-    let said = SaidAbouts::default();
+    let unsaid = UnsaidAbouts::default();
     let mut upload =
-        Upload { sender: &sender, imported, options, bar, summary: &mut summary, said };
+        Upload { sender: &sender, imported, options, bar, summary: &mut summary, unsaid };
     let result = upload.send_rounds(&mut rounds, &mut storing);
     summary.stored = sender.stored();
-    // After a failure, a round that was sent before may still be being stored.
+    // After a failure too, because a round that was sent before may still be being stored.
     let result = result.and(storing.end());
+
+    // Answered readings that are only in memory do not count.
     if client.holds_back() {
         summary.stored = storing.stored();
     }
@@ -161,34 +164,84 @@ struct Upload<'a> {
     options: UploadOptions,
     bar: &'a ProgressBar,
     summary: &'a mut Summary,
-    said: SaidAbouts,
+    unsaid: UnsaidAbouts,
 }
 
-/// What was said of devices in this run: the registry learns it once, and it is as long as a reading.
+/// The descriptions of devices that this run has not sent yet. The registry learns a description once.
+///
+/// A description that is longer than that of a reading may be is sent in parts, with the readings that follow.
 #[derive(Debug, Default)]
-struct SaidAbouts {
+struct UnsaidAbouts {
     hasher: RandomState,
-    /// Hashes of devices and descriptions that a stored reading had.
-    said: HashSet<u64>,
+    /// By the hash of a device and a description, the parts that no stored reading had yet.
+    unsaid: HashMap<u64, Vec<usize>>,
 }
 
-impl SaidAbouts {
-    /// Leaves a description only at its first reading of a round, and at none if it was said before. Returns the hashes
-    /// of those that are left, by the device and time of their reading.
-    fn leave_first(&self, round: &mut Round) -> HashMap<(DeviceId, Timestamp), u64> {
-        let mut first = HashMap::new();
-        let mut sending = HashSet::new();
+/// By the device and time of a reading, the part of a description that it says.
+type Saying = HashMap<(DeviceId, Timestamp), (u64, usize)>;
+
+impl UnsaidAbouts {
+    /// Keeps the descriptions that no stored reading has said, each in one reading, and removes all others. Returns
+    /// which reading says which part.
+    fn keep_unsaid(&mut self, round: &mut Round) -> Saying {
+        let (mut saying, mut sending) = (Saying::new(), HashMap::new());
         for Entry { reading, .. } in round.puts.iter_mut().chain(&mut round.merges) {
-            let Some(about) = &reading.about else { continue };
-            let hash = self.hasher.hash_one((&reading.device, about));
-            if !self.said.contains(&hash) && sending.insert(hash) {
-                first.insert((reading.device.clone(), reading.at), hash);
-            } else {
-                reading.about = None;
+            let Some(about) = reading.about.take() else { continue };
+            let hash = self.hasher.hash_one((&reading.device, &about));
+            if self.unsaid.get(&hash).is_some_and(Vec::is_empty) {
+                continue;
             }
+
+            let mut parts = parts_of(*about);
+            let unsaid = self.unsaid.entry(hash).or_insert_with(|| (0..parts.len()).collect());
+            let left: &mut Vec<usize> = sending.entry(hash).or_insert_with(|| unsaid.clone());
+            let Some(part) = left.pop() else { continue };
+            reading.about = Some(Box::new(parts.swap_remove(part)));
+            saying.insert((reading.device.clone(), reading.at), (hash, part));
         }
-        first
+        saying
     }
+
+    /// Notes that a stored reading has said a part of a description.
+    fn note_said(&mut self, (hash, part): (u64, usize)) {
+        let unsaid = self.unsaid.get_mut(&hash).into_iter();
+        unsaid.for_each(|unsaid| unsaid.retain(|other| *other != part));
+    }
+}
+
+/// Splits a description into parts of at most [`MAX_ABOUT`] bytes. Each part has all that is not of a metric. A metric
+/// whose description makes a part too long is left out.
+fn parts_of(about: About) -> Vec<About> {
+    let is_short = |about: &About| {
+        let json = serde_json::to_string(&AboutBody::from(about.clone()));
+        json.is_ok_and(|json| json.len() <= MAX_ABOUT)
+    };
+    if is_short(&about) {
+        return vec![about];
+    }
+
+    let whole = About { metrics: BTreeMap::new(), ..about.clone() };
+    let (mut parts, mut part) = (Vec::new(), whole.clone());
+    for (name, metric) in about.metrics {
+        let longer = About {
+            metrics: part
+                .metrics
+                .clone()
+                .into_iter()
+                .chain([(name.clone(), metric.clone())])
+                .collect(),
+            ..whole.clone()
+        };
+        if is_short(&longer) {
+            part = longer;
+        } else {
+            let next = About { metrics: [(name, metric)].into(), ..whole.clone() };
+            parts.push(std::mem::replace(&mut part, next));
+        }
+    }
+    parts.push(part);
+    parts.retain(is_short);
+    parts
 }
 
 impl Upload<'_> {
@@ -214,7 +267,7 @@ impl Upload<'_> {
         }
         storing.end()?;
         self.summary.seconds = watch.elapsed().as_secs_f64();
-        self.restore(registry)
+        self.restore(&registry)
     }
 
     /// Passes over the rounds that are stored already. Returns what they describe of the registry.
@@ -239,22 +292,22 @@ impl Upload<'_> {
 
     /// Sends a round. Returns the round as it is to be stored, and the refusals of the server.
     fn send_round(&mut self, round: &mut Round) -> anyhow::Result<(SentRound, Vec<Refusal>)> {
-        let saying = self.said.leave_first(round);
+        let saying = self.unsaid.keep_unsaid(round);
         let round = &*round;
         let (refusals, refused): (Vec<_>, Vec<_>) =
             send(round, self.sender, self.options)?.into_iter().unzip();
-        let name = |entry: &Entry| (entry.reading.device.clone(), entry.reading.at);
-        let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
+        let key = |entry: &Entry| (entry.reading.device.clone(), entry.reading.at);
+        let refused: HashSet<_> = refused.into_iter().flatten().map(key).collect();
         let puts = round.puts.iter().map(|entry| (entry, true));
         let merges = round.merges.iter().map(|entry| (entry, false));
-        let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&name(entry)));
+        let stored = puts.chain(merges).filter(|(entry, _)| !refused.contains(&key(entry)));
         let stored = stored.map(|(entry, is_put)| StoredReading {
             reading: entry.reading.clone(),
             keeps_room: is_put && self.options.keeps_rooms,
         });
         let stored: Vec<StoredReading> = stored.collect();
-        let said = saying.into_iter().filter(|(name, _)| !refused.contains(name));
-        self.said.said.extend(said.map(|(_, hash)| hash));
+        let said = saying.into_iter().filter(|(key, _)| !refused.contains(key));
+        said.for_each(|(_, part)| self.unsaid.note_said(part));
 
         // Lines that are only a part of a reading, or none, count as well.
         self.bar.set_position(round.end);
@@ -270,7 +323,7 @@ impl Upload<'_> {
     }
 
     /// Restores what the file describes of devices and rooms.
-    fn restore(&mut self, registry: Vec<RegistryLine>) -> anyhow::Result<()> {
+    fn restore(&mut self, registry: &[RegistryLine]) -> anyhow::Result<()> {
         let lines = registry.len();
         self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
         let say = |text| self.bar.suspend(|| print(text));
@@ -328,7 +381,6 @@ fn send<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::net::TcpListener;
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -341,10 +393,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::import::decoded;
+    use crate::import::decoded::{self, PointRules};
     use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::line::{Line, Record};
     use crate::import::patterns::Patterns;
+    use crate::import::points::{LineReader, SentLine};
+    use crate::import::settings::Taught;
+    use crate::import::sources::Way;
+    use crate::import::sources::line_protocol::Precision;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
 
     const OPTIONS: UploadOptions =
@@ -672,6 +728,47 @@ mod tests {
         send(rounds(&lines, 2), &client(&server), OPTIONS).unwrap();
         let expected = [[true, false], [true, false], [false, false]];
         assert_eq!(*bodies.lock().unwrap(), expected);
+    }
+
+    /// A line of a computer has hundreds of fields.
+    #[test]
+    fn a_long_description_is_said_in_parts_by_the_readings_that_follow() {
+        let fields: Vec<String> = (0..200).map(|n| format!("a_long_name_of_{n}=1")).collect();
+        let group = |n: i64| {
+            let (millis, fields) = (1_768_147_200_000 + n, fields.join(","));
+            vec![SentLine {
+                line: 1,
+                device: "a".to_owned(),
+                series: "m,host=a".to_owned(),
+                millis,
+                text: format!("m,host=a {fields} {millis}000000"),
+                way: Way::Plain,
+                hour: None,
+            }]
+        };
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        let server = fake_server::serve(move |_, request| {
+            seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
+            Reply::of(201, r#"{"accepted": 1}"#)
+        });
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let reader = LineReader { now, rules: local::LineRules::default() };
+        let rules =
+            PointRules { reader, precision: Precision::NANOSECONDS, taught: Taught::default() };
+        let lines = decoded::points((0..5).map(|n| Ok(group(n))), rules);
+        send(Rounds::new(lines, 2, true), &client(&server), OPTIONS).unwrap();
+
+        let mut said = Vec::new();
+        for body in &*bodies.lock().unwrap() {
+            let reading: Value = serde_json::from_str(body).unwrap();
+            let about = &reading["about"];
+            assert!(about.to_string().len() <= MAX_ABOUT);
+            said.extend(about["metrics"].as_object().into_iter().flat_map(|it| it.keys().cloned()));
+        }
+        said.sort();
+        said.dedup();
+        assert_eq!((said.len(), bodies.lock().unwrap().len()), (200, 5));
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn a_killed_import_goes_on_and_reads_back_what_is_left() {
     assert!(resumed.contains("lines are processed already"), "{resumed}");
     assert!(resumed.contains(": the table has all as they were sent\n"), "{resumed}");
     let again = server.import(&file, &ROUNDS, 0);
-    let expected = format!("read back {} readings: the table has all", LINES);
+    let expected = format!("read back {LINES} readings: the table has all");
     assert!(again.contains(&expected), "{again}");
 }
 

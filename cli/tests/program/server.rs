@@ -226,8 +226,8 @@ pub(crate) fn devices(address: &str) -> io::Result<String> {
 pub(crate) fn stored_lines(progress: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(progress).ok()?;
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let stored = lines.filter_map(|mut line| Some(line.get_mut("stored")?.take()));
-    stored.last().filter(|stored| stored["lines"].as_u64() > Some(0))
+    let mut stored = lines.filter_map(|mut line| Some(line.get_mut("stored")?.take()));
+    stored.next_back().filter(|stored| stored["lines"].as_u64() > Some(0))
 }
 
 /// Waits until an import has stored its first round.

@@ -143,6 +143,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.
     async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
+        // A request begins only if its answer can still be awaited and noted.
         let noting = session.invocation.shortened_to(time);
         let beginning =
             session.invocation.shortened_to(time.saturating_sub(sending::TIMEOUT + NOTING));

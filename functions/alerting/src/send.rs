@@ -82,6 +82,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         .await
     }
 
+    /// Chooses among the messages that wait for a channel, leases and delivers them, and notes the result.
     async fn serve(
         &self,
         channel: &StoredChannel,
@@ -94,7 +95,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
-            // Without messages the channel can neither fail nor show that it works again.
+            // If all are dropped, no message is left by which the channel could fail or show that it works again.
             if count == Some(sent.dropped) {
                 self.end_failing(round.beginning, channel, sent).await?;
             }
@@ -126,10 +127,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     let done: Vec<_> = done.collect();
                     storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 }
-                self.delivered(round.noting, channel, &leased.messages, sent).await?;
+                self.note_delivered(round.noting, channel, &leased.messages, sent).await?;
             }
             Err(failure) => {
-                let noted = self.failed(round.noting, channel, &leased, &failure).await;
+                let noted = self.note_failed(round.noting, channel, &leased, &failure).await;
                 sent.failure = Some(failure.reason);
                 noted?;
             }
@@ -323,6 +324,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         })
     }
 
+    /// Sends leased messages to their channel, in one request.
     async fn deliver(
         &self,
         session: Session<'_, S>,
@@ -342,7 +344,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         self.carrier.carry(outgoing, &self.clock).await
     }
 
-    async fn delivered(
+    /// Deletes messages that were delivered, and notes that their channel no longer fails.
+    async fn note_delivered(
         &self,
         session: Session<'_, S>,
         channel: &StoredChannel,
@@ -391,7 +394,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Gives back messages that were not delivered. The channel is noted as failing at the second attempt; at once if a
     /// person has to mend something, if all are tests, or if the receiver asks for a pause, which holds later messages
     /// too.
-    async fn failed(
+    async fn note_failed(
         &self,
         session: Session<'_, S>,
         channel: &StoredChannel,

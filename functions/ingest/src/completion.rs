@@ -13,7 +13,8 @@ use crate::limits::new_names::RoomLimit;
 use crate::store_request::StoreRequest;
 
 /// Gives each reading without a room the room that its device named last in this request, up to the reading's
-/// timestamp. The registry's room is taken if the device named no such room, or if it moved in between by the registry.
+/// timestamp. The registry's room is taken if the device named no such room. It is also taken if the device moved, by
+/// the registry, after it named the room and before the reading.
 ///
 /// A room that a person chose for the device overrides all of these, even a room that the reading names.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
@@ -110,7 +111,7 @@ impl<'a> SaidSoFar<'a> {
         }
     }
 
-    /// The facts in `about` that the device does not have yet.
+    /// The facts in `about` that the device does not have yet; `None` without such facts.
     fn news_of_device(&mut self, reading: &Reading, about: &About) -> Option<About> {
         let id = &reading.device;
         let known = match self.devices.entry(id.clone()) {

@@ -102,8 +102,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
     }
 
-    /// Stores the readings of an MQTT message or of a fetched body. A message that can never be stored is rejected
-    /// without a failure, so that it is not repeated.
+    /// Stores the readings of an MQTT message or of a fetched body, and emits the log event. A message that can never
+    /// be stored is rejected without a failure, so that it is not repeated.
     async fn take(
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
@@ -123,8 +123,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                     log.set("fetched.source", of.as_str());
                     log.set("fetched.is_dry", *dry);
                 }
-                Box::pin(self.pipeline.take(session, &submission, &mut log)).await
+                Box::pin(self.pipeline.store_submission(session, &submission, &mut log)).await
             }
+            // The topic carries no readings.
             Ok(None) => StoreReport::default(),
             Err(problem) => StoreReport::refused(problem, &mut log),
         };
@@ -132,6 +133,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match report.cause {
             Some(cause) => Err(Failure::new(&report.not_stored, cause)),
+            // The match has taken the cause out of the report.
             None => Ok(StoreReport { cause: None, ..report }),
         }
     }
@@ -172,7 +174,7 @@ impl<C: Clock> Pipeline<C> {
     }
 
     /// Stores the readings of an MQTT message or of a fetched body.
-    async fn take(
+    async fn store_submission(
         &self,
         session: Session<'_, impl Store>,
         submission: &Submission<'_>,
@@ -182,6 +184,7 @@ impl<C: Clock> Pipeline<C> {
             Ok(zone) => zone,
             Err(error) => {
                 log.error("table.error", &error);
+                // Nothing is parsed yet, so the whole message counts as one reading.
                 let not_stored = vec![0];
                 return StoreReport { not_stored, cause: Some(error), ..StoreReport::default() };
             }

@@ -56,9 +56,9 @@ impl<C: Clock> Pipeline<C> {
         }
 
         // Under this hash, the memory holds the readings that an earlier attempt of the same request stored.
-        let retry = self.retries.request(&request.timed.readings, request.options);
+        let request_hash = self.retries.request(&request.timed.readings, request.options);
 
-        let prepared = match self.prepare(session, &mut request, retry, log).await {
+        let prepared = match self.prepare(session, &mut request, request_hash, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
@@ -67,7 +67,7 @@ impl<C: Clock> Pipeline<C> {
             return request.report.finished(log);
         }
 
-        let stored = self.write(session, &mut request, retry).await;
+        let stored = self.write(session, &mut request, request_hash).await;
         self.renew_late_mark(session, &prepared.late, log).await;
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
@@ -85,7 +85,7 @@ impl<C: Clock> Pipeline<C> {
         &self,
         session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
-        retry: RequestHash,
+        request_hash: RequestHash,
         log: &mut WideEvent,
     ) -> StoreResult<Prepared> {
         let options = request.options;
@@ -96,7 +96,7 @@ impl<C: Clock> Pipeline<C> {
             if options.all_or_nothing {
                 return Err(not_looked_up());
             }
-            self.take_out_not_looked_up(request, &found, retry);
+            self.take_out_not_looked_up(request, &found, request_hash);
         }
 
         refuse_deleted(request, &found);
@@ -128,11 +128,12 @@ impl<C: Clock> Pipeline<C> {
         &self,
         request: &mut StoreRequest<'_>,
         found: &FoundDevices,
-        retry: RequestHash,
+        request_hash: RequestHash,
     ) {
         // Nobody tried to write these readings, but an earlier attempt of the same request may have stored some.
         let timed = request.timed.split_off(|reading| found.was_not_looked_up(&reading.device));
-        let left = self.retries.left(retry, &timed.readings, self.clock.now());
+        let left = self.retries.left(request_hash, &timed.readings, self.clock.now());
+        // For the report, it is as if the table had refused to write them.
         let unwritten = PutOutcome { not_stored: left.clone(), cause: None };
         let attempt = WriteAttempt::of(timed.readings.len(), &left, unwritten);
         request.report.add(timed, attempt);
@@ -150,12 +151,12 @@ impl<C: Clock> Pipeline<C> {
         &self,
         session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
-        retry: RequestHash,
+        request_hash: RequestHash,
     ) -> Vec<Reading> {
         let timed = mem::take(&mut request.timed);
-        let left = self.retries.left(retry, &timed.readings, self.clock.now());
+        let left = self.retries.left(request_hash, &timed.readings, self.clock.now());
         let put = self.put(session, &timed.readings, &left, request.options).await;
-        self.note_attempt(retry, &timed.readings, &left, &put);
+        self.note_attempt(request_hash, &timed.readings, &left, &put);
         let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
         let mut stored = request.report.add(timed, attempt);
 
@@ -172,12 +173,13 @@ impl<C: Clock> Pipeline<C> {
         left: &[usize],
         options: StoreOptions,
     ) -> PutOutcome {
-        let some: Vec<Reading>;
+        // Usually all readings are left, and no reading is copied.
+        let copies: Vec<Reading>;
         let unwritten = if left.len() == readings.len() {
             readings
         } else {
-            some = left.iter().map(|index| readings[*index].clone()).collect();
-            &some
+            copies = left.iter().map(|index| readings[*index].clone()).collect();
+            &copies
         };
 
         let retention = self.retention();
@@ -187,27 +189,28 @@ impl<C: Clock> Pipeline<C> {
             session.put_readings(unwritten, retention).await
         };
 
+        // The table counts only the readings that it was given.
         for index in &mut outcome.not_stored {
             *index = left[*index];
         }
         outcome
     }
 
-    /// Remembers the readings that a throttled write has stored. Removes the written keys from the memory of other requests:
-    /// their values are overwritten.
+    /// Remembers the readings that a throttled write has stored. For other requests, the written keys no longer count
+    /// as stored, because this request has overwritten their values.
     fn note_attempt(
         &self,
-        retry: RequestHash,
+        request_hash: RequestHash,
         readings: &[Reading],
         left: &[usize],
         put: &PutOutcome,
     ) {
-        self.retries.overwrite(retry, left.iter().map(|index| &readings[*index]));
+        self.retries.overwrite(request_hash, left.iter().map(|index| &readings[*index]));
 
         if let Some(StoreError::Throttled(_)) = put.cause {
             let not_stored: HashSet<_> = put.not_stored.iter().collect();
             let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
-            self.retries.keep(retry, stored.map(|(_, reading)| reading), self.clock.now());
+            self.retries.keep(request_hash, stored.map(|(_, reading)| reading), self.clock.now());
         }
     }
 

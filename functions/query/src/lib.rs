@@ -200,7 +200,8 @@ impl<C: Clock> Handlers<C> {
     }
 }
 
-// Calls the handler that the table of endpoints (`api::endpoints`) names for the operation, for HTTP and MCP alike.
+// Calls the handler that the table of endpoints (`api::endpoints`) names for the operation, for HTTP and MCP alike. A
+// row of the table begins as `Query DeviceSeries = series::series(Device): ...`: `Device` is the `QueryScope`.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
         impl<S: Store, C: Clock> Operations<S> for Handlers<C> {

@@ -49,12 +49,12 @@ pub(crate) async fn series(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
-    let has_all_metrics = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
+    let is_answerable = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = AskedDevices::find(search, handlers, has_all_metrics, call).await?;
+    let asked = AskedDevices::find(search, handlers, is_answerable, call).await?;
     let devices = asked.devices()?;
     let requested = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;

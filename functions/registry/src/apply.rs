@@ -90,6 +90,7 @@ async fn apply_observations(
         let (id, first_record) = (device.id().clone(), observed.first_record);
         let applying = Box::pin(apply_observation(session, device, &observed.observation, current));
         let written = match catching(applying).await {
+            // All is written except the device's room, because its readings could not be queried.
             Ok(Ok(Some(error))) => {
                 throttled.push(ThrottledDevice { id, first_record, error });
                 continue;

@@ -15,8 +15,9 @@ use table::{Invocation, ItemKey, Session};
 
 use crate::ports::Store;
 
-/// The longest time for judging a batch, and (`MAX_NOTING`) for storing which rules are to be judged again later.
+/// The longest time for judging a batch.
 const MAX_JUDGING: Duration = Duration::from_secs(20);
+/// The longest time for storing which devices are to be judged again later.
 const MAX_NOTING: Duration = Duration::from_secs(10);
 /// The longest time for the hint to the alerting function.
 const MAX_HINT: Duration = Duration::from_secs(2);
@@ -61,7 +62,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         if !rechecks.is_empty() {
             // Rechecks are called `looks` in the log.
             log.set("alerts.looks", rechecks.len());
-            self.note(&rechecks, &first_records, &mut result, invocation, log).await;
+            self.store_rechecks(&rechecks, &first_records, &mut result, invocation, log).await;
         }
 
         if report.messages > 0 {
@@ -75,7 +76,9 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
 }
 
 impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
-    async fn note(
+    /// Stores rechecks. If one cannot be stored, the device's first record is delivered again, or given up if the error
+    /// is permanent.
+    async fn store_rechecks(
         &self,
         rechecks: &BTreeMap<DeviceId, Timestamp>,
         first_records: &BTreeMap<DeviceId, usize>,

@@ -41,7 +41,7 @@ pub struct Registry<S, Q, C, H = NoHint> {
     hint: H,
 }
 
-/// The consumer of the stream: it applies readings to the registry.
+/// The part of the stream's consumer that applies readings to the registry.
 struct RegistryWriter<'a, S, C> {
     store: &'a S,
     clock: &'a C,

@@ -65,14 +65,12 @@ pub fn fold_episodes(
     let judged_before = state.and_then(|state| state.judged_until).map(|at| at.min(latest));
     let judged_until = newest.max(judged_before);
 
+    // An hour before the newest judged reading.
     let anchor_at =
         judged_until.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
-    let (mut fold, mut changes) = (start.fold.clone(), Vec::new());
-    let is_before = |reading: &Observation| reading.at <= anchor_at;
-    let (before_anchor, after_anchor) = readings.split_at(readings.partition_point(is_before));
-    fold.run(rule, silence, before_anchor, anchor_at, &mut changes);
-    let anchor = Anchor { at: anchor_at, fold: fold.clone() };
-    fold.run(rule, silence, after_anchor, newest.map_or(now, |at| at.max(now)), &mut changes);
+    let to = newest.map_or(now, |at| at.max(now));
+    let AnchoredFold { anchor, fold, changes } =
+        fold_by_anchor(rule, silence, &start.fold, readings, anchor_at, to);
 
     let told = state.map(|state| state.told.clone()).unwrap_or_default();
     let number = state.map_or(0, |state| state.number);
@@ -82,7 +80,7 @@ pub fn fold_episodes(
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
     if rule.tells(now) {
         let told_until = teller.told.until.map(|at| at.min(latest));
-        // An episode may fire and end at the same instant.
+        // An episode may fire and end at the same instant. Its end is then new, although its time was told.
         let can_end = teller.told.is_firing;
         let is_new = |change: &&EpisodeChange| {
             let at = Some(change.at());
@@ -90,7 +88,7 @@ pub fn fold_episodes(
         };
         teller.tell_ended(changes.iter().filter(is_new));
         let edited = state.filter(|state| state.changed != rule.changed);
-        teller.correct(&changes, start.from, edited);
+        teller.tell_present(&changes, start.from, edited);
         teller.repeat(acknowledged.is_some());
     }
 
@@ -112,6 +110,31 @@ pub fn fold_episodes(
     };
     state.due = due(rule, &state, silence, ahead, now);
     Judgement { state, messages }
+}
+
+/// The fold over all readings, and as it was at the anchor, where the next judgement begins.
+struct AnchoredFold {
+    anchor: Anchor,
+    fold: Fold,
+    changes: Vec<EpisodeChange>,
+}
+
+/// Folds readings up to `to`, and keeps the fold at `anchor_at`.
+fn fold_by_anchor(
+    rule: &Rule,
+    silence: SilenceLimit<'_>,
+    start: &Fold,
+    readings: &[Observation],
+    anchor_at: Timestamp,
+    to: Timestamp,
+) -> AnchoredFold {
+    let (mut fold, mut changes) = (start.clone(), Vec::new());
+    let is_before = |reading: &Observation| reading.at <= anchor_at;
+    let (before_anchor, after_anchor) = readings.split_at(readings.partition_point(is_before));
+    fold.run(rule, silence, before_anchor, anchor_at, &mut changes);
+    let anchor = Anchor { at: anchor_at, fold: fold.clone() };
+    fold.run(rule, silence, after_anchor, to, &mut changes);
+    AnchoredFold { anchor, fold, changes }
 }
 
 /// The message that ends an alert whose rule was edited to watch something else.
@@ -186,8 +209,8 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Makes messages about episodes that have ended since the last judgement. [`correct`](Self::correct) makes the
-    /// message about an episode that fires now.
+    /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
+    /// makes the message about an episode that fires now.
     fn tell_ended<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
         for change in changes {
@@ -201,7 +224,7 @@ impl Teller<'_> {
     }
 
     /// Makes a message if the present phase differs from what the last message said.
-    fn correct(
+    fn tell_present(
         &mut self,
         changes: &[EpisodeChange],
         from: Timestamp,

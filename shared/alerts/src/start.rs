@@ -30,7 +30,7 @@ impl Start {
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let Some(state) = state else {
-            return Self::fresh(touched.map_or(day, |at| reached(rule, at, now)));
+            return Self::fresh(touched.map_or(day, |at| reach_before(rule, at, now)));
         };
         // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
@@ -41,7 +41,7 @@ impl Start {
         let anchored =
             Self { from: state.anchor.at, fold: state.anchor.fold.clone(), is_fresh: false };
         let Some(touched) = touched else { return anchored };
-        let from = reached(rule, touched, now);
+        let from = reach_before(rule, touched, now);
         if touched <= state.anchor.at {
             Self::amid(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
@@ -61,7 +61,7 @@ impl Start {
         touched: Option<Timestamp>,
         now: Timestamp,
     ) -> Self {
-        let from = reached(rule, touched.unwrap_or(now), now);
+        let from = reach_before(rule, touched.unwrap_or(now), now);
         match state.filter(|state| state.changed == rule.changed) {
             Some(state) => Self::amid(state, from),
             None => Self::fresh(from),
@@ -106,6 +106,6 @@ impl Start {
 }
 
 /// The instant before `at` by an hour and the longer of `for` and `clear_for`, at most a day before now.
-fn reached(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
+fn reach_before(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
     at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-MAX_BACK))
 }

@@ -74,7 +74,11 @@ impl AboutBody {
 }
 
 fn check_text(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() { Err("has an empty text") } else { Ok(()) }
+    match text {
+        "" => Err("has an empty text"),
+        _ if text.contains('\n') => Err("has a text of several lines"),
+        _ => Ok(()),
+    }
 }
 
 /// Checks the name of a tag or of a field.

@@ -39,6 +39,7 @@ pub struct BatchReport {
 /// Registered devices of a batch.
 #[derive(Default)]
 struct KnownDevices {
+    /// The remembered list of devices. Empty if there are too many, or if no rule needs the list.
     listed: Arc<Devices>,
     /// The devices of the batch that `listed` does not have, read by their ids.
     new: BTreeMap<DeviceId, Device>,
@@ -71,7 +72,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         self.judge_fresh(&fresh).await.unwrap_or_else(|failure| {
             let mut report = BatchReport { cause: Some(failure), ..BatchReport::default() };
-            report.leave(fresh.keys().copied(), &fresh);
+            report.add_rechecks(fresh.keys().copied(), &fresh);
             report
         })
     }
@@ -93,7 +94,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
             // A damaged state is not skipped, so that the judgement reports it.
             matches.retain(|key, found| {
-                damaged.contains(key) || !found.can_be_skipped(states.get(key), self.table.now)
+                damaged.contains(key) || !found.changes_nothing(states.get(key), self.table.now)
             });
             let task = |(key, Match { rule, written })| {
                 (key, JudgingTask::Rule { rule, touched: since(written) })
@@ -103,10 +104,10 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let left = std::mem::take(&mut batch.report.left);
-        batch.leave(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
+        batch.add_rechecks(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
         batch.cause = batch.report.is_cut.then(|| StoreError::TimedOut.into());
         if let Some((unread, error)) = known.unread {
-            batch.leave(unread.iter(), fresh);
+            batch.add_rechecks(unread.iter(), fresh);
             batch.cause = Some(error.into());
         }
         Ok(batch)
@@ -181,7 +182,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
 impl BatchReport {
     /// Notes that devices are to be judged again.
-    fn leave<'a>(&mut self, ids: impl Iterator<Item = &'a DeviceId>, fresh: &Fresh<'_>) {
+    fn add_rechecks<'a>(&mut self, ids: impl Iterator<Item = &'a DeviceId>, fresh: &Fresh<'_>) {
         let left = ids.filter_map(|id| Some((id.clone(), since(fresh.get(id)?)?)));
         self.rechecks.extend(left);
     }
@@ -189,7 +190,7 @@ impl BatchReport {
 
 impl Match<'_> {
     /// Whether the readings of the batch cannot change the state.
-    fn can_be_skipped(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
+    fn changes_nothing(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
         let watch = &self.rule.rule.watch;
         if matches!(watch, Watch::Demand { .. }) {
             return false;

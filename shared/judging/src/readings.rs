@@ -50,10 +50,11 @@ impl<S: Store> JudgingSession<'_, S> {
         start: &Start,
     ) -> Result<Vec<Observation>> {
         let readings = self.observations(device, metric, start).await?;
-        let may_take_no_part = |reading: &Observation| {
+        // Only a value of 0 or less may not belong to a counter. Without any, the device need not be read.
+        let may_not_count = |reading: &Observation| {
             reading.value.as_ref().is_some_and(|value| !value.is_positive())
         };
-        if !readings.iter().any(may_take_no_part) {
+        if !readings.iter().any(may_not_count) {
             return Ok(readings);
         }
         let device = self.device_alone(device).await?;

@@ -80,12 +80,12 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         let known = listing.found.pop();
-        let judged_by = known.as_ref().and_then(|known| match &known.state {
+        let judged_version = known.as_ref().and_then(|known| match &known.state {
             AlertState::Episodes(state) => Some(state.changed),
-            AlertState::Figures(once) => once.changed,
+            AlertState::Figures(figures) => figures.changed,
         });
         // If the other version was saved over five minutes ago, `rule` is the newer one, saved by a slow clock.
-        if judged_by
+        if judged_version
             .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {
             return Err(StoreError::Contended(format!("the rule {}", rule.id)));

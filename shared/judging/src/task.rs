@@ -61,6 +61,7 @@ pub(crate) struct Tasks<'a> {
 pub(crate) struct RuleOnSubject<'a> {
     pub(crate) rule: &'a StoredRule,
     pub(crate) key: &'a AlertKey,
+    /// See [`JudgingTask::Rule`].
     pub(crate) touched: Option<Timestamp>,
     /// All rules, with the channels and pauses.
     pub(crate) rules: &'a Rules,

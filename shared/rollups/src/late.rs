@@ -47,12 +47,12 @@ impl LateMarking {
         changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
     ) -> StoreResult<Option<Timestamp>> {
         let now = session.now;
-        let Some(needed) = needed(changed, now) else { return Ok(None) };
+        let Some(needed) = mark_for(changed, now) else { return Ok(None) };
 
         // Other tasks of the process wait here, and then may find that the new mark covers their changes too.
         let mut memory = self.memory.lock().await;
         let Memory { stored, mine } = &mut *memory;
-        // A mark that ends later was made before the clock was set back.
+        // A mark that ends later than a new one would was made before the clock was set back, and is not used.
         let valid = mine.filter(|mine| now < mine.until && mine.until.since(now) <= self.ahead);
         if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
             return Ok(Some(mine.until));
@@ -81,16 +81,16 @@ impl LateMarking {
 }
 
 /// The mark that changes of past readings need, in whole days. The caller sets its end.
-fn needed<'a>(
+fn mark_for<'a>(
     changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
     now: Timestamp,
 ) -> Option<LateMark> {
     let marks = changed.into_iter().filter(|(_, at)| is_late(*at, now)).map(|(device, at)| {
-        let from = at.as_millis().div_euclid(DAY_MILLIS) * DAY_MILLIS;
-        let day = |millis| Timestamp::from_millis(millis).ok();
-        let (from, to) = (day(from).unwrap_or(Timestamp::MIN), day(from + DAY_MILLIS));
-        let range = TimeRange::new(from, to.unwrap_or(Timestamp::MAX));
-        let range = range.expect("a day is longer than nothing");
+        let start = at.as_millis().div_euclid(DAY_MILLIS) * DAY_MILLIS;
+        let instant = |millis| Timestamp::from_millis(millis).ok();
+        let from = instant(start).unwrap_or(Timestamp::MIN);
+        let to = instant(start + DAY_MILLIS).unwrap_or(Timestamp::MAX);
+        let range = TimeRange::new(from, to).expect("a day is longer than nothing");
         LateMark { range, groups: DeviceGroups::of(device), until: now }
     });
     marks.reduce(|a, b| a.with(&b))
@@ -100,6 +100,7 @@ fn all_time() -> TimeRange {
     TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("not empty")
 }
 
+/// Widens the needed mark to all time if the last mark is still valid, and to all devices if that mark was of all time.
 fn widened(needed: LateMark, valid: Option<LateMark>) -> LateMark {
     let Some(valid) = valid else { return needed };
     let both = valid.with(&needed);

@@ -169,7 +169,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
             log.set("stream.poison_keys", keys.collect::<Vec<_>>());
         }
 
-        let unsent = self.give_up(&batch.poison, &applied.poison, &invocation, &mut log).await;
+        let unsent = self.send_letters(&batch.poison, &applied.poison, &invocation, &mut log).await;
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
             log.set("stream.retried", batch.sequence_numbers.len() - record);
@@ -185,7 +185,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
 
     /// Sends letters to the dead-letter queue: one for each unreadable record, and one for each item that is given up.
     /// If the queue does not take them, returns the first record that they are about.
-    async fn give_up(
+    async fn send_letters(
         &self,
         unreadable: &[Poison],
         inapplicable: &[Poison],

@@ -86,6 +86,7 @@ pub async fn device_values<'a>(
     let with_neighbours: BTreeMap<_, _> =
         with_neighbours.filter(|(_, rule)| needs_neighbours(rule)).collect();
 
+    // Gauges have no neighbours, whatever the caller asks for.
     let (mut gathered, beside);
     if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(session, question).await?;

@@ -255,6 +255,7 @@ struct Gathering<'a> {
 
 impl<'a> Gathering<'a> {
     fn new(question: &'a DeviceQuestion<'a>, wants_day_before: bool) -> Result<Self, SeriesError> {
+        // This is the whole range if no rollups are used.
         let ranges_to_read = uncovered(question.grid.range(), question.rolled_up_range());
         let first = question.device.first_seen().min(question.now);
         let lived = TimeRange::new(first, question.now).ok();
@@ -308,7 +309,7 @@ impl<'a> Gathering<'a> {
             gaps.pop();
         }
 
-        let mut quarters = self.quarters(session, &gaps, &days).await?;
+        let mut quarters = self.read_quarters(session, &gaps, &days).await?;
         for gap in gaps {
             let inside = overlapping(&mut quarters, gap);
             let begin = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
@@ -331,7 +332,7 @@ impl<'a> Gathering<'a> {
         if self.question.coarsest < Level::Days {
             return Ok(Vec::new());
         }
-        let days = self.days(session, self.with_day_before(range)).await?;
+        let days = self.unexpired_days(session, self.with_day_before(range)).await?;
         self.gathered.day_before = days.first().filter(|day| self.has_neighbours(day)).cloned();
         Ok(days)
     }
@@ -341,6 +342,7 @@ impl<'a> Gathering<'a> {
         let mut taken = Vec::new();
         for day in days {
             let is_whole = range.covers(day.range) && self.question.grid.has_in_one_row(day.range);
+            // A copy is used up here, because `check_expiry` needs the day itself.
             if is_whole
                 && self.is_local_day(day)
                 && self.use_or_refold(&mut day.clone(), day.range, Level::Days)
@@ -355,7 +357,7 @@ impl<'a> Gathering<'a> {
     ///
     /// Only the quarters that are found are limited, because a gap may be years without any quarter. Each read spans as
     /// many quarters as may still be found.
-    async fn quarters(
+    async fn read_quarters(
         &self,
         session: Session<'_, impl Store>,
         gaps: &[TimeRange],
@@ -386,7 +388,8 @@ impl<'a> Gathering<'a> {
         Ok(quarters)
     }
 
-    async fn days(
+    /// Reads the daily rollups of a range, without those that have expired.
+    async fn unexpired_days(
         &self,
         session: Session<'_, impl Store>,
         range: TimeRange,
@@ -428,8 +431,8 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the newest part from readings, if they cost less than quarters as far as the newest daily rollup shows.
-    /// Takes nothing without daily rollups, or if there are more readings than expected. The attempt costs at most as
-    /// much as the quarters.
+    /// Returns whether it was read. Takes nothing without daily rollups, or if there are more readings than expected.
+    /// The attempt costs at most as much as the quarters.
     async fn take_newest(
         &mut self,
         session: Session<'_, impl Store>,
@@ -443,6 +446,7 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
+        // A day as large as the newest one: does it cost more in readings than in quarters?
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
@@ -454,6 +458,7 @@ impl<'a> Gathering<'a> {
         let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
         let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
+        // As many readings as cost no more than the quarters since the gap began.
         let limit = (quarters_in(age) + 1) * sizes.rollup / sizes.reading;
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
@@ -462,7 +467,9 @@ impl<'a> Gathering<'a> {
             return Ok(false);
         }
 
-        following.map(|index| self.ranges_to_read.remove(index));
+        if let Some(index) = following {
+            self.ranges_to_read.remove(index);
+        }
         self.fold(range, &page.items);
         Ok(true)
     }
@@ -519,6 +526,7 @@ impl<'a> Gathering<'a> {
         if is_settled || quarter.rollup.is_empty() {
             return Ok(());
         }
+        // The quarter is cut by an edge, or has readings of several rooms.
         if !quarter.has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
@@ -555,7 +563,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), SeriesError> {
         let days = match self.question.coarsest {
             Level::Days => days,
-            _ => &self.days(session, silent).await?,
+            _ => &self.unexpired_days(session, silent).await?,
         };
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
@@ -656,7 +664,17 @@ impl<'a> Gathering<'a> {
         let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
         let folded: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
 
-        let Reading { at: first, room, .. } = &stay[0];
+        self.begin_piece(part, &stay[0]);
+        let piece = self.gathered.pieces.last_mut().expect("there is one");
+        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        piece.last = stay[stay.len() - 1].at;
+        self.gathered.of_readings.extend(folded);
+    }
+
+    /// Begins a piece with the first reading of a stay, and ends the last piece there if it is in the same `part`. Does
+    /// nothing if the last piece goes on: a page of readings may end within a stay.
+    fn begin_piece(&mut self, part: TimeRange, reading: &Reading) {
+        let Reading { at: first, room, .. } = reading;
         let is_in_other_room = !self.question.is_about(room.as_ref());
         let goes_on = |piece: &RollupPiece| {
             let is_of_one_room = !self.question.is_by_room || piece.rollup.rooms.contains(room);
@@ -665,22 +683,18 @@ impl<'a> Gathering<'a> {
 
         let before = self.gathered.pieces.last_mut();
         let mut before = before.filter(|piece| part.contains(piece.range.from()));
-        if !before.as_ref().is_some_and(|piece| goes_on(piece)) {
-            let begin = if before.is_some() { *first } else { part.from() };
-            if let Some(before) = &mut before {
-                let ended = TimeRange::new(before.range.from(), begin);
-                before.range = ended.expect("it has a reading");
-            }
-            let range = TimeRange::new(begin, part.to()).expect("it has a reading");
-            let piece =
-                RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
-            self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
+        if before.as_ref().is_some_and(|piece| goes_on(piece)) {
+            return;
         }
 
-        let piece = self.gathered.pieces.last_mut().expect("there is one");
-        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
-        piece.last = stay[stay.len() - 1].at;
-        self.gathered.of_readings.extend(folded);
+        let begin = if before.is_some() { *first } else { part.from() };
+        if let Some(before) = &mut before {
+            let ended = TimeRange::new(before.range.from(), begin);
+            before.range = ended.expect("it has a reading");
+        }
+        let range = TimeRange::new(begin, part.to()).expect("it has a reading");
+        let piece = RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
+        self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
     }
 
     /// The start of the unit in which a reading is folded: its day if the day's rollup is outdated, else its quarter of

@@ -44,6 +44,7 @@ pub(crate) fn values(
     let elsewhere = pieces.iter().filter(|piece| piece.is_in_other_room);
     let elsewhere = elsewhere.map(RollupPiece::since_first_reading);
     for stay in uncovered(grid.range(), elsewhere) {
+        // A stay that ends inside of the range ends because the device left.
         let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left };
         let until = left.map_or(now, |left| left.max(now));
         add_stay(&mut values, stay, pieces, grid, metric, until);

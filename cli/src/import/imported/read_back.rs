@@ -1,4 +1,4 @@
-//! Reads the readings of a stored round back, and finds what the table has not as it was sent. Sends no reading.
+//! Reads the readings of a stored round back, and finds what the table lacks or has otherwise. Sends no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,6 +9,7 @@ use domain::{DeviceId, Exact, Reading, Timestamp};
 
 use super::table::Table;
 use crate::import::reading_pages::{self, MAX_PAGE, Row};
+use crate::import::state::LostReadings;
 use crate::output::counted;
 
 /// The pause before a second look: reads are not consistent, so the first one may lack what was just written.
@@ -24,23 +25,28 @@ pub(in crate::import) struct StoredReading {
     pub(in crate::import) keeps_room: bool,
 }
 
-/// What was found of all rounds so far.
+/// What was found in the rounds of this run. An earlier run's losses are not known.
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     readings: u64,
-    lost: u64,
-    shown: Vec<String>,
+    /// What the table has not as it was sent, in all runs.
+    lost: LostReadings,
     /// Devices that somebody deletes meanwhile.
     deleted: BTreeSet<DeviceId>,
 }
 
-/// A reading that the table has not as it was sent.
+/// A reading that the table lacks, or has with another value or room.
 struct Lost<'a> {
     stored: &'a StoredReading,
     why: String,
 }
 
 impl ReadBack {
+    /// Continues after a run that lost these readings.
+    pub(super) fn after(lost: LostReadings) -> Self {
+        Self { lost, ..Self::default() }
+    }
+
     /// Reads a round back, and notes what is lost.
     pub(super) fn check(
         &mut self,
@@ -65,7 +71,12 @@ impl ReadBack {
 
     /// Whether the table lacks something.
     pub(super) const fn is_lossy(&self) -> bool {
-        self.lost > 0
+        self.lost.count > 0
+    }
+
+    /// What the table lacks.
+    pub(super) const fn lost(&self) -> &LostReadings {
+        &self.lost
     }
 
     /// Whether somebody deletes the device meanwhile.
@@ -74,10 +85,10 @@ impl ReadBack {
     }
 
     fn note(&mut self, lost: &Lost<'_>) {
-        self.lost += 1;
-        if self.shown.len() < MAX_SHOWN {
+        self.lost.count += 1;
+        if self.lost.named.len() < MAX_SHOWN {
             let Reading { device, at, .. } = &lost.stored.reading;
-            self.shown.push(format!("{device} {at}: {}", lost.why));
+            self.lost.named.push(format!("{device} {at}: {}", lost.why));
         }
     }
 }
@@ -85,12 +96,14 @@ impl ReadBack {
 impl fmt::Display for ReadBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read back {}: ", counted(self.readings, "reading"))?;
-        match self.lost {
+        let LostReadings { count, named } = &self.lost;
+        match count {
             0 => write!(f, "the table has all as they were sent")?,
-            lost => write!(f, "the table has {lost} not as they were sent")?,
+            1 => write!(f, "1 is missing or differs")?,
+            count => write!(f, "{count} are missing or differ")?,
         }
-        self.shown.iter().try_for_each(|lost| write!(f, "\n  {lost}"))?;
-        let hidden = self.lost - self.shown.len() as u64;
+        named.iter().try_for_each(|lost| write!(f, "\n  {lost}"))?;
+        let hidden = count - named.len() as u64;
         if hidden > 0 {
             write!(f, "\n  and {hidden} more")?;
         }
@@ -113,7 +126,8 @@ fn find_lost<'a>(
     look(table, device, &again)
 }
 
-/// Reads pages, each from the next wanted time on. So the years that others wrote between two wanted times cost a page.
+/// Compares readings with the table, page by page. Each page begins at the next wanted reading, so years of foreign
+/// readings between two wanted ones cost one page.
 fn look<'a>(
     table: &Table<'_>,
     device: &DeviceId,
@@ -239,7 +253,7 @@ mod tests {
         let table = Table::of(&client).unwrap().unwrap();
         let mut found = ReadBack::default();
         found.check(&table, round).unwrap();
-        assert_eq!(found.is_lossy(), found.lost > 0);
+        assert_eq!(found.is_lossy(), found.lost.count > 0);
         found.to_string()
     }
 
@@ -253,7 +267,7 @@ mod tests {
         let (server, asked) = table_of(rows, Vec::new(), 10_000);
         let round: Vec<StoredReading> = (0..100).rev().map(sent).collect();
         let expected = [
-            "read back 100 readings: the table has 4 not as they were sent",
+            "read back 100 readings: 4 are missing or differ",
             &format!("  d {}: t is missing", at_second(10)),
             &format!("  d {}: it has another room now", at_second(20)),
             &format!("  d {}: t has another value now", at_second(30)),
@@ -264,7 +278,10 @@ mod tests {
 
         let merged: Vec<StoredReading> =
             round.iter().map(|it| StoredReading { keeps_room: false, ..it.clone() }).collect();
-        assert!(said(&server, &merged).contains("has 3 not"), "the registry decides the room");
+        assert!(
+            said(&server, &merged).contains(": 3 are missing"),
+            "the registry decides the room"
+        );
     }
 
     #[test]
@@ -291,9 +308,9 @@ mod tests {
 
     #[test]
     fn a_device_that_is_being_deleted_is_named_and_nothing_of_it_is_lost() {
-        let server = fake_server::serve(|_, request| match request.path.starts_with("/rooms") {
-            true => Reply::of(200, r#"{"data": []}"#),
-            false => Reply::of(410, "{}"),
+        let server = fake_server::serve(|_, request| {
+            let is_list = request.path.starts_with("/rooms");
+            if is_list { Reply::of(200, r#"{"data": []}"#) } else { Reply::of(410, "{}") }
         });
         let expected =
             "read back 1 reading: the table has all as they were sent\n  d is being deleted";

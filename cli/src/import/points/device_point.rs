@@ -1,5 +1,5 @@
-//! A point with the device to which the server maps it. Points are sorted by device, so that lines of two series that
-//! are one device here meet. Reads no source.
+//! A point with the device to which the server maps it. Points are sorted by device, because two series may be one
+//! device in Roomtide: then their lines of a millisecond are decoded together. Reads no source.
 
 use std::collections::HashMap;
 
@@ -16,38 +16,39 @@ const MAX_SERIES: usize = 10_000;
 /// A point and its device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::import) struct DevicePoint {
-    /// The device; of a point that the server would refuse, its tags.
+    /// The device. If the server would refuse the point: its tags, or its measurement if there are no tags.
     pub(in crate::import) device: String,
     pub(in crate::import) point: Point,
 }
 
-/// Finds the devices of points, series by series.
+/// Finds the devices of points. A device is remembered by its series, because finding it means to decode a line.
 pub(in crate::import) struct DevicesOfSeries {
     reader: LineReader,
-    known: HashMap<(String, Way), String>,
+    remembered: HashMap<(String, Way), String>,
 }
 
 impl DevicesOfSeries {
     pub(in crate::import) fn new(reader: LineReader) -> Self {
-        Self { reader, known: HashMap::new() }
+        Self { reader, remembered: HashMap::new() }
     }
 
     /// Returns a point with its device.
-    pub(in crate::import) fn place(&mut self, point: Point) -> DevicePoint {
+    pub(in crate::import) fn with_device(&mut self, point: Point) -> DevicePoint {
         let series = (point.series(), point.way);
-        if let Some(device) = self.known.get(&series) {
+        if let Some(device) = self.remembered.get(&series) {
             return DevicePoint { device: device.clone(), point };
         }
 
         let device = self.device_of(&series).unwrap_or_else(|| point.owner().to_owned());
-        if self.known.len() == MAX_SERIES {
-            self.known.clear();
+        if self.remembered.len() == MAX_SERIES {
+            self.remembered.clear();
         }
-        self.known.insert(series, device.clone());
+        self.remembered.insert(series, device.clone());
         DevicePoint { device, point }
     }
 
-    /// The device that a field called `value` would have. Other fields may belong to a part of it.
+    /// Returns the device of a line with the field `value`. Other fields of the series may belong to a part of this
+    /// device, and their points are sorted with it.
     fn device_of(&self, (series, way): &(String, Way)) -> Option<String> {
         let line = format!("{series} value=1 {}", self.reader.now.as_millis() * MILLISECOND);
         let read = self.reader.read(&line, *way).ok()?;
@@ -83,7 +84,7 @@ mod tests {
             let fields = vec![(field.to_owned(), "\"text\"".to_owned())];
             let (measurement, tags) = (measurement.to_owned(), tags.to_owned());
             let point = Point { measurement, tags, fields, nanos: 1, line: 0, way, hour: None };
-            devices.place(point).device
+            devices.with_device(point).device
         };
         let entity = "domain=sensor,entity_id=warm";
         assert_eq!(device("°C", entity, "friendly_name_str", Way::Plain), "sensor.warm");

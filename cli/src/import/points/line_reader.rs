@@ -1,4 +1,6 @@
-//! Reads lines of line protocol into readings, as a write with these settings would. Sends nothing.
+//! Reads lines of line protocol into readings, with the code and the settings of a live write. Sends nothing.
+
+use std::borrow::Cow;
 
 use domain::Timestamp;
 use local::{LineRules, PointsRead};
@@ -17,20 +19,18 @@ pub(in crate::import) struct LineReader {
 impl LineReader {
     /// Reads lines together, as those of one write.
     pub(in crate::import) fn read(&self, lines: &str, way: Way) -> anyhow::Result<PointsRead> {
-        let of_way;
         let rules = match way {
-            Way::Plain => &self.rules,
+            Way::Plain => Cow::Borrowed(&self.rules),
             Way::Entity | Way::Device => {
                 let (device_tags, room_tag) = way.tags();
-                of_way = LineRules {
+                Cow::Owned(LineRules {
                     device_tags: device_tags.iter().map(ToString::to_string).collect(),
                     room_tag: room_tag.map(ToOwned::to_owned),
                     prefix: self.rules.prefix.clone(),
-                };
-                &of_way
+                })
             }
         };
-        local::read_points(lines.as_bytes(), self.now, rules)
+        local::read_points(lines.as_bytes(), self.now, &rules)
             .map_err(|problem| anyhow::anyhow!("{}", problem.detail))
     }
 }

@@ -38,9 +38,9 @@ pub(super) struct Row {
     pub(super) becomes: String,
 }
 
-/// The person's wishes for a series.
+/// What the person chose for a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
+struct SeriesChoice {
     is_imported: bool,
     device: Option<DeviceId>,
     room: Option<String>,
@@ -49,7 +49,7 @@ struct Wanted {
 /// The rows of a file, by series. Clones share the set of series that the source has.
 #[derive(Clone, Default)]
 pub(in crate::import) struct SeriesMap {
-    rows: BTreeMap<String, Wanted>,
+    rows: BTreeMap<String, SeriesChoice>,
     met: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -78,16 +78,17 @@ impl SeriesMap {
         let separator = separator(text.lines().next().unwrap_or_default().as_bytes());
         let mut reader =
             csv::ReaderBuilder::new().delimiter(separator).from_reader(text.as_bytes());
-        let mut all = BTreeMap::new();
+        let mut rows = BTreeMap::new();
+        // The header is row 1.
         for (row, number) in reader.deserialize::<Row>().zip(2..) {
-            let wanted = row.map_err(anyhow::Error::from).and_then(|row| {
-                let wanted = Wanted::of(&row)?;
-                ensure!(all.insert(row.series, wanted).is_none(), "the series stands twice");
+            let added = row.map_err(anyhow::Error::from).and_then(|row| {
+                let choice = SeriesChoice::of(&row)?;
+                ensure!(rows.insert(row.series, choice).is_none(), "the series stands twice");
                 Ok(())
             });
-            wanted.with_context(|| format!("--map: {shown}, row {number}"))?;
+            added.with_context(|| format!("--map: {shown}, row {number}"))?;
         }
-        Ok(Self { rows: all, ..Self::default() })
+        Ok(Self { rows, ..Self::default() })
     }
 
     /// Notes that the source has the series of a point.
@@ -105,11 +106,15 @@ impl SeriesMap {
     /// was read.
     pub(in crate::import) fn not_met(&self) -> Option<String> {
         let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown: Vec<&str> =
-            self.rows.keys().filter(|it| !met.contains(*it)).map(|it| &**it).collect();
+        let unknown: Vec<&str> = self
+            .rows
+            .keys()
+            .filter(|series| !met.contains(*series))
+            .map(|series| &**series)
+            .collect();
         let more = unknown.len().saturating_sub(MAX_NAMED);
         let names: Vec<String> =
-            unknown.iter().take(MAX_NAMED).map(|it| format!("{it:?}")).collect();
+            unknown.iter().take(MAX_NAMED).map(|series| format!("{series:?}")).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!unknown.is_empty()).then(|| {
             let count = counted(unknown.len() as u64, "row");
@@ -127,13 +132,14 @@ impl SeriesMap {
         notes: &Notes,
     ) -> anyhow::Result<Option<Point>> {
         let series = point.series();
-        let Some(Wanted { is_imported, device, room }) = self.rows.get(&series) else {
+        let Some(SeriesChoice { is_imported, device, room }) = self.rows.get(&series) else {
             return Ok(Some(point));
         };
         if !is_imported {
             notes.leave_out("points of series that the map leaves out");
             return Ok(None);
         }
+
         let room = room.as_ref().map(|room| format!("={},", escaped(room)));
         if let Some(entity) = point.entity() {
             // The class and the unit are known only while the point belongs to the entity.
@@ -167,7 +173,7 @@ impl SeriesMap {
     }
 }
 
-impl Wanted {
+impl SeriesChoice {
     fn of(row: &Row) -> anyhow::Result<Self> {
         let is_imported = match row.import.trim().to_ascii_lowercase().as_str() {
             "yes" | "" => true,

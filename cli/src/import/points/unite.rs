@@ -1,7 +1,8 @@
 //! Unites sorted points: the fields of one series and millisecond become one line. Sorts nothing.
 //!
 //! A timestamp is a millisecond, as everywhere in Roomtide. If points of a series fall into one millisecond, the last
-//! value of each field wins: by time, then by the order in the source, where the write-ahead log comes last.
+//! value of each field wins: by time, then by the order in the source. An export of InfluxDB has its write-ahead log
+//! last.
 
 use std::iter::Peekable;
 
@@ -9,7 +10,7 @@ use super::device_point::DevicePoint;
 use crate::import::sources::{Point, Way};
 use crate::moment::MILLISECOND;
 
-/// A line to send.
+/// A line to decode: all fields of a series in a millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::import) struct SentLine {
     /// The line number in the source, from 1; 0 if the source has no lines.
@@ -22,13 +23,13 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) millis: i64,
     /// The text in line protocol, without a line end.
     pub(in crate::import) text: String,
-    /// The parameters of the write request.
+    /// The tags that identify the device.
     pub(in crate::import) way: Way,
-    /// The beginning of the hour that it stands for, in nanoseconds.
+    /// For hourly statistics, the beginning of their hour in nanoseconds.
     pub(in crate::import) hour: Option<i64>,
 }
 
-/// Lines of one device and millisecond, which become one reading.
+/// Lines of one device and millisecond. They become one reading, and one for each part of the device.
 pub(in crate::import) type Group = Vec<SentLine>;
 
 /// Counts of what was united.
@@ -60,6 +61,7 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
         self.counts
     }
 
+    /// Takes all points of the device and millisecond of the first one.
     fn group(&mut self, first: DevicePoint) -> anyhow::Result<(String, Vec<Point>)> {
         let DevicePoint { device, point: first } = first;
         let millis = first.nanos.div_euclid(MILLISECOND);
@@ -75,31 +77,35 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
         Ok((device, points))
     }
 
+    /// Unites the points of each series. Leaves out series that have only texts.
     fn unite(&mut self, device: &str, points: Vec<Point>) -> Group {
         self.counts.points += points.len() as u64;
+
         let mut united: Vec<Point> = Vec::with_capacity(1);
         for point in points {
-            let known = united
+            let same_series = united
                 .iter_mut()
-                .find(|known| known.measurement == point.measurement && known.tags == point.tags);
-            let Some(known) = known else {
+                .find(|other| other.measurement == point.measurement && other.tags == point.tags);
+            let Some(earlier) = same_series else {
                 united.push(point);
                 continue;
             };
-            self.counts.within_a_millisecond += u64::from(known.nanos != point.nanos);
-            known.nanos = point.nanos;
+
+            self.counts.within_a_millisecond += u64::from(earlier.nanos != point.nanos);
+            earlier.nanos = point.nanos;
             for (key, value) in point.fields {
-                match known.fields.iter_mut().find(|(it, _)| *it == key) {
-                    Some((_, known)) => {
-                        self.counts.replaced += u64::from(*known != value);
-                        *known = value;
+                match earlier.fields.iter_mut().find(|(name, _)| *name == key) {
+                    Some((_, old)) => {
+                        self.counts.replaced += u64::from(*old != value);
+                        *old = value;
                     }
-                    None => known.fields.push((key, value)),
+                    None => earlier.fields.push((key, value)),
                 }
             }
         }
+
         let before = united.len();
-        united.retain(|it| it.fields.iter().any(|(_, value)| !value.starts_with('"')));
+        united.retain(|point| point.fields.iter().any(|(_, value)| !value.starts_with('"')));
         self.counts.texts += (before - united.len()) as u64;
         united.iter().map(|point| sent(device, point)).collect()
     }

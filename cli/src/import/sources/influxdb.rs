@@ -48,14 +48,14 @@ struct Windows {
     length: i64,
     /// The maximum length to try: half of the last window that failed, growing again with each success.
     longest: i64,
-    /// The measurement and the time at which an earlier import ended.
+    /// The measurement and the time up to which an earlier run fetched.
     after: Option<(String, i64)>,
     /// The requested span.
     wanted: (i64, i64),
 }
 
 impl Windows {
-    /// Begins after the points that an earlier import stored.
+    /// Begins after the points that an earlier run fetched.
     fn new(
         server: Arc<Server>,
         context: Context,
@@ -66,7 +66,7 @@ impl Windows {
         // Descending, because the last measurement is taken first.
         measurements.sort_by(|a, b| b.name.cmp(&a.name));
         if let Some((done, _)) = &after {
-            measurements.retain(|it| it.name >= *done);
+            measurements.retain(|measurement| measurement.name >= *done);
         }
         Ok(Self {
             server,
@@ -96,6 +96,7 @@ impl Windows {
                         let begin = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
                         (begin, last.saturating_add(1).min(self.wanted.1))
                     }
+                    // A measurement without points ends at once.
                     None => (0, 0),
                 },
             };
@@ -104,6 +105,7 @@ impl Windows {
                 (self.span, self.length, self.longest) = (None, FIRST_WINDOW, MAX_WINDOW);
                 continue;
             }
+
             let (until, points) = self.read(&measurement, begin)?;
             let more = self.longest / 8 / MILLISECOND * MILLISECOND;
             self.longest = (self.longest + more).min(MAX_WINDOW);
@@ -112,6 +114,7 @@ impl Windows {
                 MANY.. => (self.length / 4).max(MILLISECOND),
                 _ => self.length,
             };
+
             self.span = Some((until, end));
             return Ok(Some(Window { measurement: measurement.name, until, points }));
         }
@@ -122,12 +125,12 @@ impl Windows {
         edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }
 
-    /// Reads a window; after a failure, tries a shorter one.
+    /// Reads a window. Each further attempt is half as long.
     fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
         let Self { server, context, length, longest, .. } = self;
-        let mut has_failed = false;
+        let mut is_repeat = false;
         let read = again(|| {
-            if mem::replace(&mut has_failed, true) {
+            if mem::replace(&mut is_repeat, true) {
                 *length = (*length / 2 / MILLISECOND).max(1) * MILLISECOND;
                 *longest = *length;
             }

@@ -17,7 +17,7 @@ pub(in crate::import) struct Point {
     pub(in crate::import) nanos: i64,
     /// The line number in the file, from 1; 0 if the source has no lines.
     pub(in crate::import) line: u64,
-    /// The parameters of the write request.
+    /// The tags that identify the device.
     pub(in crate::import) way: Way,
     /// Of long-term statistics the hour that the point stands for. Other points stand for their instant.
     pub(in crate::import) hour: Option<StatisticHour>,

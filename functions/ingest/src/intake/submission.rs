@@ -24,7 +24,7 @@ pub(crate) struct Submission<'a> {
     pub(crate) format: Format,
     /// The body, decompressed. Its size is within the limits.
     pub(crate) body: Cow<'a, [u8]>,
-    /// The largest body in bytes, if it is a device's own payload.
+    /// The largest payload of a device's own format, in bytes. The limit is checked when the payload is read.
     pub(crate) max_payload: usize,
     /// When the gateway or the broker took the request or the message.
     pub(crate) arrived: Timestamp,
@@ -96,6 +96,7 @@ impl<'a> Submission<'a> {
             },
             hints: AddressHints {
                 device,
+                // There is no name without a device, nor for a device that is named by its id.
                 name: name.flatten(),
                 room: params.parse("room")?,
                 time: time.map_err(|why| Problem::field("time", why.to_string()))?,

@@ -52,7 +52,7 @@ impl IntroductionCounts {
             Some(registered) => {
                 sender.limit.saturating_sub(registered + self.not_registered_of(sender))
             }
-            None => count(session, sender, not_counted.len()).await?,
+            None => count_in_table(session, sender, not_counted.len()).await?,
         };
 
         // The first devices of the request are introduced, the others refused.
@@ -137,7 +137,7 @@ impl IntroductionCounts {
 ///
 /// This costs a write for each request with new devices. If memory holds the whole registry, nothing is counted here.
 /// Devices may be counted twice: by a repeated request or by another instance.
-async fn count(
+async fn count_in_table(
     session: Session<'_, impl CountIntroduced>,
     sender: &CountedSender,
     new: usize,
@@ -149,6 +149,7 @@ async fn count(
         }
         match session.count_introduced(&sender.name, wanted, sender.limit).await? {
             None => return Ok(wanted),
+            // So many are counted already, and nothing was added.
             Some(known) => wanted = wanted.min(sender.limit.saturating_sub(known)),
         }
     }

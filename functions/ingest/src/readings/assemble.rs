@@ -57,15 +57,16 @@ pub(crate) fn assemble(
 /// Makes readings of entries, in their order.
 pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
     let mut all = Assembled::default();
+    // The places in `all.timed` and in `all.arrivals`, where further entries are merged.
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
-    let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
+    let mut by_device: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let added =
             read(entry, sender, times).and_then(|EntryReading { reading, has_timestamp }| {
                 if has_timestamp {
                     all.timed.add_or_merge(by_key.entry(ReadingKey::of(&reading)), reading, index)
                 } else {
-                    all.arrivals.add_once(arrivals.entry(reading.device.clone()), reading, index)
+                    all.arrivals.add_once(by_device.entry(reading.device.clone()), reading, index)
                 }
             });
         if let Err(refusal) = added {

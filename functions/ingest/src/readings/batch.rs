@@ -12,6 +12,7 @@ use crate::formats::draft::{Fault, Refusal};
 #[derive(Debug, Default)]
 pub(crate) struct PlacedReadings {
     pub(crate) readings: Vec<Reading>,
+    /// For each reading, the indices of the request's entries from which it was made.
     pub(crate) origins: Vec<Vec<usize>>,
 }
 
@@ -78,7 +79,8 @@ impl PlacedReadings {
         split
     }
 
-    /// Adds a reading, or merges it into the reading of the same device and time, if there is one in `slot`.
+    /// Adds a reading and notes its place in `slot`, an entry of a map. If `slot` has the place of a reading already,
+    /// merges both readings into one.
     pub(super) fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,

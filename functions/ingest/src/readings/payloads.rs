@@ -49,6 +49,7 @@ pub(crate) fn drafts(
             continue;
         }
 
+        // Without any name the whole body is refused. A name that makes no id refuses this payload only.
         let device = match (&address.device, device) {
             (Some(device), _) => Ok((device.clone(), address.name.clone())),
             (None, Some(name)) => id_of(&name),
@@ -67,6 +68,7 @@ pub(crate) fn drafts(
 
         let name: Option<Label> = name.and_then(|name| name.parse().ok()).or(name_of_id);
         for (part, measured) in parts {
+            // The part without a name is the device itself.
             let named = match &*part {
                 "" => Ok((device.clone(), name.clone())),
                 part => part_id(&device, part),

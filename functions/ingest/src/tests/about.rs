@@ -51,8 +51,8 @@ fn shown(device: &Device) -> String {
 /// new, or `are_known` by another value.
 async fn devices_after(line: &str, are_known: bool) -> Vec<String> {
     let (of_line, of_json) = (Bench::new(), Bench::new());
-    let read = read_points(line.as_bytes(), of_line.clock.now(), &crate::LineRules::default())
-        .expect("a line");
+    let read =
+        read_points(line.as_bytes(), of_line.clock.now(), &LineRules::default()).expect("a line");
     assert_eq!(read.refused, [], "{line}");
 
     for bench in [&of_line, &of_json] {

@@ -109,6 +109,7 @@ struct RowGroup<'a> {
 }
 
 impl<'a> RowGroup<'a> {
+    /// The rows of one device, which counts in each column.
     fn one(of: RowOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
         let counted = vec![vec![0]; columns.0.len()];
         let (left_out, moved_meters) = (Vec::new(), Vec::new());
@@ -169,8 +170,8 @@ impl<'a> RowGroup<'a> {
         let mut value = None;
         for ((name, column), counted) in self.columns.0.iter().zip(&self.counted) {
             let found = column.functions.iter().filter_map(|function| {
-                let of_devices = counted.iter().filter_map(|device| {
-                    let metric = self.devices[*device].metrics.get(name)?;
+                let of_devices = counted.iter().filter_map(|index| {
+                    let metric = self.devices[*index].metrics.get(name)?;
                     let row = metric.rows.get(place).filter(|_| function.is_of(&metric.rule))?;
                     value_of(*function, row)
                 });
@@ -178,6 +179,7 @@ impl<'a> RowGroup<'a> {
                 Some((function.as_str(), column.combine.value(*function, &of_devices)?))
             });
             let found: Vec<_> = found.collect();
+            // If there is a single value, this loop runs once.
             let is_only = self.columns.0.len() == 1 && column.functions.len() == 1;
             value = found.first().filter(|_| is_only).map(|(_, value)| value.clone());
             if !found.is_empty() {
@@ -186,7 +188,7 @@ impl<'a> RowGroup<'a> {
         }
 
         let covering: BTreeSet<usize> = self.counted.iter().flatten().copied().collect();
-        let covering = covering.into_iter().map(|device| &self.devices[device]);
+        let covering = covering.into_iter().map(|index| &self.devices[index]);
         let (device_id, room_id) = match self.of {
             RowOf::OneOf(device) => (Some(device), None),
             RowOf::Room(room) => (None, Some(room)),
@@ -336,7 +338,7 @@ impl<'a> SeriesAnswer<'a> {
         Ok((response, is_lacking))
     }
 
-    /// The rows in order of time. A row of a single device is left out if it has no value.
+    /// The rows in order of time. If rows name devices or rooms, a row without a value is left out.
     fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {

@@ -41,7 +41,7 @@ pub(super) struct AskedDevices {
     pub(super) scope: QueryScope,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
-    /// The devices that are or were in the rooms, and the registry.
+    /// The devices that are or were in the rooms, and the registry. Without `rooms` there are no such devices.
     of_rooms: RoomDevices,
 }
 
@@ -56,6 +56,7 @@ impl AskedDevices {
     ) -> Result<Self, Problem> {
         let registry = &handlers.registry;
         let found = Self::look_up(search, handlers, call).await?;
+        // The device was then read from the table just now, so reading the registry brings no news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -172,6 +173,7 @@ impl AskedDevices {
         self.of_rooms.found.device(id)
     }
 
+    /// The meter that a device is behind, as far as known.
     pub(super) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
         self.known(id)?.behind()
     }

@@ -48,6 +48,7 @@ pub(crate) fn respond(
 
     if format == Format::Json {
         body.extend_from_slice(b"],");
+        // Without its `{`, because its members continue the object that `data` begins.
         body.extend_from_slice(&json(about)[1..]);
         body.push(b'\n');
     }

@@ -23,6 +23,7 @@ pub(super) struct Http {
 }
 
 /// A request: a path with its query.
+#[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     pub(super) path: &'a str,
     pub(super) authorization: Option<&'a str>,

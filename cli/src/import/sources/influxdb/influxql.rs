@@ -249,12 +249,14 @@ impl Server {
         let statement = format!("{from} WHERE time >= {begin} AND time < {until} GROUP BY *");
         let measurement = escaped_measurement(name);
         let keys: Vec<String> = columns.iter().map(|(name, _)| escaped(name)).collect();
+
         let (mut points, mut wrong) = (Vec::new(), 0);
         answer::read(self.ask(&context.database, None, &statement)?, |series| {
             let tags = series.tags.iter().filter(|(_, value)| !value.is_empty());
             let tags: Vec<String> =
                 tags.map(|(key, value)| format!("{}={}", escaped(key), escaped(value))).collect();
             let tags = tags.join(",");
+
             for row in series.rows() {
                 let nanos = row.first().and_then(|cell| cell.number()?.parse().ok());
                 let Some(nanos) = nanos.filter(|_| row.len() == keys.len() + 1) else {

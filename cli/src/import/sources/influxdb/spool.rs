@@ -2,7 +2,7 @@
 //! Roomtide.
 //!
 //! The file has one gzip member for each window of points. The last line of a member is a comment that says how far the
-//! points go, so an interrupted fetch continues behind the last whole member.
+//! points go, so an interrupted fetch continues after the last whole member.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom, Write};
@@ -135,29 +135,35 @@ impl Spool {
         Ok(Some(spool))
     }
 
-    /// Fetches the points that the file does not have yet. Returns a remark if an earlier run fetched some.
+    /// Says where a fetch continues. `None` if it begins.
+    pub(in crate::import) fn continuing(&self) -> Option<String> {
+        if self.is_whole {
+            let name = self.path.as_deref().unwrap_or(Path::new("")).display();
+            return Some(format!("{name} has all points already (--again asks for them anew)"));
+        }
+        self.reached.as_ref().map(|reached| format!("continuing after {reached}"))
+    }
+
+    /// Fetches the points that the file does not have yet.
     pub(in crate::import) fn fetch(
         &mut self,
         server: &Arc<Server>,
         contexts: &[Context],
         bar: &ProgressBar,
-    ) -> anyhow::Result<Option<String>> {
-        let name = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    ) -> anyhow::Result<()> {
         if self.is_whole {
-            return Ok(Some(format!("{name} has all points already (--again asks for them anew)")));
+            return Ok(());
         }
-        let said = self.reached.as_ref().map(|reached| format!("continuing after {reached}"));
-
         let fetched = self.fetch_windows(server, contexts, bar);
-        fetched.map_err(|error| match &self.reached {
-            Some(reached) if self.path.is_some() => error.context(format!(
-                "stopped; {} fetched into {name}, the same command continues after {reached}",
-                counted(self.fetched, "point")
+        fetched.map_err(|error| match (&self.reached, &self.path) {
+            (Some(reached), Some(path)) => error.context(format!(
+                "stopped; {} fetched into {}, the same command continues after {reached}",
+                counted(self.fetched, "point"),
+                path.display()
             )),
             _ => error,
         })?;
-        self.append(&[], &Mark::Whole)?;
-        Ok(said)
+        self.append(&[], &Mark::Whole)
     }
 
     fn fetch_windows(
@@ -205,6 +211,7 @@ impl Spool {
 
     /// The lines of the file.
     pub(in crate::import) fn lines(&self) -> anyhow::Result<TextLines<Box<dyn BufRead + Send>>> {
+        // The clone shares its position with the file, so `end` seeks before it appends.
         let mut file = self.file.try_clone()?;
         file.rewind()?;
         let lines = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
@@ -219,7 +226,7 @@ impl Spool {
             self.file.seek(SeekFrom::End(0))?;
             self.append(&[], &Mark::Imported)?;
             return Ok(Some(format!(
-                "{} has the points, by whose lines they are named",
+                "{} stays, because the refusals name its lines",
                 path.display()
             )));
         }
@@ -241,7 +248,7 @@ fn cannot_write(path: &Path) -> String {
     )
 }
 
-/// Points as lines, and the mark behind them, compressed.
+/// Points as lines, and the mark after them, compressed.
 fn member(points: &[Point], mark: &Mark) -> anyhow::Result<Vec<u8>> {
     let mut member = GzEncoder::new(Vec::new(), Compression::fast());
     for point in points {
@@ -357,7 +364,7 @@ mod tests {
         let mut spool = Spool::open(&path, "home", SPAN, false).unwrap();
         spool.append(&[point("1")], &mark(3)).unwrap();
         let said = spool.end(true).unwrap().unwrap();
-        assert!(said.contains("pi.lp.gz has the points"), "{said}");
+        assert!(said.contains("pi.lp.gz stays"), "{said}");
 
         let spool = Spool::open(&path, "home", SPAN, false).unwrap();
         assert_eq!((spool.reached.as_ref(), texts(&spool).len()), (None, 0));

@@ -222,6 +222,7 @@ fn influxdb_2_takes_a_token_and_its_only_policy() {
     const POLICIES: &str = r#"{"results":[{"series":[{"columns":["name","duration","default"],"values":[["autogen","0s",false]]}]}]}"#;
     const DATABASES: &str =
         r#"{"results":[{"series":[{"values":[["_monitoring"],["_tasks"],["home"]]}]}]}"#;
+    const KNOWN: [&str; 2] = ["authorization: token secret", "authorization: basic bwu6c2vjcmv0"];
     let is_mapped = Arc::new(Mutex::new(true));
     let seen = Arc::clone(&is_mapped);
     let server = fake_server::serve(move |_, request| {
@@ -231,8 +232,6 @@ fn influxdb_2_takes_a_token_and_its_only_policy() {
         if request.path == "/ready" {
             return Reply::of(404, "");
         }
-        const KNOWN: [&str; 2] =
-            ["authorization: token secret", "authorization: basic bwu6c2vjcmv0"];
         if !request.headers.iter().any(|header| KNOWN.contains(&header.as_str())) {
             return Reply::of(401, r#"{"code":"unauthorized","message":"unauthorized access"}"#);
         }
