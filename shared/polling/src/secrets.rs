@@ -173,7 +173,7 @@ fn forms_of(secret: &str) -> Vec<String> {
     forms.map(|form| plain(&form)).collect()
 }
 
-/// A text in Base64 behind this number of other bytes, without the characters that depend on what is beside it.
+/// The Base64 of a text after `before` other bytes, without the characters on the border to other bytes.
 fn in_base64(text: &str, before: usize) -> String {
     let encoded = STANDARD.encode(["x".repeat(before).as_str(), text].concat());
     let (start, end) = (before * 8, (before + text.len()) * 8);
