@@ -194,7 +194,7 @@ impl<C: Clock> Pipeline<C> {
             Err(problem) => return StoreReport::refused(problem, log),
         };
 
-        let counted_sender = CountedSender::of_topic(&submission.sender, &self.settings);
+        let counted_sender = CountedSender::of_message(submission, &self.settings);
         let request = StoreRequest::of(submission, assembled, counted_sender.as_ref());
         self.store(session, request, log).await
     }

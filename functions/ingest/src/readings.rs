@@ -12,4 +12,5 @@ pub(crate) use assemble::assemble;
 pub(crate) use assemble::place_all;
 pub use assemble::read_reading;
 pub(crate) use batch::{Assembled, PlacedReadings};
+pub(crate) use fetched::MAX_FETCHED_DEVICES;
 pub use read_lines::{LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points};

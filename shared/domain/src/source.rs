@@ -22,7 +22,7 @@ pub struct Source {
     /// The measurement and the field of line protocol that became each metric.
     pub fields: BTreeMap<MetricName, SourceField>,
     /// The beginning of the hash of the token that introduced the device
-    /// ([`TokenHash::short`](super::TokenHash::short)).
+    /// ([`TokenHash::short`](super::TokenHash::short)), or the name of another sender, such as `source:remo`.
     pub introduced_by: Option<String>,
 }
 

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, Engine as _, GeneralPurpose, GeneralPurposeConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::MemberError;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::placeholder::{Values, is_name};
+use crate::placeholder::{Values, in_url, is_name};
 
 /// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
@@ -21,13 +21,6 @@ const LEAST_HIDDEN: usize = 6;
 const HIDDEN: &str = "***";
 /// How often a text is unescaped: JSON within JSON, or a URL within a URL, is escaped twice.
 const UNESCAPED_TIMES: usize = 3;
-/// Reads Base64 with and without its padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// The secrets of a source, by name. `Debug` shows only the names.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -107,10 +100,7 @@ impl SecretTexts {
 
         // A secret may be a part of another one.
         texts.sort_by_key(|secret| Reverse(secret.len()));
-        // A form writes a space as a plus sign.
-        let of_form = texts.iter().map(|secret| secret.replace(' ', "+"));
-        let all = texts.iter().map(|secret| (*secret).to_owned()).chain(of_form);
-        let mut forms: Vec<_> = all.map(|form| unescaped(&form).to_ascii_lowercase()).collect();
+        let mut forms: Vec<_> = texts.iter().flat_map(|secret| forms_of(secret)).collect();
         forms.retain(|form| form.len() >= LEAST_HIDDEN);
         HiddenSecrets { texts, forms }.hide_in(answer)
     }
@@ -131,7 +121,7 @@ impl fmt::Debug for SecretTexts {
 struct HiddenSecrets<'a> {
     /// The secrets, the longest first.
     texts: Vec<&'a str>,
-    /// The secrets as an unescaped text has them, in small letters.
+    /// The secrets as a [`plain`] text has them.
     forms: Vec<String>,
 }
 
@@ -160,14 +150,7 @@ impl HiddenSecrets<'_> {
     }
 
     fn are_in_a_form_of(&self, text: &str) -> bool {
-        let text = unescaped(text);
-        let is_of_base64 = |c: char| c.is_ascii_alphanumeric() || "+/-_=".contains(c);
-        let mut words = text.split(|c| !is_of_base64(c)).filter(|word| word.len() >= LEAST_HIDDEN);
-        self.are_in(&text) || words.any(|word| decoded(word).is_some_and(|text| self.are_in(&text)))
-    }
-
-    fn are_in(&self, unescaped: &str) -> bool {
-        let text = unescaped.to_ascii_lowercase();
+        let text = plain(text);
         self.forms.iter().any(|form| text.contains(form))
     }
 
@@ -176,20 +159,35 @@ impl HiddenSecrets<'_> {
     }
 }
 
-/// A text without the escapes of JSON and of URLs.
-fn unescaped(text: &str) -> String {
+/// The forms of a secret that a [`plain`] text may have.
+fn forms_of(secret: &str) -> Vec<String> {
+    // A form of a page writes a space as a plus sign.
+    let written = [secret.to_owned(), secret.replace(' ', "+"), in_url(secret)];
+    let forms = written.into_iter().flat_map(|text| {
+        let in_hexadecimal = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let in_base64 = (0..3).map(|before| in_base64(&text, before));
+        let mut forms: Vec<String> = in_base64.collect();
+        forms.extend([in_hexadecimal, text]);
+        forms
+    });
+    forms.map(|form| plain(&form)).collect()
+}
+
+/// The Base64 of a text after `before` other bytes, without the characters on the border to other bytes.
+fn in_base64(text: &str, before: usize) -> String {
+    let encoded = STANDARD.encode(["x".repeat(before).as_str(), text].concat());
+    let (start, end) = (before * 8, (before + text.len()) * 8);
+    encoded[start.div_ceil(6)..end / 6].to_owned()
+}
+
+/// A text without the escapes of JSON and of URLs, in small letters, and in one of the two alphabets of Base64.
+fn plain(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..UNESCAPED_TIMES {
         let as_in_url = text.replace("\\u00", "%").replace('\\', "");
         text = percent_decode_str(&as_in_url).decode_utf8_lossy().into_owned();
     }
-    text
-}
-
-/// The text of a word in Base64, in the alphabet of RFC 4648 or in that of URLs.
-fn decoded(word: &str) -> Option<String> {
-    let bytes = BASE64.decode(word.replace('-', "+").replace('_', "/")).ok()?;
-    Some(unescaped(&String::from_utf8_lossy(&bytes)))
+    text.to_ascii_lowercase().replace('-', "+").replace('_', "/")
 }
 
 #[cfg(test)]
@@ -210,6 +208,24 @@ mod tests {
         assert_eq!(secrets.hide_in(answer), hidden);
         let odd = r"\u00zz %%2 \\u0 % \\\".repeat(1_000);
         assert_eq!(secrets.hide_in(json!(odd)), json!(odd));
+    }
+
+    #[test]
+    fn a_secret_is_hidden_wherever_it_begins_in_hexadecimal_or_base64() {
+        let secrets = SecretTexts::of([("key".to_owned(), "sk 7Q/x+Zz&9<".to_owned())].into());
+        for text in [
+            "0x736B2037512f782b5a7a26393c",
+            "/v1/x/c2sgN1EveCtaeiY5PA",
+            "/p?auth=c2sgN1EveCtaeiY5PA==&x=1",
+            "auth=Basic+bWU6c2sgN1EveCtaeiY5PA%3D%3D",
+            "ac2sgN1EveCtaeiY5PA",
+            "eDpzayA3US94K1p6Jjk8LS0=",
+            "a3k9c2slMjA3USUyRnglMkJaeiUyNjklM0Mm",
+        ] {
+            assert_eq!(secrets.hide_in(json!(text)), json!("***"), "{text}");
+        }
+        let other = json!(["c2sgN1E", "736b2037512f", "/v1/c2tpcHBlcnM="]);
+        assert_eq!(secrets.hide_in(other.clone()), other);
     }
 
     #[test]

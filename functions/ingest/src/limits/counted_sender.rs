@@ -3,13 +3,18 @@
 use domain::{DeviceId, TokenHash};
 use runtime::authentication::Grant;
 
+use crate::event::FetchedMessage;
 use crate::intake::sender::Sender;
+use crate::intake::submission::Submission;
+use crate::readings::MAX_FETCHED_DEVICES;
 use crate::settings::Settings;
 
 /// The largest number of parts that one MQTT device may introduce. A part is a separate device, such as `plug:SI7021`.
 pub(crate) const MAX_PARTS: usize = 32;
-/// The prefix in the name of an MQTT sender. The holder of a token is named by the beginning of the token's hash.
+/// The prefixes in the names of an MQTT sender and of a source. The holder of a token is named by the beginning of the
+/// token's hash.
 const TOPIC: &str = "mqtt:";
+const SOURCE: &str = "source:";
 
 /// The API in whose words a refusal is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,8 +28,10 @@ pub(crate) enum ReplyDialect {
 /// A sender whose new devices are counted.
 #[derive(Debug)]
 pub(crate) struct CountedSender {
-    /// The beginning of a token's hash, or the device of a topic; see [`domain::Source::introduced_by`].
+    /// The beginning of a token's hash, the device of a topic, or a source; see [`domain::Source::introduced_by`].
     pub(crate) name: String,
+    /// What a refusal calls the sender.
+    kind: &'static str,
     /// The device of the topic, which is the sender itself and is not counted.
     own: Option<DeviceId>,
     pub(super) limit: usize,
@@ -36,15 +43,22 @@ impl CountedSender {
     pub(crate) fn of(grant: &Grant, settings: &Settings, dialect: ReplyDialect) -> Option<Self> {
         let token = grant.writing().and_then(|_| grant.token())?;
         let limit = settings.max_devices_per_token as usize;
-        Some(Self { name: TokenHash::short(token), own: None, limit, dialect })
+        Some(Self { name: TokenHash::short(token), kind: "token", own: None, limit, dialect })
     }
 
-    /// The device that publishes on a topic.
-    pub(crate) fn of_topic(sender: &Sender<'_>, settings: &Settings) -> Option<Self> {
-        let Sender::Topic(device) = sender else { return None };
+    /// The device that publishes on a topic, or the source of what was fetched. The state of a source is a device that
+    /// nobody counts.
+    pub(crate) fn of_message(submission: &Submission<'_>, settings: &Settings) -> Option<Self> {
+        let dialect = ReplyDialect::Native;
+        if let Some(FetchedMessage { of, own, .. }) = submission.fetched {
+            let (name, limit) = (format!("{SOURCE}{of}"), MAX_FETCHED_DEVICES);
+            return (!own).then_some(Self { name, kind: "source", own: None, limit, dialect });
+        }
+
+        let Sender::Topic(device) = &submission.sender else { return None };
         let limit = MAX_PARTS.min(settings.max_devices_per_token as usize);
         let (name, own) = (format!("{TOPIC}{device}"), Some(device.clone()));
-        Some(Self { name, own, limit, dialect: ReplyDialect::Native })
+        Some(Self { name, kind: "device", own, limit, dialect })
     }
 
     /// Whether a device is the sender itself.
@@ -54,17 +68,17 @@ impl CountedSender {
 
     /// Why a further device is refused.
     pub(super) fn refusal(&self) -> String {
-        let limit = self.limit;
+        let Self { limit, kind, .. } = self;
         match (self.dialect, &self.own) {
             (ReplyDialect::InfluxDb, _) => {
                 format!(
-                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}); the token introduces no \
+                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}); the {kind} introduces no \
                      further device"
                 )
             }
             (ReplyDialect::Native, None) => {
                 format!(
-                    "is new, and there are {limit} that the token has introduced; the token introduces no \
+                    "is new, and there are {limit} that the {kind} has introduced; the {kind} introduces no \
                      further device"
                 )
             }

@@ -8,7 +8,7 @@ use crate::event::{FetchedMessage, FetchedRoom};
 use crate::formats::draft::{Fault, Refusal};
 use crate::readings::batch::Assembled;
 
-/// The largest number of devices that one event may have.
+/// The largest number of devices that one event may have, and that a source may introduce.
 pub(crate) const MAX_FETCHED_DEVICES: usize = 64;
 
 impl FetchedMessage {

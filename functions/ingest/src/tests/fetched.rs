@@ -161,6 +161,35 @@ async fn one_event_is_of_64_devices() {
     assert_eq!(reply["rejected"], refused);
 }
 
+/// An answer with rows of several days comes in several events.
+#[tokio::test]
+async fn a_source_introduces_64_devices_in_all_its_events() {
+    let bench = Bench::new();
+    let event = async |of: &str, first: usize| {
+        let rows: Vec<_> = (first..first + 40)
+            .map(|n| json!({"device_id": format!("d{n:02}"), "timestamp": 1_768_147_200 + n, "t": n}))
+            .collect();
+        bench
+            .fetch(
+                &json!({"of": of, "run": first.to_string()}).to_string(),
+                &json!(rows).to_string(),
+            )
+            .await
+    };
+    assert_eq!(event("remo", 0).await["accepted"], 40);
+
+    let reply = event("remo", 40).await;
+    assert_eq!(reply["accepted"], 24);
+    let message = "is new, and there are 64 that the source has introduced; the source introduces no further device";
+    assert_eq!(reply["rejected"][0]["message"], message);
+    assert_eq!(event("remo", 0).await["accepted"], 40, "they are known");
+    assert_eq!(event("other", 40).await["accepted"], 40, "each source counts its own");
+    assert_eq!(
+        bench.fetch(r#"{"own": true}"#, r#"{"device_id":"source:remo","failing":1}"#).await["accepted"],
+        1
+    );
+}
+
 #[tokio::test]
 async fn what_is_fetched_may_be_larger_than_what_a_device_sends() {
     let of_size = |size: usize| {
