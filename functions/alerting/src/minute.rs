@@ -33,9 +33,9 @@ pub(crate) struct Minute {
 }
 
 impl Minute {
-    /// Whether a part failed as a whole, or judgements are left and none was stored.
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.is_part_failed || self.report.has_stored_nothing()
+    /// Whether a part failed as a whole, or all judgements did.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.is_part_failed || self.report.has_failed()
     }
 
     /// Notes the result in the log event.

@@ -3,13 +3,12 @@
 use alerts::{AlertSubject, Scope};
 use table::{DeleteAlertStates, Session, StoreResult, StoredAlertState, StoredRule};
 
-use crate::Result;
 use crate::episodes::episodes_of;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
-use crate::result::JudgementResult;
+use crate::result::{JudgementResult, NotJudged};
 use crate::rules::{Rules, is_about};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
@@ -42,7 +41,7 @@ impl<S: Store> JudgingSession<'_, S> {
         &self,
         due: &StoredAlertState,
         rules: &Rules,
-    ) -> Result<JudgementResult> {
+    ) -> Result<JudgementResult, NotJudged> {
         let key = &due.key;
         let rule = match rules.get(&key.rule) {
             Some(rule) => Some(rule.clone()),

@@ -58,4 +58,4 @@ pub use series::SeriesError;
 pub use throttled::ThrottledRequest;
 
 /// A result whose error says why nothing can be judged.
-type Result<T> = std::result::Result<T, SeriesError>;
+type Result<T, E = SeriesError> = std::result::Result<T, E>;

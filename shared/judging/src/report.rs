@@ -5,15 +5,19 @@ use series::SeriesError;
 use table::panic::Panic;
 use table::{AlertKey, StoreError};
 
-use crate::result::JudgementResult;
+use crate::result::{JudgementResult, NotJudged};
 
 /// The result of several judgements.
 #[derive(Debug, Default)]
 pub struct JudgingReport {
     /// The number of states that were judged.
     pub judged: usize,
+    /// The number of tasks that were done, with or without a judgement.
+    done: usize,
     /// The number of states that were stored.
     stored: usize,
+    /// The number of judgements whose state could not be stored for now.
+    unstored: usize,
     /// The number of messages that were stored.
     pub messages: usize,
     /// The number of messages that go to nobody ([`JudgementResult::left_out`]).
@@ -41,19 +45,21 @@ impl JudgingReport {
     pub(crate) fn add(
         &mut self,
         key: AlertKey,
-        result: Result<Option<JudgementResult>, SeriesError>,
+        result: Result<Option<JudgementResult>, NotJudged>,
     ) {
         match result {
-            Ok(None) => {}
+            Ok(None) => self.done += 1,
             Ok(Some(result)) => {
+                self.done += 1;
                 self.judged += 1;
                 self.stored += usize::from(result.is_stored);
                 self.messages += result.messages;
                 self.left_out += result.left_out;
                 self.obsolete.extend(result.is_obsolete.then_some(key));
             }
-            Err(failure) => {
+            Err(NotJudged { failure, is_unstored }) => {
                 if may_succeed(&failure) {
+                    self.unstored += usize::from(is_unstored);
                     self.left.push(key.clone());
                 }
                 self.failures.push((key, failure));
@@ -76,7 +82,9 @@ impl JudgingReport {
     /// Adds further judgements.
     pub fn append(&mut self, more: Self) {
         self.judged += more.judged;
+        self.done += more.done;
         self.stored += more.stored;
+        self.unstored += more.unstored;
         self.messages += more.messages;
         self.left_out += more.left_out;
         self.failures.extend(more.failures);
@@ -87,9 +95,11 @@ impl JudgingReport {
         self.unlisted = self.unlisted.take().or(more.unlisted);
     }
 
-    /// Whether judgements are left, and none was stored.
-    pub const fn has_stored_nothing(&self) -> bool {
-        self.stored == 0 && !self.left.is_empty()
+    /// Whether no state could be stored, or no task was done and those of several devices are left. One device that
+    /// the table throttles says nothing of the others.
+    pub fn has_failed(&self) -> bool {
+        let are_of_several = self.left.windows(2).any(|two| two[0].subject != two[1].subject);
+        self.unstored > 0 && self.stored == 0 || self.done == 0 && are_of_several
     }
 
     /// Whether the devices were known, and each task was judged or failed for good.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use alerts::Message;
 use chrono::TimeDelta;
+use series::SeriesError;
 use table::{
     AlertKey, AlertState, JudgementOutcome, NewJudgement, StoreError, StoreResult,
     StoredAlertState, StoredRule,
@@ -35,6 +36,28 @@ impl JudgementResult {
     /// The result if nothing was judged, because the state is to be deleted.
     pub(crate) fn obsolete() -> Self {
         Self { is_obsolete: true, ..Self::default() }
+    }
+}
+
+/// A judgement that failed.
+#[derive(Debug)]
+pub(crate) struct NotJudged {
+    /// Why.
+    pub(crate) failure: SeriesError,
+    /// Whether its state could not be stored. Otherwise, something could not be read.
+    pub(crate) is_unstored: bool,
+}
+
+impl NotJudged {
+    /// A judgement whose state could not be stored.
+    pub(crate) fn unstored(error: StoreError) -> Self {
+        Self { failure: error.into(), is_unstored: true }
+    }
+}
+
+impl<E: Into<SeriesError>> From<E> for NotJudged {
+    fn from(failure: E) -> Self {
+        Self { failure: failure.into(), is_unstored: false }
     }
 }
 

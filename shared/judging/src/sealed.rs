@@ -11,7 +11,7 @@ use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::{JudgingReport, may_succeed};
-use crate::result::JudgementResult;
+use crate::result::{JudgementResult, NotJudged};
 use crate::room_mean::RoomMean;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
@@ -69,9 +69,9 @@ impl<S: Store> JudgingSession<'_, S> {
         &self,
         edge: Timestamp,
         on_subject: RuleOnSubject<'_>,
-    ) -> Result<JudgementResult> {
+    ) -> Result<JudgementResult, NotJudged> {
         let result = self.judge(on_subject).await;
-        if !result.as_ref().is_err_and(may_succeed) {
+        if !result.as_ref().is_err_and(|failed| may_succeed(&failed.failure)) {
             self.judging.progress.rest(Trigger::Sealed, on_subject.key, on_subject.rule, edge);
         }
         result

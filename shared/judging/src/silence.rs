@@ -11,7 +11,7 @@ use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
-use crate::result::JudgementResult;
+use crate::result::{JudgementResult, NotJudged};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
@@ -46,7 +46,7 @@ impl<S: Store> JudgingSession<'_, S> {
     pub(crate) async fn judge_if_silent(
         &self,
         on_subject: RuleOnSubject<'_>,
-    ) -> Result<Option<JudgementResult>> {
+    ) -> Result<Option<JudgementResult>, NotJudged> {
         let silent_from = self.silent_from(on_subject).await?;
         let (next, result) = if silent_from > self.table.now {
             (silent_from, None)

@@ -7,12 +7,11 @@ use domain::Timestamp;
 use table::panic::catching;
 use table::{AlertKey, NewJudgement, StoreError, StoredAlertState, StoredRule};
 
-use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::{JudgingReport, is_throttled};
-use crate::result::{JudgementResult, NextState};
+use crate::result::{JudgementResult, NextState, NotJudged};
 use crate::rules::Rules;
 
 /// The number of attempts at a judgement while other processes keep changing its state.
@@ -137,7 +136,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 }
             };
 
-            if result.as_ref().is_err_and(is_throttled) {
+            if result.as_ref().is_err_and(|failed| is_throttled(&failed.failure)) {
                 throttled.insert(key.subject.clone());
                 last_throttled = Some(key.clone());
             }
@@ -158,7 +157,7 @@ impl<S: Store> JudgingSession<'_, S> {
         task: JudgingTask<'_>,
         key: &AlertKey,
         rules: &Rules,
-    ) -> Result<Option<JudgementResult>> {
+    ) -> Result<Option<JudgementResult>, NotJudged> {
         let on_subject =
             |rule, touched| RuleOnSubject { rule, key, touched, rules, has_left: false };
         match task {
@@ -175,7 +174,10 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// Judges a rule on one subject, and stores its state with the messages of each channel. The state is read before
     /// the readings. So of two concurrent judgements, the one with older readings is refused and begins again.
-    pub(crate) async fn judge(&self, on_subject: RuleOnSubject<'_>) -> Result<JudgementResult> {
+    pub(crate) async fn judge(
+        &self,
+        on_subject: RuleOnSubject<'_>,
+    ) -> Result<JudgementResult, NotJudged> {
         let (RuleOnSubject { rule, key, rules, .. }, now) = (on_subject, self.table.now);
         for _ in 0..MAX_ATTEMPTS {
             let known = self.stored_state(rule, key).await?;
@@ -195,7 +197,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let next = StoredAlertState::next(known.as_ref(), key.clone(), state, now);
             let channels = rules.channels_of(&rule.rule, now);
             let judgement = NewJudgement::new(rule, next, messages, &channels, now);
-            if let Some(result) = self.put(&judgement).await? {
+            if let Some(result) = self.put(&judgement).await.map_err(NotJudged::unstored)? {
                 return Ok(result);
             }
         }

@@ -771,6 +771,41 @@ async fn a_minute_of_which_a_part_fails_as_a_whole_sends_no_heartbeat() {
     }
 }
 
+/// The others need no new state for hours.
+#[tokio::test(start_paused = true)]
+async fn one_device_that_stays_throttled_keeps_no_heartbeat_back_and_a_state_that_stays_unstored_does()
+ {
+    let lives = async |throttled: (Action, &'static str)| {
+        let world = with_silence().await;
+        let home = async || {
+            let alive = ["cellar", "lamp", "attic"]
+                .map(|id| given::reading(id, world.now(), Some("hall"), &[("temperature", "4")]));
+            given::store_home(&world.store, &alive).await;
+            world.scheduled().await.expect("the others are judged");
+        };
+        home().await;
+        world.receiver.take();
+        world.store.throttle(move |asked, of| (asked, of) == throttled);
+        let mut sent = 0;
+        for _ in 0..20 {
+            world.pass(TimeDelta::minutes(1));
+            home().await;
+            sent += heartbeats(&world);
+        }
+        sent
+    };
+    assert_eq!(lives((Query, "attic")).await, 4);
+    assert_eq!(lives((Action::PutItem, table::keys::ALERT_STATES)).await, 4, "there is none");
+
+    let world = with_silence().await;
+    let alive = ["lamp", "attic"]
+        .map(|id| given::reading(id, world.now(), Some("hall"), &[("temperature", "4")]));
+    given::store_home(&world.store, &alive).await;
+    world.store.throttle(|asked, of| (asked, of) == (Action::PutItem, table::keys::ALERT_STATES));
+    world.scheduled().await.expect("silence of one device is not stored");
+    assert_eq!(heartbeats(&world), 0);
+}
+
 /// The list of the devices is throttled and was never read.
 #[tokio::test(start_paused = true)]
 async fn without_the_list_of_devices_a_minute_judges_the_silence_of_a_device_that_a_rule_names() {
