@@ -41,7 +41,7 @@ pub(super) struct Imported<'a> {
 struct Seen {
     read_back: ReadBack,
     distances: BTreeMap<DeviceId, Distances>,
-    /// The devices of which this run has asked what they had before.
+    /// The devices whose past this run has asked for.
     verified: BTreeSet<DeviceId>,
     /// The metric that each device has for the field `value`, as Home Assistant's entities have it.
     values: BTreeMap<DeviceId, MetricName>,
@@ -266,7 +266,7 @@ impl<'a> Imported<'a> {
     }
 
     /// Reads a stored round back, and notes that it is stored. Once the table lacks something, neither its
-    /// round nor a later one counts as stored: if this run is interrupted, the next one sends and names it again.
+    /// round nor a later one counts as stored, so that a run which continues sends and names it again.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
         if let Ok(table) = &self.table {
             let read_back = &mut self.seen.borrow_mut().read_back;
@@ -312,8 +312,8 @@ impl<'a> Imported<'a> {
     }
 }
 
-/// What an earlier run knew of a device, if the table is still the one of that run. Another table, which has begun at the
-/// same address since, has other readings: these end what the import is taken back of.
+/// What an earlier run knew of a device, if the table is still the one of that run. Another table may have begun at the
+/// same address since. Its readings of others end what the import is taken back of.
 fn verified(
     before: DeviceBefore,
     from: Timestamp,

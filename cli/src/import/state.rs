@@ -288,7 +288,7 @@ impl ImportState {
         self.has_changed
     }
 
-    /// Returns which import it is, for people, and the address of its server; no address if its target is a directory.
+    /// Returns the name of the import, for people, and the address of its server. A directory has no address.
     pub(super) fn of_and_url(&self) -> (&str, Option<&str>) {
         (&self.import.of, self.import.url.as_deref())
     }

@@ -101,6 +101,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// that was tried last. So no task waits for ever, however many others there are or fail. If a request about a
     /// device is throttled, the device's other tasks are skipped and reported as left. Rules that need no silence limit
     /// come first, because the limit is learned from rollups, whose request may be throttled while all others succeed.
+    /// States of deleted rules come last, because each asks for its rule.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
@@ -109,7 +110,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let place = kept.or_else(by_lot);
 
         let mut tasks: Vec<_> = tasks.starting_after(place.as_ref()).collect();
-        tasks.sort_by_key(|(_, task)| task.asks_for_limit());
+        let comes_last = |key: &AlertKey, task: &JudgingTask<'_>| {
+            task.asks_for_limit() || rules.get(&key.rule).is_none()
+        };
+        tasks.sort_by_cached_key(|(key, task)| comes_last(key, task));
 
         let mut throttled = BTreeSet::new();
         let mut last_throttled = None;
