@@ -107,9 +107,9 @@ impl<S: Store> JudgingSession<'_, S> {
             AlertState::Episodes(state) => Some(state.changed),
             AlertState::Figures(figures) => figures.changed,
         });
-        // If the other version was saved over five minutes ago, or ahead, `rule` is the newer one: a clock was wrong.
+        // If the other version was saved over five minutes ago, `rule` is the newer one, saved by a slow clock.
         if judged_version
-            .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at).abs() < MAX_STALE)
+            .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
         {
             return Err(StoreError::Contended(format!("the rule {}", rule.id)));
         }
