@@ -161,8 +161,14 @@ impl HiddenSecrets<'_> {
 
 /// The forms of a secret that a [`plain`] text may have.
 fn forms_of(secret: &str) -> Vec<String> {
+    let in_json = Value::from(secret).to_string();
     // A form of a page writes a space as a plus sign.
-    let written = [secret.to_owned(), secret.replace(' ', "+"), in_url(secret)];
+    let written = [
+        secret.to_owned(),
+        secret.replace(' ', "+"),
+        in_url(secret),
+        in_json[1..in_json.len() - 1].to_owned(),
+    ];
     let forms = written.into_iter().flat_map(|text| {
         let in_hexadecimal = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         let in_base64 = (0..3).map(|before| in_base64(&text, before));
