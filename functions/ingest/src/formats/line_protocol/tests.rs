@@ -286,28 +286,3 @@ proptest! {
         }
     }
 }
-
-/// Prints the time per line of both parsers. The ratio is loose: it shall notice a parser that copies.
-#[test]
-fn a_line_is_read_no_slower_than_by_their_parser() {
-    let line = "cpu,cpu=cpu0,host=pi,region=attic usage_idle=98.5,usage_user=1.25,count=12i 1700000000000000000\n";
-    let body = line.repeat(5_000);
-    let timed = |read: &dyn Fn() -> usize| {
-        let spent = (0..5).map(|_| {
-            let watch = Stopwatch::start();
-            assert_eq!(read(), 5_000);
-            watch.elapsed()
-        });
-        spent.min().expect("five").as_secs_f64()
-    };
-    let own = timed(&|| lines(body.as_bytes()).filter(|it| it.line.is_ok()).count());
-    let their = timed(&|| parse_lines(&body).flatten().count());
-    let per_byte = |spent: f64| spent * 1e9 / f64::from(u32::try_from(body.len()).expect("small"));
-    println!(
-        "{:.2} ns a byte; theirs {:.2}, ratio {:.2}",
-        per_byte(own),
-        per_byte(their),
-        own / their
-    );
-    assert!(own < 1.5 * their);
-}
