@@ -195,7 +195,8 @@ impl ImportState {
         for line in read_lines(&path) {
             earlier.apply(line);
         }
-        if !again {
+        // Where no round is stored, nothing is lost that another import could not begin anew.
+        if !again && earlier.stored.lines > 0 {
             progress_file::ensure_same(&path, Some(&earlier.import.of), &import.of)?;
         }
         let lock = HeldProgress::take(&path)?;
