@@ -100,12 +100,20 @@ impl DeviceId {
         let rest = self.as_str().strip_prefix(device.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
+
+    /// Whether the device stands for a polled source; see [`PolledSourceId::device`].
+    pub fn is_of_source(&self) -> bool {
+        self.as_str().starts_with(SOURCE)
+    }
 }
+
+/// The prefix of the devices that stand for polled sources.
+const SOURCE: &str = "source:";
 
 impl PolledSourceId {
     /// The device whose metric `failing` says whether the source fails.
     pub fn device(&self) -> Result<DeviceId, IdError> {
-        format!("source:{self}").parse()
+        format!("{SOURCE}{self}").parse()
     }
 }
 

@@ -49,12 +49,13 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Whether the sender may write for a device.
+    /// Whether the sender may write for a device. Rules of alerts watch the states of sources, so no device and no
+    /// holder of a write token writes these.
     pub(crate) fn may_write(&self, device: &DeviceId) -> bool {
         match self {
             Self::Anyone | Self::Fetching(_) => true,
-            Self::Topic(own) => device.is_part_of(own),
-            Self::Holder(devices) => devices.permit(device),
+            Self::Topic(own) => device.is_part_of(own) && !device.is_of_source(),
+            Self::Holder(devices) => devices.permit(device) && !device.is_of_source(),
         }
     }
 }
@@ -85,6 +86,16 @@ mod tests {
             let other = sender.device(Some(device("e")));
             assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");
         }
+        let (all, state) = (WritableDevices::Any, device("source:remo"));
+        for (sender, is_taken) in [
+            (Sender::Anyone, true),
+            (Sender::Fetching(None), true),
+            (Sender::Holder(&all), false),
+            (Sender::Topic(state.clone()), false),
+        ] {
+            assert_eq!(sender.device(Some(state.clone())).is_ok(), is_taken, "{sender:?}");
+        }
+
         let refusal = Sender::Topic(device("d")).device(Some(device("e"))).expect_err("another's");
         assert_eq!(refusal.to_string(), "device_id is \"e\", which is not the sender's");
     }

@@ -71,7 +71,7 @@ impl FetchedMessage {
                 devices.insert(device.clone());
             }
 
-            let fault = if device.as_str().starts_with("source:") && !self.own {
+            let fault = if device.is_of_source() && !self.own {
                 Fault::SourceState
             } else if devices.contains(device) {
                 return None;
