@@ -23,7 +23,7 @@ use api::{Problem, Response};
 use domain::{Device, DeviceId, MetricRule};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::RowReader;
+use series::ReadAllowance;
 
 use crate::failure::problem;
 use crate::handlers::Handlers;
@@ -66,12 +66,12 @@ pub(crate) async fn series(
     let names = all_columns.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
-    let mut reader = RowReader::of(call.session, &handlers.densities);
 
     // The cost of all groups is checked before a reading is read.
-    let rows = groups.iter().flat_map(|group| group.rows(&names, &plan));
-    let rows: Vec<_> = rows.collect();
-    Box::pin(reader.check_and_charge(&rows)).await.map_err(problem)?;
+    let reads = groups.iter().flat_map(|group| group.planned_reads(&names, &plan));
+    let reads: Vec<_> = reads.collect();
+    let mut allowance = ReadAllowance::of_rows(&handlers.densities);
+    Box::pin(allowance.charge(call.session, &reads)).await.map_err(problem)?;
 
     let mut answer = SeriesAnswer::new(&request, &plan, all_columns, asked.is_shared());
     for group in &groups {
@@ -88,7 +88,7 @@ pub(crate) async fn series(
         // Meters are found before `retain` drops silent devices: a meter of the room may be silent in this range.
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
-            let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);
+            let found = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);
             meters = Box::pin(found).await.map_err(problem)?;
         }
         values.retain(|device| group.was_present(device));

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
 use series::{
-    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
-    MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
+    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceValues, LeftOut, MovedMeter,
+    PlannedRead, Presence, SeriesError, Store, device_values,
 };
 use table::{Session, at_once};
 
@@ -89,13 +89,13 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
-    /// The rows of the devices, whose cost is checked before a reading is read.
-    pub(super) fn rows<'a>(
+    /// The reads of the devices, whose cost is charged before a reading is read.
+    pub(super) fn planned_reads<'a>(
         &'a self,
         names: &[MetricName],
         plan: &'a RowPlan,
-    ) -> impl Iterator<Item = DeviceRows<'a>> {
-        self.devices.iter().map(|device| DeviceRows::of(self.question(device, plan), names))
+    ) -> impl Iterator<Item = PlannedRead<'a>> {
+        self.devices.iter().map(|device| PlannedRead::of(self.question(device, plan), names))
     }
 
     /// Reads the rows of the devices. The nearest readings outside of the range are read only if needed.
@@ -126,7 +126,7 @@ impl DeviceGroup<'_> {
         sums: impl Iterator<Item = &MetricName>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
         plan: &RowPlan,
-        reader: &RowReader<'_, S>,
+        session: Session<'_, S>,
     ) -> Result<GroupMeters<'a>, SeriesError> {
         let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
         let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
@@ -147,7 +147,7 @@ impl DeviceGroup<'_> {
                 if !presences.contains_key(meter) {
                     let question = self.question(device.device, plan);
                     let devices = values.iter().map(|values| values.device);
-                    let found = Presence::of(reader.session, &question, device, devices, behind);
+                    let found = Presence::of(session, &question, device, devices, behind);
                     presences.insert(meter, found.await?);
                 }
                 of_metric.insert(meter, presences[meter].clone());
