@@ -6,10 +6,10 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use series::ReadAllowance;
 
-use super::asked::{AskedDevices, DeviceSearch};
-use super::energy_answer::EnergyAnswer;
-use super::plan::RowPlan;
-use super::request::{Grouping, QueryScope, SeriesRequest, sent};
+use super::answer::energy::EnergyAnswer;
+use super::question::devices::{AskedDevices, DeviceSearch};
+use super::question::plan::RowPlan;
+use super::question::request::{Grouping, QueryScope, SeriesRequest, sent};
 use super::summing::Summing;
 use crate::failure::problem;
 use crate::handlers::Handlers;

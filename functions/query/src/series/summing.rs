@@ -9,9 +9,9 @@ use series::{
 };
 use table::Session;
 
-use super::asked::AskedDevices;
-use super::groups::{DeviceGroup, read_rows};
-use super::plan::{RowPlan, hull};
+use super::question::devices::AskedDevices;
+use super::question::groups::{DeviceGroup, read_rows};
+use super::question::plan::{RowPlan, hull};
 
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
