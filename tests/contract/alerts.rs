@@ -41,8 +41,8 @@ pub(super) async fn a_rule_is_put_only_over_what_was_read(store: &impl AlertPort
     let first = saved(store, "r").await;
     let other = saved(store, "r-a").await;
     let mut second = StoredRule { version: 2, ..alert_rule("r", at(5)) };
-    second.rule.name = label("冷凍庫 ❄ 2");
-    second.rule.paused_until = Some(at(9));
+    second.definition.name = label("冷凍庫 ❄ 2");
+    second.definition.paused_until = Some(at(9));
     for (rule, is_stored) in [(&first, false), (&second, true), (&second, false), (&first, false)] {
         assert_eq!(save(store, rule).await, is_stored, "{rule:?}");
     }

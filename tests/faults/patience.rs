@@ -51,7 +51,7 @@ async fn store_silence(store: &DynamoStore) {
 
 async fn store_rule(store: &DynamoStore, id: &str, members: Value) {
     let rule = Rule::from_json(members, at(0)).expect("a rule");
-    let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
+    let rule = StoredRule { id: id.parse().expect("an id"), version: 1, definition: rule };
     assert!(answer!(store.put_alert_rule(&rule)));
 }
 

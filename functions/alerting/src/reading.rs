@@ -135,14 +135,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.told.alert.rule);
-        let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.rule.is_on);
+        let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
         let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 
         let reading = part_for_reading(round.beginning.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in doubtful {
             match round.beginning.within(&reading).alert_rule(id).await {
-                Ok(Some(rule)) if rule.rule.is_on => {}
+                Ok(Some(rule)) if rule.definition.is_on => {}
                 Ok(_) => drop(about.found.insert(id.clone())),
                 // A rule that cannot be read was not deleted.
                 Err(StoreError::Unreadable(_)) => {}

@@ -274,7 +274,7 @@ impl World {
 
     pub(crate) async fn put_rule(&self, id: &str, members: Value) -> StoredRule {
         let rule = Rule::from_json(members, at(NOON)).expect("a rule");
-        let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
+        let rule = StoredRule { id: id.parse().expect("an id"), version: 1, definition: rule };
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));
         rule
     }
@@ -289,7 +289,7 @@ impl World {
     /// A rule is saved anew.
     pub(crate) async fn edit_rule(&self, known: &StoredRule, edit: impl FnOnce(&mut Rule)) {
         let mut next = StoredRule { version: known.version + 1, ..known.clone() };
-        edit(&mut next.rule);
+        edit(&mut next.definition);
         assert!(self.store.put_alert_rule(&next, &invocation()).await.expect("asked"));
     }
 
@@ -354,7 +354,7 @@ impl World {
         let rule = self.stored_rule(known.key.rule.as_str()).await;
         episodes.fold.phase = Phase::Normal { from: self.now() };
         // A pause leaves it as it was told.
-        episodes.told.is_firing = !rule.rule.tells(self.now());
+        episodes.told.is_firing = !rule.definition.tells(self.now());
         let over = AlertState::Episodes(episodes);
         let next = StoredAlertState::next(Some(known), known.key.clone(), over, self.now());
         let judgement = NewJudgement::new(&rule, next, Vec::new(), &[], self.now());
@@ -378,7 +378,7 @@ impl World {
         let once = AlertState::Figures(FigureState {
             told,
             number,
-            changed: Some(rule.rule.changed),
+            changed: Some(rule.definition.changed),
             per: None,
         });
         let state = StoredAlertState::next(known.as_ref(), key, once, self.now());

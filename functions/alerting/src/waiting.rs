@@ -165,7 +165,7 @@ pub(crate) fn due(
     });
     let is_paused = |message: &WaitingMessage| {
         let rule = rules.get(&message.told.alert.rule);
-        rule.is_some_and(|rule| rule.rule.paused_until.is_some_and(|until| until > now))
+        rule.is_some_and(|rule| rule.definition.paused_until.is_some_and(|until| until > now))
     };
     let is_out_of_attempts = |message: &WaitingMessage| {
         let first = first_attempt(message, channel, now);
@@ -331,7 +331,7 @@ mod tests {
         let told = ToldMessage {
             alert: given::alert_key("r", device),
             at,
-            rule: given::alert_rule("r", at).rule,
+            rule: given::alert_rule("r", at).definition,
             message: given::message(number, News::Fired),
         };
         WaitingMessage::new(given::channel_id("c"), told, at)

@@ -92,7 +92,7 @@ impl<C: Clock> Pipeline<C> {
         // A merging write may add metrics to a device, and their number is limited.
         let need = if options.merge { DeviceDetail::Items } else { DeviceDetail::Places };
         let found = self.registry.find(request.readings(), need, session, log).await?;
-        if found.has_not_looked_up_some() {
+        if found.is_incomplete() {
             if options.all_or_nothing {
                 return Err(not_looked_up());
             }

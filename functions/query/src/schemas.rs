@@ -8,8 +8,10 @@ use crate::answer::rows::{
 };
 use crate::conditions_schema::Shown;
 use crate::registry::search::question::Plan;
-use crate::series::conditions::answer::{About as AboutEpisodes, EpisodeRow};
-use crate::series::{answer, energy_answer, events};
+use crate::series::answer::energy::{EnergyRow, EnergySummary};
+use crate::series::answer::rows::{SeriesRow, SeriesSummary};
+use crate::series::conditions::answer::{ConditionsSummary, EpisodeRow};
+use crate::series::events;
 use crate::sources::rows::{SourceRow, SourceRows};
 use crate::sources::trial::TestAnswer;
 use crate::tokens::Issued;
@@ -39,9 +41,9 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<StayRow<'_>>();
     generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
-    add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
-    add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");
-    add_rows::<energy_answer::EnergyRow<'_>, energy_answer::About<'_>>(generator, "Energy");
+    add_rows::<EpisodeRow<'_>, ConditionsSummary<'_>>(generator, "Conditions");
+    add_rows::<SeriesRow<'_>, SeriesSummary<'_>>(generator, "Series");
+    add_rows::<EnergyRow<'_>, EnergySummary<'_>>(generator, "Energy");
     add_rows::<::series::Event, events::More>(generator, "Events");
 }
 

@@ -1,43 +1,35 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
-//! `request` parses the parameters. `plan` has the rows and the time up to which there are rollups. `asked` finds the
-//! devices. `groups` reads devices whose rows belong together, and `summing` the devices of a sum of energy. `columns`
-//! chooses the columns. `answer`, `energy_answer` and `events` show the result. Computes nothing.
+//! `question` has what is asked: parameters, rows, devices. `answer` shows the result. Between the two, `summing` reads
+//! the devices of a sum of energy. Computes nothing.
 
 pub(crate) mod answer;
-mod asked;
-mod columns;
 pub(crate) mod conditions;
 mod energy;
-pub(crate) mod energy_answer;
 pub(crate) mod events;
-mod groups;
-mod plan;
-mod request;
-mod rest;
+mod question;
 mod summing;
 mod verdicts;
-mod write;
 
 use api::{Problem, Response};
 use domain::{Device, DeviceId, MetricRule};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::RowReader;
+use series::ReadAllowance;
 
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use answer::SeriesAnswer;
-use asked::{AskedDevices, DeviceSearch};
-use columns::MetricColumns;
+use answer::columns::MetricColumns;
+use answer::rows::SeriesAnswer;
 pub(crate) use conditions::conditions;
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
-use groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
-use plan::RowPlan;
-pub(crate) use request::QueryScope;
-use request::{Grouping, SeriesRequest, metric_names};
+use question::devices::{AskedDevices, DeviceSearch};
+use question::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
+use question::plan::RowPlan;
+pub(crate) use question::request::QueryScope;
+use question::request::{Grouping, SeriesRequest, metric_names};
 pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`: metrics of a device, a room, a home or all, in rows of the calendar.
@@ -61,22 +53,21 @@ pub(crate) async fn series(
 
     let groups = asked.groups(request.grouping, &devices);
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
-    // The columns of all devices together. Each group below has columns of its own.
-    let all_columns = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
-    let names = all_columns.names();
+    // The header has the columns of all devices together; the rows of a group may have fewer.
+    let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
+    let names = header.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
     let behind = |id: &DeviceId| asked.behind(id);
-    let mut reader = RowReader::of(call.session, &handlers.densities);
 
     // The cost of all groups is checked before a reading is read.
-    let rows = groups.iter().flat_map(|group| group.rows(&names, &plan));
-    let rows: Vec<_> = rows.collect();
-    Box::pin(reader.check_and_charge(&rows)).await.map_err(problem)?;
+    let reads = groups.iter().flat_map(|group| group.planned_reads(&names, &plan));
+    let reads: Vec<_> = reads.collect();
+    let mut allowance = ReadAllowance::of_rows(&handlers.densities);
+    Box::pin(allowance.charge(call.session, &reads)).await.map_err(problem)?;
 
-    let mut answer = SeriesAnswer::new(&request, &plan, all_columns, asked.is_shared());
+    let mut answer = SeriesAnswer::new(&request, &plan, header, asked.is_shared());
     for group in &groups {
-        let columns = group.columns(&request, &names)?;
-        let needs_neighbours = |rule: &MetricRule| columns.needs_neighbours(rule);
+        let needs_neighbours = |rule: &MetricRule| request.needs_neighbours(rule);
         let mut values = Box::pin(group.read(call.session, &names, needs_neighbours, &plan))
             .await
             .map_err(problem)?;
@@ -85,20 +76,19 @@ pub(crate) async fn series(
             answer.note_without_room(group, &rooms, &mut values);
         }
 
+        let present = values.iter().filter(|device| group.was_present(device));
+        let present: Vec<&Device> = present.map(|device| device.device).collect();
+        let columns = group.columns(&request, &names, &present)?;
+
         // Meters are found before `retain` drops silent devices: a meter of the room may be silent in this range.
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
-            let found = group.behind_meters(&values, columns.sums(), behind, &plan, &reader);
+            let found = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);
             meters = Box::pin(found).await.map_err(problem)?;
         }
         values.retain(|device| group.was_present(device));
 
-        // The rows have only the columns of the remaining devices.
-        let present = DeviceGroup {
-            devices: values.iter().map(|device| device.device).collect(),
-            ..group.clone()
-        };
-        answer.add(group, present.columns(&request, &names)?, values, meters);
+        answer.add(group, columns, values, meters);
     }
 
     let (response, is_lacking) = answer.respond(&asked)?;

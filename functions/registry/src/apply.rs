@@ -18,6 +18,14 @@ use crate::register::register;
 /// How often an update is attempted if its item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
+/// What became of the new facts about a device.
+enum Applied {
+    /// The registry has them, or the device is being deleted and needs none.
+    Wholly,
+    /// The registry has all of them except the room: the query of the device's readings was throttled.
+    WithoutRoom(StoreError),
+}
+
 /// Adds the new facts in the observations of a batch to the registry.
 pub(crate) async fn apply(
     session: Session<'_, impl RegistryStore>,
@@ -90,8 +98,7 @@ async fn apply_observations(
         let (id, first_record) = (device.id().clone(), observed.first_record);
         let applying = Box::pin(apply_observation(session, device, &observed.observation, current));
         let written = match catching(applying).await {
-            // All is written except the device's room, because its readings could not be queried.
-            Ok(Ok(Some(error))) => {
+            Ok(Ok(Applied::WithoutRoom(error))) => {
                 throttled.push(ThrottledDevice { id, first_record, error });
                 continue;
             }
@@ -147,13 +154,13 @@ async fn update_room(
 }
 
 /// Adds the new facts in an observation to a registered device. If the device has been in its room long enough, also
-/// begins a stay there. If the query of its readings is throttled, the device keeps its room and the error is returned.
+/// begins a stay there. If the query of its readings is throttled, the device keeps its room.
 async fn apply_observation(
     session: Session<'_, impl RegistryStore>,
     mut device: Device,
     observation: &DeviceObservation,
     current: &mut Current,
-) -> StoreResult<Option<StoreError>> {
+) -> StoreResult<Applied> {
     let mut throttled = None;
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
@@ -183,13 +190,14 @@ async fn apply_observation(
                     continue;
                 }
                 // The device is being deleted.
-                UpdateOutcome::ConditionFailed(None) => return Ok(None),
+                UpdateOutcome::ConditionFailed(None) => return Ok(Applied::Wholly),
             }
         };
-        if throttled.is_none() {
-            settle(session, written, observation.last).await?;
+        if let Some(error) = throttled {
+            return Ok(Applied::WithoutRoom(error));
         }
-        return Ok(throttled);
+        settle(session, written, observation.last).await?;
+        return Ok(Applied::Wholly);
     }
 
     Err(kept_changing(device.id()))

@@ -196,6 +196,12 @@ impl Fold {
     }
 }
 
+/// How an episode ended, and when, if that is known.
+struct EpisodeEnd {
+    news: News,
+    ended: Option<Timestamp>,
+}
+
 /// Collects messages in order of time, so that each recovery follows the message of its alert.
 struct Teller<'a> {
     rule: &'a Rule,
@@ -233,7 +239,7 @@ impl Teller<'_> {
         match (self.told.is_firing, self.fold.phase.fired()) {
             (false, Some(episode)) => self.tell(News::Fired, episode, None),
             (true, None) => {
-                let (news, ended) = self.ending(changes, from, edited);
+                let EpisodeEnd { news, ended } = self.end_of_told_episode(changes, from, edited);
                 let (since, at) = (self.told.since, self.told.fired);
                 let episode =
                     Fired { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
@@ -243,16 +249,16 @@ impl Teller<'_> {
         }
     }
 
-    /// How the episode of the last message ended, and when, if that is known. `edited` is the state by the rule before
-    /// an edit: if it still fires, the edit has ended the alert.
-    fn ending(
+    /// The end of the episode that the last message was about. `edited` is the state by the rule before an edit: if it
+    /// still fires, the edit has ended the alert.
+    fn end_of_told_episode(
         &self,
         changes: &[EpisodeChange],
         from: Timestamp,
         edited: Option<&EpisodeState>,
-    ) -> (News, Option<Timestamp>) {
+    ) -> EpisodeEnd {
         if edited.is_some_and(EpisodeState::is_firing) {
-            return (News::Edited, None);
+            return EpisodeEnd { news: News::Edited, ended: None };
         }
 
         let (since, fired) = (self.told.since, self.told.fired);
@@ -261,16 +267,16 @@ impl Teller<'_> {
         };
 
         match changes.iter().rev().find(is_told) {
-            Some(change) => (News::Recovered, change.ended),
-            None if edited.is_some() => (News::Edited, None),
+            Some(change) => EpisodeEnd { news: News::Recovered, ended: change.ended },
+            None if edited.is_some() => EpisodeEnd { news: News::Edited, ended: None },
             None if since <= Some(from) => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => Some(from),
                     _ => None,
                 };
-                (News::Recovered, ended)
+                EpisodeEnd { news: News::Recovered, ended }
             }
-            None => (News::TakenBack, None),
+            None => EpisodeEnd { news: News::TakenBack, ended: None },
         }
     }
 

@@ -125,10 +125,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut on_few_devices: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = listed.get(id).or_else(|| new.get(*id));
-            for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.rule.watch)) {
+            for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.definition.watch)) {
                 let is_on_few = on_few_devices.entry(rule.id.as_str());
-                let is_on_few = *is_on_few.or_insert_with(|| listed.are_few_of(&rule.rule));
-                let is_of_metric = matches!(rule.rule.watch, Watch::Metric { .. });
+                let is_on_few = *is_on_few.or_insert_with(|| listed.are_few_of(&rule.definition));
+                let is_of_metric = matches!(rule.definition.watch, Watch::Metric { .. });
                 if is_on_few || is_of_metric && may_be_sealed(written, self.table.now) {
                     let subject = AlertSubject::Device((*id).clone());
                     matches.insert(rule.on(subject), Match { rule, written });
@@ -191,7 +191,7 @@ impl BatchReport {
 impl Match<'_> {
     /// Whether the readings of the batch cannot change the state.
     fn changes_nothing(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
-        let watch = &self.rule.rule.watch;
+        let watch = &self.rule.definition.watch;
         if matches!(watch, Watch::Demand { .. }) {
             return false;
         }
@@ -200,7 +200,7 @@ impl Match<'_> {
         let written = self.written.values();
         let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
         can_be_skipped(
-            &self.rule.rule,
+            &self.rule.definition,
             state.and_then(|stored| episodes_of(&stored.state)),
             &batch,
             now,

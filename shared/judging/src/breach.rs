@@ -37,7 +37,7 @@ impl SealedBreaches {
         let part = session.invocation.with_patience(MAX_ASKING);
         match session.within(&part).alert_rules().await {
             Ok(rules) => {
-                let rules = rules.found.into_iter().filter(|rule| rule.rule.is_on);
+                let rules = rules.found.into_iter().filter(|rule| rule.definition.is_on);
                 Ok(Breaches(self.0.keep(rules.collect(), session.now)))
             }
             Err(error) if error.is_retryable() => {
@@ -70,7 +70,7 @@ impl Breaches {
     }
 
     fn is_breached(&self, quarter: &Rollup, is_about: impl Fn(&Scope) -> bool) -> bool {
-        let mut rules = self.0.iter().map(|stored| &stored.rule);
+        let mut rules = self.0.iter().map(|stored| &stored.definition);
         rules.any(|rule| is_about(&rule.scope) && is_in_breach(&rule.watch, quarter))
     }
 }

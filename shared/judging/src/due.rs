@@ -67,7 +67,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Whether a rule still applies to a subject. The rule may have been edited since the state was stored, or the
     /// device may have changed.
     async fn is_of_rule(&self, rule: &StoredRule, subject: &AlertSubject) -> StoreResult<bool> {
-        Ok(match (&rule.rule.scope, subject) {
+        Ok(match (&rule.definition.scope, subject) {
             (Scope::Device(named), AlertSubject::Device(id)) => named == id,
             (Scope::RoomMean(named), AlertSubject::Room(id)) => named == id,
             (scope @ Scope::Each(_), AlertSubject::Device(id)) => {

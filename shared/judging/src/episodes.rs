@@ -21,7 +21,7 @@ impl<S: Store> JudgingSession<'_, S> {
         before: Option<&AlertState>,
     ) -> Result<NextState> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
-        let (rule, state) = (&rule.rule, before.and_then(episodes_of));
+        let (rule, state) = (&rule.definition, before.and_then(episodes_of));
 
         // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
         let at_once = self.table.invocation.with_patience(Duration::ZERO);

@@ -22,7 +22,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let RuleOnSubject { rule, key, has_left, .. } = on_subject;
         let now = self.table.now;
         let (state, ended) = begin(before, now);
-        if ended.is_some() && !rule.rule.tells(now) {
+        if ended.is_some() && !rule.definition.tells(now) {
             return Ok(None);
         }
 
@@ -35,7 +35,7 @@ impl<S: Store> JudgingSession<'_, S> {
             _ => Vec::new(),
         };
 
-        let (next, news) = state.judge(&rule.rule, &figures, now);
+        let (next, news) = state.judge(&rule.definition, &figures, now);
         let is_as_before = match before {
             Some(AlertState::Figures(state)) => device.is_none() || *state == next,
             Some(AlertState::Episodes(_)) => false,
@@ -53,9 +53,9 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The current figures of a rule on a device.
     async fn figures_of(&self, rule: &StoredRule, device: &Device) -> Result<Vec<Figure>> {
         let horizon = &self.horizon().await?;
-        match &rule.rule.watch {
+        match &rule.definition.watch {
             Watch::Budget { kwh, per } => {
-                let budget = EnergyBudget { kwh, per: *per, saved: rule.rule.changed };
+                let budget = EnergyBudget { kwh, per: *per, saved: rule.definition.changed };
                 self.budget_figures(&budget, device, horizon).await
             }
             Watch::Demand { period, limit } => {

@@ -20,7 +20,7 @@ impl<S: Store> JudgingSession<'_, S> {
         start: &Start,
         silent_after: TimeDelta,
     ) -> Result<JudgedReadings> {
-        let watch = &on_subject.rule.rule.watch;
+        let watch = &on_subject.rule.definition.watch;
         let metric = watch.metric();
 
         let mut pauses = self.pauses(on_subject.rules).await?.to_vec();

@@ -87,14 +87,14 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     ) -> Result<JudgingReport> {
         // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
         let rule = match self.stored_rule(id).await {
-            Ok(Some(rule)) if rule.rule.is_on => rule,
+            Ok(Some(rule)) if rule.definition.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
             Err(error) => return Err(error.into()),
         };
-        let devices = self.devices_for(&rule.rule, rule.rule.changed).await?;
+        let devices = self.devices_for(&rule.definition, rule.definition.changed).await?;
         let task = JudgingTask::Rule { rule: &rule, touched: Some(recheck.since) };
         let after = recheck.after.as_ref();
-        let mut subjects = subjects_of(&rule.rule, devices.iter());
+        let mut subjects = subjects_of(&rule.definition, devices.iter());
         subjects.retain(|subject| after.is_none() || device_of(subject) > after);
         let keys: BTreeSet<AlertKey> =
             subjects.into_iter().map(|subject| rule.on(subject)).collect();
@@ -150,8 +150,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {
         let rules = self.refresh().await?;
-        let devices = self.devices_for(&rule.rule, self.table.now).await?;
-        let subjects = subjects_of(&rule.rule, devices.iter());
+        let devices = self.devices_for(&rule.definition, self.table.now).await?;
+        let subjects = subjects_of(&rule.definition, devices.iter());
         let has_more = subjects.len() > MAX_AT_ONCE;
         let task = |subject| (rule.on(subject), JudgingTask::Rule { rule, touched: None });
         let tasks = subjects.into_iter().take(MAX_AT_ONCE).map(task);

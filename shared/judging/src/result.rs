@@ -109,7 +109,7 @@ impl<S: Store> JudgingSession<'_, S> {
         });
         // If the other version was saved over five minutes ago, `rule` is the newer one, saved by a slow clock.
         if judged_version
-            .is_some_and(|at| at > rule.rule.changed && self.table.now.since(at) < MAX_STALE)
+            .is_some_and(|at| at > rule.definition.changed && self.table.now.since(at) < MAX_STALE)
         {
             return Err(StoreError::Contended(format!("the rule {}", rule.id)));
         }

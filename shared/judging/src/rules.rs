@@ -42,8 +42,8 @@ impl Rules {
         id: &'d DeviceId,
         device: Option<&'d Device>,
     ) -> impl Iterator<Item = &'a StoredRule> + use<'a, 'd> {
-        let rules = self.rules.iter().filter(|rule| rule.rule.is_on);
-        rules.filter(move |rule| is_about(&rule.rule.scope, id, device))
+        let rules = self.rules.iter().filter(|rule| rule.definition.is_on);
+        rules.filter(move |rule| is_about(&rule.definition.scope, id, device))
     }
 
     /// Each wanted rule with each device or room that it is about.
@@ -54,7 +54,7 @@ impl Rules {
     ) -> Vec<(AlertKey, &StoredRule)> {
         let mut found = Vec::new();
         for rule in self.rules.iter().filter(|rule| is_wanted(rule)) {
-            let subjects = subjects_of(&rule.rule, devices.iter()).into_iter();
+            let subjects = subjects_of(&rule.definition, devices.iter()).into_iter();
             found.extend(subjects.map(|subject| (rule.on(subject), rule)));
         }
         found
@@ -67,7 +67,9 @@ impl Rules {
         is_wanted: impl Fn(&StoredRule) -> bool,
     ) -> Vec<RuleId> {
         let is_unknown = |rule: &&StoredRule| {
-            !devices.is_whole() && !matches!(rule.rule.scope, Scope::Device(_)) && is_wanted(rule)
+            !devices.is_whole()
+                && !matches!(rule.definition.scope, Scope::Device(_))
+                && is_wanted(rule)
         };
         self.rules.iter().filter(is_unknown).map(|rule| rule.id.clone()).collect()
     }
@@ -75,7 +77,7 @@ impl Rules {
     /// The active rules on groups of devices. To judge them, the room, kind and tags of each device must be known.
     pub(crate) fn on_groups(&self) -> impl Iterator<Item = &StoredRule> {
         let is_on_group = |rule: &Rule| rule.is_on && matches!(rule.scope, Scope::Each(_));
-        self.rules.iter().filter(move |rule| is_on_group(&rule.rule))
+        self.rules.iter().filter(move |rule| is_on_group(&rule.definition))
     }
 
     /// All channels, each with the time from which it may send a message of `rule`: now, or the end of its quiet hours.

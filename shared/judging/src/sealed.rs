@@ -34,11 +34,11 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let (devices, unlisted) = self.devices_if_read().await;
         let edge_of = |key: &AlertKey, rule: &StoredRule| {
-            sealed_until(&key.subject, &rule.rule.watch, &devices, &horizon)
+            sealed_until(&key.subject, &rule.definition.watch, &devices, &horizon)
         };
         // Without the list nobody knows the devices of a room, or how far their rollups are complete.
         let is_wanted = |rule: &StoredRule| {
-            waits(rule) && (unlisted.is_none() || matches!(rule.rule.scope, Scope::Device(_)))
+            waits(rule) && (unlisted.is_none() || matches!(rule.definition.scope, Scope::Device(_)))
         };
         let all = rules.on_subjects(&devices, is_wanted);
         if unlisted.is_none() {
@@ -98,16 +98,16 @@ fn sealed_until(
 
 /// Whether a rule waits for whole quarters.
 fn waits(rule: &StoredRule) -> bool {
-    let waits = match rule.rule.watch {
+    let waits = match rule.definition.watch {
         Watch::Budget { .. } | Watch::Counter { .. } => true,
-        Watch::Metric { .. } => matches!(rule.rule.scope, Scope::RoomMean(_)),
+        Watch::Metric { .. } => matches!(rule.definition.scope, Scope::RoomMean(_)),
         Watch::Silence { .. } | Watch::Demand { .. } => false,
     };
-    rule.rule.is_on && waits
+    rule.definition.is_on && waits
 }
 
 /// Whether a rule waits for whole quarters and finds its devices only in the remembered list. A rule on a counter is
 /// also judged by rechecks, which name a device.
 fn needs_the_list(rule: &StoredRule) -> bool {
-    waits(rule) && !matches!(rule.rule.watch, Watch::Counter { .. })
+    waits(rule) && !matches!(rule.definition.watch, Watch::Counter { .. })
 }

@@ -66,7 +66,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
-        let limit = self.silent_after(&on_subject.rule.rule.watch, device).await?;
+        let limit = self.silent_after(&on_subject.rule.definition.watch, device).await?;
         // A device without readings may send its first and last one right now.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));
@@ -78,7 +78,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
 /// Whether a rule fires when a device is silent.
 fn fires_of_silence(rule: &StoredRule) -> bool {
-    let rule = &rule.rule;
+    let rule = &rule.definition;
     let is_breach = match rule.watch {
         Watch::Silence { .. } => true,
         Watch::Metric { .. } => rule.no_data == NoData::Fire,

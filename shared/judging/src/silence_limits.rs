@@ -28,7 +28,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> StoreResult<TimeDelta> {
         match &on_subject.key.subject {
             AlertSubject::Device(device) => {
-                self.silent_after(&on_subject.rule.rule.watch, device).await
+                self.silent_after(&on_subject.rule.definition.watch, device).await
             }
             AlertSubject::Room(_) => Ok(ROOM_SILENCE),
         }

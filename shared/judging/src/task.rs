@@ -39,8 +39,8 @@ impl JudgingTask<'_> {
     /// all other kinds of tasks, which keep their order.
     fn asks_for_limit(&self) -> bool {
         let Self::Rule { rule, .. } = self else { return false };
-        match rule.rule.watch {
-            Watch::Metric { .. } => rule.rule.no_data != NoData::Keep,
+        match rule.definition.watch {
+            Watch::Metric { .. } => rule.definition.no_data != NoData::Keep,
             Watch::Silence { after } => after.is_none(),
             Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => false,
         }
@@ -186,7 +186,7 @@ impl<S: Store> JudgingSession<'_, S> {
         for _ in 0..MAX_ATTEMPTS {
             let known = self.stored_state(rule, key).await?;
             let before = known.as_ref().map(|known| &known.state);
-            let next = match &rule.rule.watch {
+            let next = match &rule.definition.watch {
                 Watch::Metric { .. } | Watch::Silence { .. } => {
                     Some(self.judge_episodes(on_subject, before).await?)
                 }
@@ -199,7 +199,7 @@ impl<S: Store> JudgingSession<'_, S> {
             };
 
             let next = StoredAlertState::next(known.as_ref(), key.clone(), state, now);
-            let channels = rules.channels_of(&rule.rule, now);
+            let channels = rules.channels_of(&rule.definition, now);
             let judgement = NewJudgement::new(rule, next, messages, &channels, now);
             if let Some(result) = self.put(&judgement).await.map_err(NotJudged::unstored)? {
                 return Ok(result);

@@ -50,7 +50,7 @@ fn rule_of(members: Value, saved: Timestamp) -> Rule {
 
 /// A version of the rule of a story.
 fn stored(version: u64, members: Value, saved: Timestamp) -> StoredRule {
-    StoredRule { id: rule_id("r"), version, rule: rule_of(members, saved) }
+    StoredRule { id: rule_id("r"), version, definition: rule_of(members, saved) }
 }
 
 /// Readings as a batch of the stream has them.
@@ -1128,7 +1128,7 @@ async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
         let news: Vec<News> = world.told().iter().map(|told| told.message.news).collect();
         assert_eq!(news, expected, "{no_data}");
 
-        let rule = world.rules(at(208)).await.rules[0].rule.clone();
+        let rule = world.rules(at(208)).await.rules[0].definition.clone();
         let hall = AlertSubject::Room(domain::given::room("hall"));
         let previewed = world.previewed((&rule, &hall), 0, at(300)).await;
         assert_eq!(previewed.len(), expected.len(), "{no_data}: {previewed:?}");

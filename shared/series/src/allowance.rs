@@ -13,7 +13,7 @@ use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
 /// The largest number of estimated read units of one answer that has rows.
-pub const MAX_ROW_UNITS: f64 = 10_000.0;
+const MAX_ROW_UNITS: f64 = 10_000.0;
 /// The largest number of values of one answer that has rows: rows times the metrics of each device. Each value takes
 /// about 400 bytes of the function's memory, also where nothing was measured.
 pub const MAX_ROW_VALUES: usize = 1_000_000;
@@ -38,17 +38,17 @@ pub struct TooDear {
     pub max_units: f64,
 }
 
-/// The rows of one device that are about to be read.
+/// A read of one device that an answer needs. Its cost is charged before anything is read.
 #[derive(Debug, Clone, Copy)]
-pub struct DeviceRows<'a> {
-    /// The question that the rows answer.
+pub struct PlannedRead<'a> {
+    /// The question about the device.
     pub question: DeviceQuestion<'a>,
     /// The number of metrics that are read.
     pub metrics: usize,
 }
 
-impl<'a> DeviceRows<'a> {
-    /// The rows with the metrics in `names` that the device has.
+impl<'a> PlannedRead<'a> {
+    /// A read of the metrics in `names` that the device has.
     pub fn of(question: DeviceQuestion<'a>, names: &[MetricName]) -> Self {
         let known = question.device.metrics();
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
@@ -61,6 +61,11 @@ impl<'a> DeviceRows<'a> {
 }
 
 impl<'a> ReadAllowance<'a> {
+    /// The allowance of an answer that has rows.
+    pub const fn of_rows(densities: &'a Densities) -> Self {
+        Self::of(MAX_ROW_UNITS, densities)
+    }
+
     /// An allowance of `max_units` read units.
     pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
         Self { densities, max_units, units: 0.0, values: 0, devices: BTreeSet::new() }
@@ -71,6 +76,38 @@ impl<'a> ReadAllowance<'a> {
         self.units += units;
         let Self { units, max_units, .. } = *self;
         if units > max_units { Err(TooDear { units, max_units }) } else { Ok(()) }
+    }
+
+    /// Charges the reads of devices that an answer in rows needs.
+    ///
+    /// # Errors
+    ///
+    /// If the rows have too many values or cost too many read units; the message says what to ask instead.
+    pub async fn charge(
+        &mut self,
+        session: Session<'_, impl Store>,
+        reads: &[PlannedRead<'_>],
+    ) -> Result<(), SeriesError> {
+        let Some(first) = reads.first() else { return Ok(()) };
+        let is_new =
+            |read: &&PlannedRead<'_>| self.devices.insert(read.question.device.id().clone());
+        let new = reads.iter().filter(is_new).count();
+        self.values += reads.iter().map(PlannedRead::values).sum::<usize>();
+        if self.values > MAX_ROW_VALUES {
+            return Err(SeriesError::OutOfReach(self.too_many(&first.question)));
+        }
+
+        // `gather` limits the first read of a single device itself, so only further reads count here.
+        let is_first_read_of_single_device = self.devices.len() == 1 && new == reads.len();
+        if is_first_read_of_single_device {
+            return Ok(());
+        }
+
+        let costs = reads.iter().map(|read| self.densities.cost(session, &read.question));
+        let costs: Vec<Cost> = at_once(DEVICE_CONCURRENCY, costs).await?;
+        let units = reads.iter().zip(costs).map(|(read, cost)| cost.of(read.question.coarsest));
+        let spent = self.add_units(units.sum());
+        spent.map_err(|why| SeriesError::OutOfReach(self.too_dear(&first.question, why)))
     }
 
     /// The number of devices, in words.
@@ -109,50 +146,5 @@ impl<'a> ReadAllowance<'a> {
              from and to{longer}, or ask room by room or device by device.",
             self.devices()
         )
-    }
-}
-
-/// Reads rows within an allowance.
-#[derive(Debug)]
-pub struct RowReader<'r, S> {
-    /// The table.
-    pub session: Session<'r, S>,
-    /// The cost of the answer so far, and its limits.
-    pub allowance: ReadAllowance<'r>,
-}
-
-impl<'r, S: Store> RowReader<'r, S> {
-    /// A reader that has read nothing yet.
-    pub const fn of(session: Session<'r, S>, densities: &'r Densities) -> Self {
-        Self { session, allowance: ReadAllowance::of(MAX_ROW_UNITS, densities) }
-    }
-
-    /// Adds the rows of devices to the allowance.
-    ///
-    /// # Errors
-    ///
-    /// If the rows have too many values or cost too many read units; the message says what to ask instead.
-    pub async fn check_and_charge(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
-        let Some(first) = rows.first() else { return Ok(()) };
-        let (session, allowance) = (self.session, &mut self.allowance);
-        let is_new =
-            |rows: &&DeviceRows<'_>| allowance.devices.insert(rows.question.device.id().clone());
-        let new = rows.iter().filter(is_new).count();
-        allowance.values += rows.iter().map(DeviceRows::values).sum::<usize>();
-        if allowance.values > MAX_ROW_VALUES {
-            return Err(SeriesError::OutOfReach(allowance.too_many(&first.question)));
-        }
-
-        // `gather` limits the first read of a single device itself, so only further reads count here.
-        let is_first_read_of_single_device = allowance.devices.len() == 1 && new == rows.len();
-        if is_first_read_of_single_device {
-            return Ok(());
-        }
-
-        let costs = rows.iter().map(|rows| allowance.densities.cost(session, &rows.question));
-        let costs: Vec<Cost> = at_once(DEVICE_CONCURRENCY, costs).await?;
-        let units = rows.iter().zip(costs).map(|(rows, cost)| cost.of(rows.question.coarsest));
-        let spent = allowance.add_units(units.sum());
-        spent.map_err(|why| SeriesError::OutOfReach(allowance.too_dear(&first.question, why)))
     }
 }

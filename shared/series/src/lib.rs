@@ -29,7 +29,7 @@ mod unfolded;
 mod values;
 mod verdicts;
 
-pub use allowance::{DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, ReadAllowance, RowReader, TooDear};
+pub use allowance::{MAX_ROW_VALUES, PlannedRead, ReadAllowance, TooDear};
 pub use combine::{Combine, value_of};
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};

@@ -142,7 +142,7 @@ pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
         "above": "-12.5", "clear": "-15.000000000000000000000000000000000001",
     });
     let rule = Rule::from_json(members, changed).expect("a rule");
-    StoredRule { id: id.parse().expect("an id"), version: 1, rule }
+    StoredRule { id: id.parse().expect("an id"), version: 1, definition: rule }
 }
 
 /// The first version of a state. Its alert fires, and nearly every optional field has a value.

@@ -1037,7 +1037,7 @@ async fn what_has_no_answer_is_told_again_as_it_was_before_what_follows_it() {
 async fn what_follows_a_message_that_quiet_hours_hold_waits_for_it() {
     let (world, mut rule) = World::with_quiet_hours().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
-    rule.rule.ignores_quiet_hours = true;
+    rule.definition.ignores_quiet_hours = true;
     world.tell(&rule, "freezer", News::Recovered, &[("a", NOW)]).await;
     world.minute().await.expect("done");
     assert_eq!(world.receiver.take(), []);

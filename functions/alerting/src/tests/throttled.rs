@@ -629,7 +629,7 @@ async fn each_part_of_a_minute_has_its_share_of_little_time() {
         given::store_home(&world.store, std::slice::from_ref(&warm)).await;
         let mut state = given::firing("r", "freezer");
         let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
-        (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
+        (episodes.due, episodes.changed) = (Some(world.now()), rule.definition.changed);
         assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
         let touched = [(warm.device.into(), warm.at)];
         world.recheck(&touched).await;
@@ -863,7 +863,7 @@ async fn states_that_cannot_be_deleted_take_a_share_of_their_minute() {
     for number in 0..20 {
         let mut state = given::firing("gone", &format!("d{number}"));
         let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
-        (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
+        (episodes.due, episodes.changed) = (Some(world.now()), rule.definition.changed);
         assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
     }
     world.store.throttle(|action, partition| {
@@ -899,7 +899,7 @@ async fn with_work_of_each_kind() -> World {
     for rule in ["gone", "warm"] {
         let mut state = given::firing(rule, "old");
         let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
-        (episodes.due, episodes.changed) = (Some(now), warm.rule.changed);
+        (episodes.due, episodes.changed) = (Some(now), warm.definition.changed);
         assert!(world.store.put_alert_state(&state, &given).await.expect("asked"));
     }
     world.tell(&warm, "fridge", News::Fired, &[("a", NOW)]).await;

@@ -34,7 +34,7 @@ pub(crate) async fn pause(
     let rule = StoredRule {
         id: before.id.clone(),
         version: before.version + 1,
-        rule: Rule { paused_until: until, ..before.rule.clone() },
+        definition: Rule { paused_until: until, ..before.definition.clone() },
     };
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {

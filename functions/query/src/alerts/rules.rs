@@ -64,7 +64,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Problem> {
     let rule = known(call).await?;
     let mut shown = shown_now(&rule, call).await?;
-    if let Some(seconds) = silent_after(&handlers.judging, &rule.rule, call).await? {
+    if let Some(seconds) = silent_after(&handlers.judging, &rule.definition, call).await? {
         shown["silent_after"] = seconds.into();
     }
     Ok(Response::json(200, &shown))
@@ -128,9 +128,9 @@ async fn shown_saved(
 ) -> Result<Value, Problem> {
     let Handlers { registry, judging, .. } = handlers;
     let mut shown = shown_now(rule, call).await?;
-    let mut warnings = warnings::of(&rule.rule, registry, call).await?;
+    let mut warnings = warnings::of(&rule.definition, registry, call).await?;
     warnings.extend(unjudged);
-    if let Some(seconds) = silent_after(judging, &rule.rule, call).await? {
+    if let Some(seconds) = silent_after(judging, &rule.definition, call).await? {
         shown["silent_after"] = seconds.into();
     }
     if !warnings.is_empty() {
@@ -148,15 +148,15 @@ pub(crate) fn after_saving(failure: Problem) -> Problem {
 /// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused. A pause
 /// keeps `changed`, and so does saving an equal rule.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
-    let Some(before) = before else { return StoredRule { id, version: 1, rule: wanted } };
-    let paused_until = before.rule.paused_until;
-    let same = Rule { changed: before.rule.changed, paused_until, ..wanted.clone() };
-    let changed = if same == before.rule {
-        before.rule.changed
+    let Some(before) = before else { return StoredRule { id, version: 1, definition: wanted } };
+    let paused_until = before.definition.paused_until;
+    let same = Rule { changed: before.definition.changed, paused_until, ..wanted.clone() };
+    let changed = if same == before.definition {
+        before.definition.changed
     } else {
-        wanted.changed.max(before.rule.changed.saturating_add(TimeDelta::milliseconds(1)))
+        wanted.changed.max(before.definition.changed.saturating_add(TimeDelta::milliseconds(1)))
     };
-    StoredRule { id, version: before.version + 1, rule: Rule { changed, ..wanted } }
+    StoredRule { id, version: before.version + 1, definition: Rule { changed, ..wanted } }
 }
 
 /// Replaces the stored rule `before`. Writes nothing if the rules are equal; fails if the stored rule has changed.
@@ -165,7 +165,7 @@ pub(crate) async fn save(
     rule: &StoredRule,
     call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    if before.is_some_and(|before| before.rule == rule.rule) {
+    if before.is_some_and(|before| before.definition == rule.definition) {
         return Ok(());
     }
     if call.session.put_alert_rule(rule).await? {
@@ -181,7 +181,7 @@ pub(crate) async fn judge(
     rule: &StoredRule,
     call: &mut Call<'_, impl Store>,
 ) -> Option<String> {
-    if !rule.rule.is_on {
+    if !rule.definition.is_on {
         return None;
     }
 

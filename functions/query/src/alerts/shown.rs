@@ -15,9 +15,9 @@ pub(crate) fn alert(
     let mut sorted = states.to_vec();
     sorted.sort_by_key(|state| (rank(state), state.key.clone()));
     let count = |rank_of: u8| states.iter().filter(|state| rank(state) == rank_of).count();
-    let mut shown = rule.rule.to_json();
+    let mut shown = rule.definition.to_json();
     shown["id"] = json!(rule.id);
-    shown["changed"] = json!(rule.rule.changed);
+    shown["changed"] = json!(rule.definition.changed);
     shown["firing"] = count(FIRING).into();
     shown["pending"] = count(PENDING).into();
     shown["has_more_states"] = (has_more || states.len() > max).into();

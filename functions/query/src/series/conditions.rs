@@ -12,9 +12,9 @@ use runtime::http::Call;
 use series::conditions::{Explanation, find};
 use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, OutOfMeans, UnfoldedChanges};
 
-use super::asked::{AskedDevices, DeviceSearch};
-use super::plan::cached;
-use super::request::{QueryScope, metric_names};
+use super::question::devices::{AskedDevices, DeviceSearch};
+use super::question::plan::cached;
+use super::question::request::{QueryScope, metric_names};
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;

@@ -4,12 +4,12 @@ use api::{Problem, Response};
 use domain::{Device, MetricName};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::RowReader;
+use series::ReadAllowance;
 
-use super::asked::{AskedDevices, DeviceSearch};
-use super::energy_answer::EnergyAnswer;
-use super::plan::RowPlan;
-use super::request::{Grouping, QueryScope, SeriesRequest, sent};
+use super::answer::energy::EnergyAnswer;
+use super::question::devices::{AskedDevices, DeviceSearch};
+use super::question::plan::RowPlan;
+use super::question::request::{Grouping, QueryScope, SeriesRequest, sent};
 use super::summing::Summing;
 use crate::failure::problem;
 use crate::handlers::Handlers;
@@ -40,11 +40,11 @@ pub(crate) async fn energy(
         unreachable!("together the devices are one group")
     };
     let summing = Summing { asked: &asked, group, plan: &plan, is_apart: request.is_apart() };
-    let mut reader = RowReader::of(call.session, &handlers.densities);
-    let sum = Box::pin(summing.read(metered, &mut reader)).await.map_err(problem)?;
+    let allowance = ReadAllowance::of_rows(&handlers.densities);
+    let sum = Box::pin(summing.read(metered, allowance, call.session)).await.map_err(problem)?;
     let mut found = None;
     if request.has_events {
-        found = Some(Box::pin(summing.events(&sum, &reader)).await.map_err(problem)?);
+        found = Some(Box::pin(summing.events(&sum, call.session)).await.map_err(problem)?);
     }
 
     let span = asked.span(&plan, sum.reach);

@@ -7,9 +7,9 @@ use runtime::http::Call;
 use serde::Serialize;
 use series::{DeviceQuestion, Events, Level, RollupLag, events};
 
-use super::plan::RowPlan;
-use super::request::{QueryScope, SeriesRequest, metric_names};
-use super::write::respond;
+use super::answer::write::respond;
+use super::question::plan::RowPlan;
+use super::question::request::{QueryScope, SeriesRequest, metric_names};
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;

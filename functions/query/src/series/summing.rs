@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, DeviceRows, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence,
-    RowReader, SeriesError, Store, events,
+    BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, PlannedRead, Presence,
+    ReadAllowance, SeriesError, Store, events,
 };
+use table::Session;
 
-use super::asked::AskedDevices;
-use super::groups::{DeviceGroup, read_rows};
-use super::plan::{RowPlan, hull};
+use super::question::devices::AskedDevices;
+use super::question::groups::{DeviceGroup, read_rows};
+use super::question::plan::{RowPlan, hull};
 
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
@@ -76,7 +77,8 @@ impl<'a> Summing<'a> {
     pub(super) async fn read<S: Store>(
         &self,
         metered: Vec<MeteredDevice<'a>>,
-        reader: &mut RowReader<'_, S>,
+        mut allowance: ReadAllowance<'_>,
+        session: Session<'_, S>,
     ) -> Result<EnergySum<'a>, SeriesError> {
         let summed: Vec<&'a DeviceId> = metered
             .iter()
@@ -89,17 +91,17 @@ impl<'a> Summing<'a> {
 
         let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
         let (first, mut later) = self.in_order_of_reading(metered, &meters);
-        let mut devices = self.read_devices(first, reader).await?;
+        let mut devices = self.read_devices(first, &mut allowance, session).await?;
         let behind = |id: &DeviceId| self.asked.behind(id);
         let values = devices.iter().map(|device| &device.values);
         let values = values.filter(|values| meters.contains(values.device.id()));
         let values: Vec<_> = values.collect();
         let question = |device| self.group.question(device, self.plan);
-        let presences = series::presences(reader.session, &values, question, &all, behind).await?;
+        let presences = series::presences(session, &values, question, &all, behind).await?;
 
         let of_all = BehindMeters::of(summed.iter().copied(), behind, &presences);
         later.retain(|(device, _)| !of_all.left_out.contains_key(device.id()));
-        devices.extend(self.read_devices(later, reader).await?);
+        devices.extend(self.read_devices(later, &mut allowance, session).await?);
         devices.sort_by_key(|device| device.values.device.id());
         Ok(self.sum(devices, &summed, roles, &presences))
     }
@@ -177,20 +179,20 @@ impl<'a> Summing<'a> {
     async fn read_devices<S: Store>(
         &self,
         devices: Vec<(&'a Device, Meter<'a>)>,
-        reader: &mut RowReader<'_, S>,
+        allowance: &mut ReadAllowance<'_>,
+        session: Session<'_, S>,
     ) -> Result<Vec<EnergyDevice<'a>>, SeriesError> {
         let names: Vec<Vec<MetricName>> =
             devices.iter().map(|(_, meter)| meter.names().cloned().collect()).collect();
-        let rows = devices.iter().zip(&names).map(|((device, _), names)| {
-            DeviceRows::of(self.group.question(device, self.plan), names)
+        let reads = devices.iter().zip(&names).map(|((device, _), names)| {
+            PlannedRead::of(self.group.question(device, self.plan), names)
         });
-        let rows: Vec<_> = rows.collect();
-        Box::pin(reader.check_and_charge(&rows)).await?;
+        let reads: Vec<_> = reads.collect();
+        Box::pin(allowance.charge(session, &reads)).await?;
 
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let questions = rows.iter().map(|row| row.question).zip(names.iter().map(Vec::as_slice));
-        let values: Vec<DeviceValues<'a>> =
-            read_rows(reader.session, questions, needs_neighbours).await?;
+        let questions = reads.iter().map(|read| read.question).zip(names.iter().map(Vec::as_slice));
+        let values: Vec<DeviceValues<'a>> = read_rows(session, questions, needs_neighbours).await?;
 
         let meters = devices.into_iter().map(|(_, meter)| meter);
         Ok(values
@@ -204,13 +206,12 @@ impl<'a> Summing<'a> {
     pub(super) async fn events<S: Store>(
         &self,
         sum: &EnergySum<'a>,
-        reader: &RowReader<'_, S>,
+        session: Session<'_, S>,
     ) -> Result<Events, SeriesError> {
         let mut found = Events::default();
         for device in &sum.devices {
             let question = self.group.question(device.values.device, self.plan);
             let names: Vec<MetricName> = device.meter.names().cloned().collect();
-            let session = reader.session;
             found.append(events(session, &question, &names, Flags::ALL).await?);
         }
         Ok(found)

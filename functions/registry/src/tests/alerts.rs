@@ -110,7 +110,7 @@ impl Freezer {
 /// Saves the rule, at a minute.
 async fn save(store: &MemoryDb, members: Value, minute: i64, version: u64) -> StoredRule {
     let rule = alerts::Rule::from_json(members, at_minute(minute)).expect("a rule");
-    let rule = StoredRule { id: rule_id("r"), version, rule };
+    let rule = StoredRule { id: rule_id("r"), version, definition: rule };
     assert!(store.put_alert_rule(&rule, &given::invocation()).await.expect("memory"));
     rule
 }
@@ -252,7 +252,7 @@ async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
         "name": "Freezer", "device": "d", "metric": "temperature", "above": 10, "clear": 8,
     });
     let rule = alerts::Rule::from_json(members, second(20)).expect("a rule");
-    let rule = StoredRule { id: rule_id("r"), version: 2, rule };
+    let rule = StoredRule { id: rule_id("r"), version: 2, definition: rule };
     let (store, given) = (&freezer.store, &given::invocation());
     assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
     let judging = Judging::new();
@@ -506,7 +506,7 @@ impl Schedule {
             self.readings.range(..=self.now + 2).map(observation).collect();
         let silent_after = TimeDelta::minutes(60);
         let from = readings.first().map_or(at_minute(self.now), |it| it.at);
-        let rule = &self.freezer.rule.rule;
+        let rule = &self.freezer.rule.definition;
         let mut past = Past::begin(rule, SilenceLimit::new(silent_after, &[]), from, true);
         past.take(&readings, at_minute(self.now));
         let episodes = past.episodes();

@@ -95,8 +95,8 @@ impl FoundDevices {
         self.snapshot.all_devices().map(|devices| devices.number_introduced_by(sender))
     }
 
-    /// Whether some devices could not be looked up, because the table was too busy.
-    pub fn has_not_looked_up_some(&self) -> bool {
+    /// Whether the table was too busy to look all devices up.
+    pub fn is_incomplete(&self) -> bool {
         !self.not_looked_up.is_empty()
     }
 

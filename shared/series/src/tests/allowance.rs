@@ -1,6 +1,6 @@
 //! What a device that has moved costs the allowance of an answer: that of one device, for what is held and read of it.
 
-use super::super::allowance::{DeviceRows, ReadAllowance, RowReader};
+use super::super::allowance::{PlannedRead, ReadAllowance};
 use super::super::density::Densities;
 use super::*;
 
@@ -20,11 +20,11 @@ async fn a_device_that_is_read_again_takes_units() {
     let grid = Grid::total(range(first, now));
     let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Readings, now);
     let (invocation, densities) = (invocation(), Densities::default());
-    let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
+    let reads = [PlannedRead::of(question, &[metric(GAUGE)])];
 
-    let mut reader = RowReader::of(session(&home.store, &invocation), &densities);
-    reader.allowance = ReadAllowance::of(0.1, &densities);
-    reader.check_and_charge(&rows).await.expect("a single device has bounds of its own");
-    let why = refusal(reader.check_and_charge(&rows).await);
+    let session = session(&home.store, &invocation);
+    let mut allowance = ReadAllowance::of(0.1, &densities);
+    allowance.charge(session, &reads).await.expect("a single device has bounds of its own");
+    let why = refusal(allowance.charge(session, &reads).await);
     assert!(why.contains("read units of one device,"), "{why}");
 }

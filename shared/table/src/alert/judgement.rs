@@ -40,7 +40,7 @@ impl NewJudgement {
         let told = |message| ToldMessage {
             alert: state.key.clone(),
             at: now,
-            rule: rule.rule.clone(),
+            rule: rule.definition.clone(),
             message,
         };
         let told: Vec<_> = messages.into_iter().skip(left_out).map(told).collect();
@@ -58,7 +58,7 @@ impl NewJudgement {
             }));
         }
 
-        Self { state, changed: rule.rule.changed, told, waiting, left_out }
+        Self { state, changed: rule.definition.changed, told, waiting, left_out }
     }
 
     /// The state.

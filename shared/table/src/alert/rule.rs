@@ -13,7 +13,7 @@ pub struct StoredRule {
     /// The number of times that the rule was saved.
     pub version: u64,
     /// The rule, with the time at which it was saved.
-    pub rule: Rule,
+    pub definition: Rule,
 }
 
 impl StoredRule {

@@ -108,7 +108,7 @@ mod tests {
         ToldMessage {
             alert: given::alert_key("r", "d"),
             at: now,
-            rule: given::alert_rule("r", now).rule,
+            rule: given::alert_rule("r", now).definition,
             message: given::message(u64::MAX, News::TakenBack),
         }
     }

@@ -13,7 +13,7 @@ use crate::StoredRule;
 
 kind! { StoredRule = AlertRule(id) {
     version: Whole = VERSION,
-    rule: Rule,
+    definition: Rule,
 } }
 
 /// The members of a rule are in a map. If `room` were an attribute of the item, the rule would be in the room index.
@@ -41,7 +41,7 @@ mod tests {
 
     fn rule(members: Value) -> StoredRule {
         let rule = Rule::from_json(members, Timestamp::MAX).expect("a rule");
-        StoredRule { id: "r".parse().expect("an id"), version: 3, rule }
+        StoredRule { id: "r".parse().expect("an id"), version: 3, definition: rule }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use series::{OutOfMeans, RollupLag};
 use super::request::ConditionsRequest;
 use crate::answer::row::Entries;
 use crate::registry::presence::RoomsLack;
-use crate::series::write::respond;
+use crate::series::answer::write::respond;
 
 pub(crate) struct Answer<'a> {
     pub(crate) request: &'a ConditionsRequest,
@@ -28,7 +28,7 @@ pub(crate) struct Answer<'a> {
 /// The members beside the episodes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct About<'a> {
+pub(crate) struct ConditionsSummary<'a> {
     from: Timestamp,
     to: Timestamp,
     conditions: BTreeMap<&'a MetricName, String>,
@@ -51,7 +51,7 @@ impl Answer<'_> {
         let names = request.search.names();
         let rows = self.episodes.iter().map(|found| EpisodeRow::of(found, &names));
         let conditions = request.search.conditions.iter();
-        let about = About {
+        let about = ConditionsSummary {
             from: request.search.range.from(),
             to: request.search.range.to(),
             conditions: conditions

@@ -18,19 +18,19 @@ use crate::registry::presence::RoomsLack;
 
 /// The rows that a request asks for, and the time up to which there are rollups.
 #[derive(Debug)]
-pub(super) struct RowPlan {
-    pub(super) horizon: Horizon,
-    pub(super) grid: Grid,
+pub(crate) struct RowPlan {
+    pub(crate) horizon: Horizon,
+    pub(crate) grid: Grid,
     unit: Option<CalendarUnit>,
     zone: Zone,
-    pub(super) now: Timestamp,
+    pub(crate) now: Timestamp,
     /// Changes that the rollups do not have yet. `None` if the answer uses no rollups, neither for its rows nor to find
     /// the devices of a room or home.
     unfolded: Option<UnfoldedChanges>,
 }
 
 impl RowPlan {
-    pub(super) async fn of(
+    pub(crate) async fn of(
         request: &SeriesRequest,
         scope: QueryScope,
         known_state: &RollupStateCache,
@@ -49,17 +49,17 @@ impl RowPlan {
     }
 
     /// The question about one device, wherever it was.
-    pub(super) fn question<'a>(&'a self, device: &'a Device) -> DeviceQuestion<'a> {
+    pub(crate) fn question<'a>(&'a self, device: &'a Device) -> DeviceQuestion<'a> {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
     /// How far the rollups lag in a range. For a room, each device's lag counts: rollups say which devices were there.
-    pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
+    pub(crate) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }
 
     /// Says in a problem about a room or home how far the rollups lag, because rollups say which devices were there.
-    pub(super) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
+    pub(crate) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
         let lag = scope.is_of_rooms().then(|| self.lag(self.grid.range(), None)).flatten();
         if let Some(lag) = lag {
             problem.detail = format!("{}; {}", problem.detail, lag.text());
@@ -68,7 +68,7 @@ impl RowPlan {
     }
 
     /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
-    pub(super) fn span(
+    pub(crate) fn span(
         &self,
         reach: TimeRange,
         device: Option<&Device>,
@@ -87,7 +87,7 @@ impl RowPlan {
 
     /// Adds cache headers to an answer. A range that is over changes only by late readings. An answer that lacks
     /// readings is revalidated each time.
-    pub(super) fn cached(
+    pub(crate) fn cached(
         &self,
         call: &Call<'_, impl Store>,
         is_lacking: bool,
@@ -98,7 +98,7 @@ impl RowPlan {
 }
 
 /// Adds cache headers to an answer about a range. While the range is not over, the answer is not cached.
-pub(super) fn cached(
+pub(crate) fn cached(
     call: &Call<'_, impl Store>,
     range: TimeRange,
     is_lacking: bool,
@@ -136,12 +136,12 @@ impl Span {
 }
 
 /// The smallest range that contains two ranges.
-pub(super) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
+pub(crate) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     let hull = TimeRange::new(one.from().min(other.from()), one.to().max(other.to()));
     hull.expect("it holds both")
 }
 
 /// The kinds of items that the rows of devices are made from.
-pub(super) fn levels<'a>(values: impl Iterator<Item = &'a DeviceValues<'a>>) -> BTreeSet<Level> {
+pub(crate) fn levels<'a>(values: impl Iterator<Item = &'a DeviceValues<'a>>) -> BTreeSet<Level> {
     values.flat_map(|device| device.gathered.levels.iter().copied()).collect()
 }

@@ -2,7 +2,8 @@
 
 use api::{Format, Params, Problem, Request};
 use domain::{
-    Aggregate, CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, TimeRange, Timestamp, Zone,
+    Aggregate, CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, MetricRule, TimeRange,
+    Timestamp, Zone,
 };
 use series::{Grid, MAX_ROWS};
 
@@ -24,14 +25,14 @@ pub(crate) enum QueryScope {
 
 impl QueryScope {
     /// Whether readings count only if they name a room of the question.
-    pub(super) const fn is_of_rooms(self) -> bool {
+    pub(crate) const fn is_of_rooms(self) -> bool {
         matches!(self, Self::Room | Self::Home)
     }
 }
 
 /// How devices share rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grouping {
+pub(crate) enum Grouping {
     /// All devices share one row.
     Together,
     /// Each device has a row.
@@ -47,12 +48,12 @@ pub(crate) struct SeriesRequest {
     /// The requested metrics; `None` stands for all.
     pub(crate) metrics: Option<Vec<MetricName>>,
     /// The requested functions; `None` stands for the usual functions of each metric.
-    pub(crate) functions: Option<Vec<Aggregate>>,
+    functions: Option<Vec<Aggregate>>,
     /// The unit of the rows; `None` stands for one total.
     pub(crate) unit: Option<CalendarUnit>,
     zone: Option<Zone>,
     range: TimeRange,
-    pub(super) grouping: Grouping,
+    pub(crate) grouping: Grouping,
     pub(crate) has_events: bool,
 }
 
@@ -89,13 +90,28 @@ impl SeriesRequest {
         })
     }
 
+    /// The functions of a metric: the requested ones, else the usual ones of its kind.
+    pub(crate) fn functions_of(&self, rule: &MetricRule) -> &[Aggregate] {
+        self.functions.as_deref().unwrap_or_else(|| Aggregate::usual(rule))
+    }
+
+    /// Whether a metric needs the nearest readings before and after the range. Increases of counters and means of power
+    /// over time need them.
+    pub(crate) fn needs_neighbours(&self, rule: &MetricRule) -> bool {
+        match rule {
+            MetricRule::Gauge => false,
+            MetricRule::Counter(_) => self.functions_of(rule).contains(&Aggregate::Increase),
+            MetricRule::Power(_) => self.functions_of(rule).contains(&Aggregate::TimeMean),
+        }
+    }
+
     /// Whether the request asks for rows of each device.
-    pub(super) fn is_apart(&self) -> bool {
+    pub(crate) fn is_apart(&self) -> bool {
         self.grouping == Grouping::Apart
     }
 
     /// Whether the devices together have every requested metric. If no metric is requested, whether there is a device.
-    pub(super) fn has_all_metrics(&self, devices: &[&Device]) -> bool {
+    pub(crate) fn has_all_metrics(&self, devices: &[&Device]) -> bool {
         match &self.metrics {
             Some(names) => metric_names(Some(names), devices).is_ok(),
             None => !devices.is_empty(),
@@ -132,7 +148,7 @@ impl SeriesRequest {
 }
 
 /// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
-pub(super) fn metric_names(
+pub(crate) fn metric_names(
     asked: Option<&[MetricName]>,
     devices: &[&Device],
 ) -> Result<Vec<MetricName>, Problem> {
@@ -153,7 +169,7 @@ pub(super) fn metric_names(
 }
 
 /// The metrics that devices have sent, as a sentence.
-pub(super) fn sent(devices: &[&Device]) -> String {
+pub(crate) fn sent(devices: &[&Device]) -> String {
     let names = metrics_of(devices.iter().copied());
     let names: Vec<&str> = names.iter().map(MetricName::as_str).take(20).collect();
     match names[..] {

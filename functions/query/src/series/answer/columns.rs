@@ -6,17 +6,17 @@ use api::Problem;
 use domain::{Aggregate, Device, MetricInfo, MetricName, MetricRule, Unit};
 use series::Combine;
 
-use super::request::SeriesRequest;
+use crate::series::question::request::SeriesRequest;
 
 /// The metrics of a series, each with its column.
 #[derive(Debug, Clone)]
-pub(crate) struct MetricColumns(pub(super) BTreeMap<MetricName, Column>);
+pub(crate) struct MetricColumns(pub(crate) BTreeMap<MetricName, Column>);
 
 #[derive(Debug, Clone)]
-pub(super) struct Column {
-    pub(super) functions: Vec<Aggregate>,
-    pub(super) combine: Combine,
-    pub(super) unit: Option<Unit>,
+pub(crate) struct Column {
+    pub(crate) functions: Vec<Aggregate>,
+    pub(crate) combine: Combine,
+    pub(crate) unit: Option<Unit>,
 }
 
 impl MetricColumns {
@@ -42,20 +42,8 @@ impl MetricColumns {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether a metric needs the nearest readings before and after the range. Increases of counters and means of power
-    /// over time need them.
-    pub(crate) fn needs_neighbours(&self, rule: &MetricRule) -> bool {
-        let is_asked =
-            |function| self.0.values().any(|column| column.functions.contains(&function));
-        match rule {
-            MetricRule::Gauge => false,
-            MetricRule::Counter(_) => is_asked(Aggregate::Increase),
-            MetricRule::Power(_) => is_asked(Aggregate::TimeMean),
-        }
-    }
-
     /// How the values of several devices become one, by metric.
-    pub(super) fn combine(&self) -> BTreeMap<&MetricName, Combine> {
+    pub(crate) fn combine(&self) -> BTreeMap<&MetricName, Combine> {
         self.0.iter().map(|(name, column)| (name, column.combine)).collect()
     }
 
@@ -95,9 +83,9 @@ impl Column {
         let mut rules = infos.iter().map(|info| MetricRule::of(info));
         let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
 
-        let asked = request.functions.as_deref().unwrap_or_else(|| Aggregate::usual(&rule));
+        let functions = request.functions_of(&rule).iter().copied();
         let (functions, refused): (Vec<Aggregate>, Vec<Aggregate>) =
-            asked.iter().copied().partition(|function| function.is_of(&rule));
+            functions.partition(|function| function.is_of(&rule));
         if let Some(function) = refused.first().filter(|_| request.metrics.is_some()) {
             return Err(Problem::field("fn", wrong_kind(*function, name)));
         }

@@ -7,11 +7,11 @@ use domain::{DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRan
 use serde::Serialize;
 use series::{Amount, EnergyDevice, Event, Events, LeftOut, MovedMeter, RowEnergy, sum};
 
-use super::plan::{RowPlan, Span};
-use super::request::{Grouping, SeriesRequest};
 use super::rest::{Rest, RestRow};
-use super::summing::EnergySum;
 use super::write::respond;
+use crate::series::question::plan::{RowPlan, Span};
+use crate::series::question::request::{Grouping, SeriesRequest};
+use crate::series::summing::EnergySum;
 
 fn shown(amount: Option<Amount>) -> Option<Exact> {
     amount.map(|amount| amount.shown())
@@ -86,7 +86,7 @@ struct Unsure<'a> {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct About<'a> {
+pub(crate) struct EnergySummary<'a> {
     #[serde(flatten)]
     span: Span,
     total_kwh: Option<Exact>,
@@ -139,23 +139,23 @@ struct Left {
 }
 
 /// The answer to a request for energy.
-pub(super) struct EnergyAnswer<'s, 'a> {
-    pub(super) request: &'s SeriesRequest,
-    pub(super) plan: &'s RowPlan,
-    pub(super) sum: &'s EnergySum<'a>,
+pub(crate) struct EnergyAnswer<'s, 'a> {
+    pub(crate) request: &'s SeriesRequest,
+    pub(crate) plan: &'s RowPlan,
+    pub(in crate::series) sum: &'s EnergySum<'a>,
     /// Whether several devices may be in the answer.
-    pub(super) is_shared: bool,
+    pub(crate) is_shared: bool,
 }
 
 impl<'s, 'a> EnergyAnswer<'s, 'a> {
     /// Makes the response.
-    pub(super) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
+    pub(crate) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
         let counting = self.sum.counting();
         let total = self.total(&counting);
         let only = self.sum.devices.first().map(|device| &device.meter);
         let only = only.filter(|_| !self.is_shared);
         let moved: Vec<&MovedMeter<'_>> = self.sum.moved.values().collect();
-        let about = About {
+        let about = EnergySummary {
             span,
             total_kwh: shown(total.bought),
             total_kwh_sold: shown(total.sold),

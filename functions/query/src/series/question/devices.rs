@@ -21,24 +21,24 @@ use crate::registry::presence::{self, RoomDevices, RoomsLack};
 
 /// The parameters of a search for the devices of a question.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DeviceSearch<'a> {
-    pub(super) scope: QueryScope,
-    pub(super) horizon: &'a Horizon,
-    pub(super) range: TimeRange,
+pub(crate) struct DeviceSearch<'a> {
+    pub(crate) scope: QueryScope,
+    pub(crate) horizon: &'a Horizon,
+    pub(crate) range: TimeRange,
     /// Whether the search finds out which devices were in which room.
-    pub(super) is_by_room: bool,
+    pub(crate) is_by_room: bool,
 }
 
 impl<'a> DeviceSearch<'a> {
     /// A search in the range of a plan's rows.
-    pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
+    pub(crate) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
         Self { scope, horizon: &plan.horizon, range: plan.grid.range(), is_by_room: false }
     }
 }
 
 /// The devices of a question, and the rooms that their readings must name.
-pub(super) struct AskedDevices {
-    pub(super) scope: QueryScope,
+pub(crate) struct AskedDevices {
+    pub(crate) scope: QueryScope,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
     /// The devices that are or were in the rooms, and the registry. Without `rooms` there are no such devices.
@@ -48,7 +48,7 @@ pub(super) struct AskedDevices {
 impl AskedDevices {
     /// Finds the devices. If a requested metric is on none of them, the registry is read again: another instance may
     /// have registered the metric or its device.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         search: DeviceSearch<'_>,
         handlers: &Handlers<impl Clock>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
@@ -123,7 +123,7 @@ impl AskedDevices {
     }
 
     /// The devices that may have a part in the answer.
-    pub(super) fn devices(&self) -> Result<Vec<&Device>, Problem> {
+    pub(crate) fn devices(&self) -> Result<Vec<&Device>, Problem> {
         match (&self.device, &self.rooms) {
             (Some(device), _) => Ok(vec![device]),
             (None, Some(_)) => {
@@ -139,47 +139,47 @@ impl AskedDevices {
     }
 
     /// The device that the request's path names.
-    pub(super) const fn device(&self) -> Option<&Device> {
+    pub(crate) const fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
     /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
-    pub(super) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
+    pub(crate) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device(), self.rooms_lack())
     }
 
     /// The rooms that readings must name; `None` accepts all readings.
-    pub(super) const fn rooms(&self) -> Option<&BTreeSet<RoomId>> {
+    pub(crate) const fn rooms(&self) -> Option<&BTreeSet<RoomId>> {
         self.rooms.as_ref()
     }
 
     /// Why devices may be missing from the answer.
-    pub(super) const fn rooms_lack(&self) -> Option<RoomsLack> {
+    pub(crate) const fn rooms_lack(&self) -> Option<RoomsLack> {
         self.of_rooms.lack
     }
 
     /// The estimated read units of finding the devices, without the registry.
-    pub(super) const fn units(&self) -> f64 {
+    pub(crate) const fn units(&self) -> f64 {
         self.of_rooms.units
     }
 
     /// Whether several devices may be in the answer.
-    pub(super) const fn is_shared(&self) -> bool {
+    pub(crate) const fn is_shared(&self) -> bool {
         self.device.is_none()
     }
 
     /// A device of the registry in memory, or one that was read because memory does not hold all.
-    pub(super) fn known(&self, id: &DeviceId) -> Option<&Device> {
+    pub(crate) fn known(&self, id: &DeviceId) -> Option<&Device> {
         self.of_rooms.found.device(id)
     }
 
     /// The meter that a device is behind, as far as known.
-    pub(super) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
+    pub(crate) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
         self.known(id)?.behind()
     }
 
     /// Splits the devices into groups whose rows belong together.
-    pub(super) fn groups<'a>(
+    pub(crate) fn groups<'a>(
         &'a self,
         grouping: Grouping,
         devices: &[&'a Device],
@@ -235,7 +235,7 @@ impl AskedDevices {
     }
 
     /// The devices that measure energy or power, each with the metrics from which its energy comes.
-    pub(super) fn metered<'a>(
+    pub(crate) fn metered<'a>(
         &self,
         devices: &[&'a Device],
         asked: Option<&MetricName>,

@@ -7,10 +7,10 @@ use domain::{DeviceId, Exact, TimeRange, Timestamp};
 use serde::Serialize;
 use series::{Amount, EnergyDevice, MovedMeter, sum};
 
-use super::summing::EnergySum;
+use crate::series::summing::EnergySum;
 
 /// The devices of a sum of energy, sorted to compute the rest.
-pub(super) struct Rest<'s, 'a> {
+pub(crate) struct Rest<'s, 'a> {
     /// The devices that count in the sum.
     counting: Vec<&'s EnergyDevice<'a>>,
     /// The devices that measure consumption and have no device behind them.
@@ -24,14 +24,14 @@ pub(super) struct Rest<'s, 'a> {
 /// The energy of one row that meters measured, but no device behind them.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub(super) struct RestRow {
+pub(crate) struct RestRow {
     timestamp: Timestamp,
     kwh: Option<Exact>,
 }
 
 impl<'s, 'a> Rest<'s, 'a> {
     /// Sorts the devices of a sum.
-    pub(super) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
+    pub(crate) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
         let (mut last, mut meters) = (Vec::new(), Vec::new());
         let consuming = sum.devices.iter().filter(|device| device.meter.other_role.is_none());
         for device in consuming {
@@ -46,12 +46,12 @@ impl<'s, 'a> Rest<'s, 'a> {
     }
 
     /// The sum of the devices that have no device behind them, in some rows.
-    pub(super) fn counted(&self, places: Range<usize>) -> Option<Exact> {
+    pub(crate) fn counted(&self, places: Range<usize>) -> Option<Exact> {
         bought(&self.last, places).map(|amount| amount.shown())
     }
 
     /// The rest of some rows: the total energy without `counted`. `None` if a meter measured nothing or was elsewhere.
-    pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
+    pub(crate) fn left(&self, places: &Range<usize>) -> Option<Exact> {
         let total = bought(&self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {
             Some(counted) => &total - &counted,
@@ -69,11 +69,11 @@ impl<'s, 'a> Rest<'s, 'a> {
     }
 
     /// Whether any device is behind a meter.
-    pub(super) fn is_meant(&self) -> bool {
+    pub(crate) fn is_meant(&self) -> bool {
         !self.meters.is_empty()
     }
 
-    pub(super) fn rows(&self) -> Vec<RestRow> {
+    pub(crate) fn rows(&self) -> Vec<RestRow> {
         let row = |(place, range): (usize, &TimeRange)| RestRow {
             timestamp: range.from(),
             kwh: self.left(&(place..place + 1)),

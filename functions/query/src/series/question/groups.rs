@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
 use series::{
-    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
-    MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
+    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceValues, LeftOut, MovedMeter,
+    PlannedRead, Presence, SeriesError, Store, device_values,
 };
 use table::{Session, at_once};
 
-use super::columns::MetricColumns;
 use super::plan::RowPlan;
 use super::request::SeriesRequest;
+use crate::series::answer::columns::MetricColumns;
 
 /// The device, devices or room that the rows of a group are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GroupOf<'a> {
+pub(crate) enum GroupOf<'a> {
     /// The device that the request's path names.
     Device,
     /// Several devices, which share a row.
@@ -31,44 +31,44 @@ pub(super) enum GroupOf<'a> {
 
 impl GroupOf<'_> {
     /// Whether the devices of the group share one row.
-    pub(super) const fn is_combined(self) -> bool {
+    pub(crate) const fn is_combined(self) -> bool {
         matches!(self, Self::All | Self::Room(_))
     }
 }
 
 /// A group of devices that are read together.
 #[derive(Debug, Clone)]
-pub(super) struct DeviceGroup<'a> {
-    pub(super) of: GroupOf<'a>,
+pub(crate) struct DeviceGroup<'a> {
+    pub(crate) of: GroupOf<'a>,
     /// The rooms that readings must name; `None` accepts all readings.
-    pub(super) rooms: Option<BTreeSet<RoomId>>,
-    pub(super) devices: Vec<&'a Device>,
+    pub(crate) rooms: Option<BTreeSet<RoomId>>,
+    pub(crate) devices: Vec<&'a Device>,
 }
 
 /// What meters mean for the sums of a group: devices to leave out, and meters that moved.
 #[derive(Debug, Default)]
-pub(super) struct GroupMeters<'a> {
-    pub(super) left_out: Vec<LeftOut<'a>>,
-    pub(super) moved: Vec<MovedMeter<'a>>,
+pub(crate) struct GroupMeters<'a> {
+    pub(crate) left_out: Vec<LeftOut<'a>>,
+    pub(crate) moved: Vec<MovedMeter<'a>>,
 }
 
 impl DeviceGroup<'_> {
     /// The room, if the group has the devices of a room.
-    pub(super) const fn room(&self) -> Option<&RoomId> {
+    pub(crate) const fn room(&self) -> Option<&RoomId> {
         match self.of {
             GroupOf::Room(room) => Some(room),
             _ => None,
         }
     }
 
-    /// The columns of the group's rows.
-    pub(super) fn columns(
+    /// The columns of the group's rows, which have the values of some devices.
+    pub(crate) fn columns(
         &self,
         request: &SeriesRequest,
         names: &[MetricName],
+        devices: &[&Device],
     ) -> Result<MetricColumns, Problem> {
-        let is_combined = self.of.is_combined();
-        let columns = MetricColumns::choose(request, names, &self.devices, is_combined);
+        let columns = MetricColumns::choose(request, names, devices, self.of.is_combined());
         columns.map_err(|mut problem| {
             let room = match self.of {
                 GroupOf::Room(room) => room.as_str(),
@@ -81,7 +81,7 @@ impl DeviceGroup<'_> {
     }
 
     /// The question about one of the devices.
-    pub(super) fn question<'a>(
+    pub(crate) fn question<'a>(
         &'a self,
         device: &'a Device,
         plan: &'a RowPlan,
@@ -89,17 +89,17 @@ impl DeviceGroup<'_> {
         DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
-    /// The rows of the devices, whose cost is checked before a reading is read.
-    pub(super) fn rows<'a>(
+    /// The reads of the devices, whose cost is charged before a reading is read.
+    pub(crate) fn planned_reads<'a>(
         &'a self,
         names: &[MetricName],
         plan: &'a RowPlan,
-    ) -> impl Iterator<Item = DeviceRows<'a>> {
-        self.devices.iter().map(|device| DeviceRows::of(self.question(device, plan), names))
+    ) -> impl Iterator<Item = PlannedRead<'a>> {
+        self.devices.iter().map(|device| PlannedRead::of(self.question(device, plan), names))
     }
 
     /// Reads the rows of the devices. The nearest readings outside of the range are read only if needed.
-    pub(super) async fn read<'a, S: Store>(
+    pub(crate) async fn read<'a, S: Store>(
         &'a self,
         session: Session<'_, S>,
         names: &[MetricName],
@@ -112,7 +112,7 @@ impl DeviceGroup<'_> {
 
     /// Whether a device was in the rooms of the group: it is there now, has readings there, or has a share of a
     /// counter's rise or of a power.
-    pub(super) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
         let Some(rooms) = &self.rooms else { return true };
         let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
         let mut pieces = values.gathered.pieces.iter();
@@ -120,13 +120,13 @@ impl DeviceGroup<'_> {
     }
 
     /// What the sums of some metrics leave out because a meter with the same metric measures it too.
-    pub(super) async fn behind_meters<'a, S: Store>(
+    pub(crate) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
         sums: impl Iterator<Item = &MetricName>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
         plan: &RowPlan,
-        reader: &RowReader<'_, S>,
+        session: Session<'_, S>,
     ) -> Result<GroupMeters<'a>, SeriesError> {
         let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
         let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
@@ -147,7 +147,7 @@ impl DeviceGroup<'_> {
                 if !presences.contains_key(meter) {
                     let question = self.question(device.device, plan);
                     let devices = values.iter().map(|values| values.device);
-                    let found = Presence::of(reader.session, &question, device, devices, behind);
+                    let found = Presence::of(session, &question, device, devices, behind);
                     presences.insert(meter, found.await?);
                 }
                 of_metric.insert(meter, presences[meter].clone());
@@ -169,7 +169,7 @@ impl DeviceGroup<'_> {
 }
 
 /// Reads the rows of devices, each with its metrics. Several devices are read at once.
-pub(super) async fn read_rows<'a, 'n, S: Store>(
+pub(crate) async fn read_rows<'a, 'n, S: Store>(
     session: Session<'_, S>,
     devices: impl Iterator<Item = (DeviceQuestion<'a>, &'n [MetricName])>,
     needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
@@ -181,7 +181,7 @@ pub(super) async fn read_rows<'a, 'n, S: Store>(
 }
 
 /// The rooms that have rows in an answer by rooms. Tells which readings are in no row.
-pub(super) struct RoomsOfRows<'a>(pub(super) BTreeSet<&'a RoomId>);
+pub(crate) struct RoomsOfRows<'a>(pub(crate) BTreeSet<&'a RoomId>);
 
 impl RoomsOfRows<'_> {
     fn has(&self, room: Option<&RoomId>) -> bool {
@@ -190,14 +190,14 @@ impl RoomsOfRows<'_> {
 
     /// Whether a device that is in no room gets rows of its own. It does if it sent something without a room, or if it
     /// sent nothing in a room of the answer.
-    pub(super) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
         !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
     }
 
     /// Whether a device sent something without a room, or in a room that is not in the answer.
-    pub(super) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         // A rollup names a limited number of rooms. If it names this number, there may be others.
         rooms.any(|rooms| {

@@ -1,0 +1,388 @@
+//! The rows of a series as the API shows them. Reads nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{Problem, Response};
+use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
+use serde::Serialize;
+use series::{Combine, DeviceValues, Level, MovedMeter, NotCombined, OutOfMeans, value_of};
+
+use super::columns::MetricColumns;
+use super::write::respond;
+use crate::answer::row::Entries;
+use crate::series::question::devices::AskedDevices;
+use crate::series::question::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
+use crate::series::question::plan::{RowPlan, Span, hull, levels};
+use crate::series::question::request::{Grouping, SeriesRequest};
+
+/// The values of one metric by function. Absent values are left out.
+type FunctionValues = Entries<&'static str, Exact>;
+
+/// One row of a series.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub(crate) struct SeriesRow<'a> {
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room_id: Option<&'a RoomId>,
+    /// Whether the time of the row is not over yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    /// The share of the expected readings that arrived. The usual interval of the device says how many are expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<Exact>,
+    /// The metrics that have a value.
+    #[serde(flatten)]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "BTreeMap<MetricName, BTreeMap<String, Exact>>")
+    )]
+    values: Entries<&'a MetricName, FunctionValues>,
+    /// The value, if the rows have one metric and one function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Exact>,
+}
+
+/// The members beside the rows of a series.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SeriesSummary<'a> {
+    #[serde(flatten)]
+    span: Span,
+    /// Only with `rooms`: the devices with readings without a room, or of a room that the registry no longer has. No
+    /// row has these readings.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    without_room: &'a BTreeSet<&'a DeviceId>,
+    /// The kinds of items that were read, joined by `+`: `readings`, `m15`, `day`.
+    source: String,
+    units: BTreeMap<&'a MetricName, Option<&'a Unit>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    combine: Option<BTreeMap<&'a MetricName, Combine>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<&'a [&'a DeviceId]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [NotCombined<'a>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    moved_meters: &'a [MovedMeter<'a>],
+    /// Only with `rooms`: the devices of each room, and how they are combined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms: Option<Vec<RoomSummary<'a>>>,
+}
+
+/// The members about the rows of one room.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+struct RoomSummary<'a> {
+    room_id: &'a RoomId,
+    combine: BTreeMap<&'a MetricName, Combine>,
+    devices: Vec<&'a DeviceId>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [NotCombined<'a>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    moved_meters: &'a [MovedMeter<'a>],
+}
+
+/// The device, devices or room that a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowOf<'a> {
+    /// The device that the request's path names.
+    Device,
+    /// A device among several.
+    OneOf(&'a DeviceId),
+    /// Several devices together.
+    All,
+    /// The devices of a room together.
+    Room(&'a RoomId),
+}
+
+/// The devices that form a row together.
+struct RowGroup<'a> {
+    of: RowOf<'a>,
+    columns: MetricColumns,
+    devices: Vec<DeviceValues<'a>>,
+    /// For each column, the indices of the devices that count.
+    counted: Vec<Vec<usize>>,
+    left_out: Vec<NotCombined<'a>>,
+    moved_meters: Vec<MovedMeter<'a>>,
+}
+
+impl<'a> RowGroup<'a> {
+    /// The rows of one device, which counts in each column.
+    fn one(of: RowOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
+        let counted = vec![vec![0]; columns.0.len()];
+        let (left_out, moved_meters) = (Vec::new(), Vec::new());
+        Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
+    }
+
+    /// The rows of a group of devices. Sums leave out the devices in `meters`, which another device measures too. Means
+    /// leave out a device's metric that does not describe the room.
+    fn combined(
+        of: RowOf<'a>,
+        columns: MetricColumns,
+        devices: Vec<DeviceValues<'a>>,
+        meters: GroupMeters<'a>,
+    ) -> Self {
+        let left_out = meters.left_out.iter().cloned();
+        let mut left_out: Vec<_> = left_out.map(NotCombined::Behind).collect();
+        let mut counted = Vec::new();
+        for (name, column) in &columns.0 {
+            let mut of_column = Vec::new();
+            for (place, values) in devices.iter().enumerate() {
+                let id = values.device.id();
+                let own = values.device.metrics().get_key_value(name);
+                let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
+                    continue;
+                };
+                let mut behind = meters.left_out.iter();
+                if let Some(entry) = OutOfMeans::of(values.device, name) {
+                    left_out.push(NotCombined::NotOfRoom(entry));
+                } else if column.combine != Combine::Sum
+                    || !behind.any(|entry| entry.is_of_metric(id, name))
+                {
+                    of_column.push(place);
+                }
+            }
+            counted.push(of_column);
+        }
+
+        Self { of, columns, devices, counted, left_out, moved_meters: meters.moved }
+    }
+
+    fn ids(&self) -> Vec<&'a DeviceId> {
+        self.devices.iter().map(|device| device.device.id()).collect()
+    }
+
+    fn summary_of_room(&self) -> Option<RoomSummary<'_>> {
+        let RowOf::Room(room_id) = self.of else { return None };
+        Some(RoomSummary {
+            room_id,
+            combine: self.columns.combine(),
+            devices: self.ids(),
+            left_out: &self.left_out,
+            moved_meters: &self.moved_meters,
+        })
+    }
+
+    fn row(&self, place: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
+        let mut values = Vec::new();
+        let mut value = None;
+        for ((name, column), counted) in self.columns.0.iter().zip(&self.counted) {
+            let found = column.functions.iter().filter_map(|function| {
+                let of_devices = counted.iter().filter_map(|index| {
+                    let metric = self.devices[*index].metrics.get(name)?;
+                    let row = metric.rows.get(place).filter(|_| function.is_of(&metric.rule))?;
+                    value_of(*function, row)
+                });
+                let of_devices: Vec<_> = of_devices.collect();
+                Some((function.as_str(), column.combine.value(*function, &of_devices)?))
+            });
+            let found: Vec<_> = found.collect();
+            // If there is a single value, this loop runs once.
+            let is_only = self.columns.0.len() == 1 && column.functions.len() == 1;
+            value = found.first().filter(|_| is_only).map(|(_, value)| value.clone());
+            if !found.is_empty() {
+                values.push((name, Entries(found)));
+            }
+        }
+
+        let covering: BTreeSet<usize> = self.counted.iter().flatten().copied().collect();
+        let covering = covering.into_iter().map(|index| &self.devices[index]);
+        let (device_id, room_id) = match self.of {
+            RowOf::OneOf(device) => (Some(device), None),
+            RowOf::Room(room) => (None, Some(room)),
+            RowOf::Device | RowOf::All => (None, None),
+        };
+        SeriesRow {
+            timestamp: range.from(),
+            device_id,
+            room_id,
+            partial: range.to() > now,
+            coverage: coverage(covering, place, range, now),
+            values: Entries(values),
+            value,
+        }
+    }
+}
+
+/// The columns of all rows in CSV.
+struct SeriesHeader {
+    metrics: MetricColumns,
+    has_room: bool,
+    has_device: bool,
+}
+
+/// The answer to a request for a series, while its groups are read.
+pub(crate) struct SeriesAnswer<'a> {
+    request: &'a SeriesRequest,
+    plan: &'a RowPlan,
+    header: SeriesHeader,
+    is_by_room: bool,
+    groups: Vec<RowGroup<'a>>,
+    /// The devices of the answer, unless its rows are by room or the request is about one device.
+    devices: Option<Vec<&'a DeviceId>>,
+    levels: BTreeSet<Level>,
+    /// The range, widened to all time in which rollups were searched.
+    reach: TimeRange,
+    /// The devices with readings that are in no row.
+    without_room: BTreeSet<&'a DeviceId>,
+}
+
+impl<'a> SeriesAnswer<'a> {
+    /// An answer without rows. `columns` are the columns of all devices.
+    pub(crate) fn new(
+        request: &'a SeriesRequest,
+        plan: &'a RowPlan,
+        columns: MetricColumns,
+        is_shared: bool,
+    ) -> Self {
+        let is_by_room = request.grouping == Grouping::ByRoom;
+        let has_room = is_by_room && is_shared;
+        let has_device = request.grouping != Grouping::Together && is_shared;
+        Self {
+            request,
+            plan,
+            header: SeriesHeader { metrics: columns, has_room, has_device },
+            is_by_room,
+            groups: Vec::new(),
+            devices: None,
+            levels: BTreeSet::new(),
+            reach: plan.grid.range(),
+            without_room: BTreeSet::new(),
+        }
+    }
+
+    /// Notes which kinds of items and which time were read for a group, even if no row shows them.
+    pub(crate) fn note_read(&mut self, values: &[DeviceValues<'a>]) {
+        self.levels.extend(levels(values.iter()));
+        self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
+    }
+
+    /// Notes the devices that have readings outside the rooms of the answer. If the group is that of devices without a
+    /// room, keeps only the devices that get rows of their own.
+    pub(crate) fn note_without_room(
+        &mut self,
+        group: &DeviceGroup<'_>,
+        rooms: &RoomsOfRows<'_>,
+        values: &mut Vec<DeviceValues<'a>>,
+    ) {
+        for device in values.iter() {
+            let id = device.device.id();
+            if group.of == GroupOf::NoRoom && rooms.is_alone(device) {
+                self.without_room.remove(id);
+            } else if rooms.has_others(device) {
+                self.without_room.insert(id);
+            }
+        }
+        if group.of == GroupOf::NoRoom {
+            values.retain(|device| rooms.is_alone(device));
+        }
+    }
+
+    /// Adds the rows of a group.
+    pub(crate) fn add(
+        &mut self,
+        group: &'a DeviceGroup<'a>,
+        columns: MetricColumns,
+        values: Vec<DeviceValues<'a>>,
+        meters: GroupMeters<'a>,
+    ) {
+        if !self.is_by_room {
+            self.header.metrics = columns.clone();
+            let ids = values.iter().map(|device| device.device.id());
+            self.devices = (group.of != GroupOf::Device).then(|| ids.collect());
+        }
+
+        let of = match group.of {
+            GroupOf::All => RowOf::All,
+            GroupOf::Room(room) => RowOf::Room(room),
+            GroupOf::Device | GroupOf::Apart | GroupOf::NoRoom => {
+                for device in values {
+                    let of = match group.of {
+                        GroupOf::Device => RowOf::Device,
+                        _ => RowOf::OneOf(device.device.id()),
+                    };
+                    self.groups.push(RowGroup::one(of, columns.clone(), device));
+                }
+                return;
+            }
+        };
+        if of == RowOf::All || !values.is_empty() {
+            self.groups.push(RowGroup::combined(of, columns, values, meters));
+        }
+    }
+
+    /// The answer, and whether its rows may soon change.
+    pub(crate) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
+        let span = asked.span(self.plan, self.reach);
+        let is_lacking = span.is_lacking();
+
+        let combined = self.groups.first().filter(|group| group.of == RowOf::All);
+        let rooms: Vec<RoomSummary<'_>> =
+            self.groups.iter().filter_map(RowGroup::summary_of_room).collect();
+        let sources: Vec<&str> = self.levels.iter().map(|level| level.as_str()).collect();
+        let metrics = &self.header.metrics.0;
+        let about = SeriesSummary {
+            span,
+            without_room: &self.without_room,
+            source: sources.join("+"),
+            units: metrics.iter().map(|(name, column)| (name, column.unit.as_ref())).collect(),
+            combine: combined.map(|group| group.columns.combine()),
+            devices: self.devices.as_deref(),
+            left_out: combined.map_or(&[], |group| &group.left_out),
+            moved_meters: combined.map_or(&[], |group| &group.moved_meters),
+            rooms: self.is_by_room.then_some(rooms),
+        };
+        let response = respond(self.request.format, || self.header.cells(), self.rows(), &about)?;
+        Ok((response, is_lacking))
+    }
+
+    /// The rows in order of time. If rows name devices or rooms, a row without a value is left out.
+    fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
+        let places = self.plan.grid.rows().iter().enumerate();
+        let rows = places.flat_map(move |(place, range)| {
+            let groups = self.groups.iter();
+            groups.map(move |group| group.row(place, *range, self.plan.now))
+        });
+        rows.filter(move |row| !self.header.has_device || !row.values.0.is_empty())
+    }
+}
+
+impl SeriesHeader {
+    /// The first line of CSV.
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec!["timestamp".to_owned()];
+        cells.extend(self.has_room.then(|| "room_id".to_owned()));
+        cells.extend(self.has_device.then(|| "device_id".to_owned()));
+        cells.extend(["partial".to_owned(), "coverage".to_owned()]);
+        for (name, column) in &self.metrics.0 {
+            cells.extend(
+                column.functions.iter().map(|function| format!("{name}.{}", function.as_str())),
+            );
+        }
+        cells
+    }
+}
+
+/// The share of the expected readings that arrived, as the mean of the devices, cut to hundredths.
+fn coverage<'a>(
+    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
+    place: usize,
+    range: TimeRange,
+    now: Timestamp,
+) -> Option<Exact> {
+    let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
+    let time = time.length().num_milliseconds();
+    let of_device = |device: &DeviceValues<'_>| {
+        let counts = device.metrics.values().filter_map(|metric| metric.rows.get(place));
+        let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);
+        let count = i128::from(counts.max().unwrap_or(0));
+        let covered = count * i128::from(device.interval?.num_milliseconds()) * 100;
+        i64::try_from((covered / i128::from(time)).min(100)).ok()
+    };
+    let each: Vec<i64> = devices.filter_map(of_device).collect();
+    let number = i64::try_from(each.len()).ok()?;
+    let hundredth = Exact::parse("0.01").expect("a number");
+    each.iter().sum::<i64>().checked_div(number).map(|hundredths| &hundredth * hundredths)
+}
