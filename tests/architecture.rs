@@ -150,7 +150,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("domain", &[]),
     ("outgoing", &["domain"]),
     ("alerts", &["domain", "outgoing"]),
@@ -195,11 +195,12 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "rollups",
         ],
     ),
+    ("history", &["domain", "api", "ingest"]),
     (
         "roomtide",
         &[
-            "local", "domain", "alerts", "outgoing", "table", "rollups", "aws", "dynamodb", "api",
-            "runtime",
+            "local", "history", "domain", "alerts", "outgoing", "table", "rollups", "aws",
+            "dynamodb", "api", "runtime",
         ],
     ),
 ];
@@ -221,8 +222,7 @@ const RESERVED: [(&str, &[&str]); 8] = [
     ),
     ("lambda_runtime", &["alerting", "fetching", "ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
-    // The command reads the databases of Home Assistant.
-    ("rusqlite", &["local", "roomtide"]),
+    ("rusqlite", &["local", "history", "roomtide"]),
 ];
 
 /// What a package depends on and may not.

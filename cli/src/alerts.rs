@@ -284,7 +284,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::json_server::given::ensure_others_are_refused;
     use crate::tests::parsed;
 

@@ -14,6 +14,9 @@ use anyhow::{Context as _, bail, ensure};
 use runtime::clock::Stopwatch;
 use serde_json::Value;
 
+pub(crate) use history::address::READY;
+use history::address::{redirection, says_roomtide, split_login};
+
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
 use crate::here::Here;
 use crate::interrupted::Interrupted;
@@ -26,9 +29,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
-
-/// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
-pub(crate) const READY: &str = "/ready";
 
 /// The size limit of a token file, in bytes; a larger file is not one.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
@@ -304,22 +304,6 @@ struct Received {
     redirection: Option<String>,
 }
 
-/// The predicate of a sentence about a server that redirects; `None` for any other answer. No redirect is followed: the
-/// next request would be a GET even if the first was a change, and would go to an address that the user did not name.
-pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
-    let status = response.status();
-    if !status.is_redirection() {
-        return None;
-    }
-
-    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
-    let location = location.unwrap_or("no address");
-    Some(format!(
-        "answers {} and points to {location}; no redirect is followed: name the address of the server itself",
-        status.as_u16()
-    ))
-}
-
 /// A server without an answer: nothing listens, or no answer comes in time.
 #[derive(Debug)]
 pub(crate) struct Unreached {
@@ -368,17 +352,6 @@ pub(crate) fn without_login(url: &str) -> String {
     split_login(url).1
 }
 
-/// The user name and password of an address, and the address without them.
-pub(crate) fn split_login(url: &str) -> (Option<&str>, String) {
-    let parts = url.split_once("://").and_then(|(scheme, rest)| {
-        rest.rsplit_once('@').map(|(login, host)| (login, format!("{scheme}://{host}")))
-    });
-    match parts {
-        Some((login, address)) => (Some(login), address),
-        None => (None, url.to_owned()),
-    }
-}
-
 /// Returns the token itself, or the token in the file that `@FILE` names. Fails for a text that cannot be a token,
 /// because no request can carry it.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
@@ -403,13 +376,6 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
 /// Whether a text can be a token in a header.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// Whether an answer to `GET /ready` comes from Roomtide. InfluxDB answers with its uptime. Roomtide's uptime is always
-/// 0, because its functions do not run between requests.
-pub(crate) fn says_roomtide(status: u16, text: &str) -> bool {
-    let told: Value = serde_json::from_str(text).unwrap_or_default();
-    status == 200 && told["status"] == "ready" && told["up"] == "0s"
 }
 
 /// Returns whether the request itself is wrong, such as its address or a header, or the answer exceeds the size limit.
@@ -454,7 +420,7 @@ mod tests {
     use local::{Options, System};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::output::{Said, say_to};
 
     fn unrecognized(url: &str) -> Client {

@@ -445,7 +445,7 @@ mod tests {
     use domain::given::{at, device, room};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     #[test]
     fn a_room_that_has_a_device_or_is_gone_stays_so_where_only_an_empty_one_is_meant() {

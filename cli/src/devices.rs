@@ -12,11 +12,11 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use crate::client::{self, Ask, Client};
-use crate::import::Refusal;
 use crate::interrupted::stop_on_ctrl_c;
 use crate::output::{counted, print, print_error};
 use crate::progress;
 use edits::DeviceEdit;
+use history::refusals::Refusal;
 
 /// The command line of `roomtide devices`.
 #[derive(Debug, clap::Args)]
@@ -193,7 +193,7 @@ fn column(detail: &str) -> Option<(&str, &str)> {
 mod tests {
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     const DEVICE: &str = r#"{"device_id": "a"}"#;
 

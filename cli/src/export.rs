@@ -26,7 +26,9 @@ use serde_json::value::RawValue;
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
-use crate::import::{Line, RUN, Record, sorted};
+use history::line::{Line, Record};
+
+use crate::import::{RUN, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
@@ -328,7 +330,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     #[tokio::test(flavor = "multi_thread")]

@@ -4,54 +4,37 @@
 mod anchors;
 mod args;
 mod beforehand;
-mod clock_change;
-mod columns;
 mod concurrent;
 mod decoded;
 mod described;
 mod energy;
 mod estimate;
-mod exported_lines;
-#[cfg(test)]
-pub(crate) mod fake_server;
-mod growing;
 mod hourly;
 mod imported;
-mod kind;
-mod line;
 mod listed;
-mod number;
 mod of_server;
 mod of_source;
 mod order;
 mod patterns;
 mod points;
 mod reading_pages;
-mod records;
-mod refusals;
 mod registry;
 mod rolled_up;
 mod rollup_estimate;
 mod round;
-mod rows;
 mod sender;
 mod session;
-mod settings;
 mod several_meters;
 mod sort;
 mod source;
-mod sources;
 mod span;
+mod spool;
 mod state;
 mod stored_counter;
 mod storing;
 mod take_back;
 mod target;
-mod temporary;
-mod text_lines;
 mod thin_estimate;
-mod timestamp;
-mod totals;
 mod upload;
 mod write_units;
 
@@ -62,34 +45,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use domain::Timestamp;
+use indicatif::ProgressBar;
+use tempfile::TempDir;
 
 use crate::client::without_login;
-use crate::interrupted::stop_on_ctrl_c;
+use crate::interrupted::{remove_if_stopped, stop_on_ctrl_c};
 use crate::output::print;
 use crate::{progress, rollups};
 
 pub(crate) use args::ImportArgs;
-#[cfg(test)]
-pub(crate) use columns::Columns;
 use estimate::Estimate;
-use growing::Growing;
-use kind::Format;
-pub(crate) use line::{Line, Record};
+use history::csv::totals::Totals;
+use history::growing::Growing;
+use history::home_assistant::{self, Database};
+use history::input::InputFile;
+use history::kind::Format;
+use history::line::Lines;
+use history::line_protocol::LineFile;
+use history::notes::Notes;
+use history::shelly::{Anchors, Log};
+use history::source::Source;
+use history::temporary::with_room;
+use history::units::SeriesUnits;
 use patterns::Patterns;
-pub(crate) use refusals::Refusal;
 use session::{after_upload, client, exit_code, state_of};
 pub(crate) use sort::{RUN, sorted};
-#[cfg(test)]
-pub(crate) use source::csv_lines;
 pub(crate) use source::open_bytes;
-use sources::home_assistant::{self, Database};
-use sources::line_protocol::LineFile;
-use sources::shelly::{Anchors, Log};
-use sources::{Notes, Source, Units};
 use state::OrderChanged;
 use target::Target;
-pub(crate) use text_lines::TextLines;
-use totals::Totals;
 
 /// The advice when nothing tells the earlier totals of a meter.
 const BEFORE_THE_METER: &str = "\
@@ -148,7 +131,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         return of_server::import(args, address, now);
     }
 
-    let input = source::open(&args.file, args.format)?;
+    let (input, bar) = source::open(&args.file, args.format)?;
     let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
     args.ensure_fit(format)?;
@@ -181,12 +164,12 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             of_source::import(args, source, &progress::spinner(), now)
         }
         Format::Csv | Format::Ndjson | Format::ExportedLines => {
-            import_readings(args, input, &growing, now)
+            import_readings(args, input, bar, &growing, now)
         }
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
             let bar = progress::spinner();
-            let directory = temporary::directory()?;
+            let directory = directory()?;
             let database = if input.is_plain() {
                 Database::open(&args.file, directory)?
             } else {
@@ -198,7 +181,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         }
         Format::HomeAssistantBackup => {
             let bar = progress::spinner();
-            let directory = temporary::directory()?;
+            let directory = directory()?;
             let (database, storage) =
                 home_assistant::open_backup(input.into_reader(), &args.file, directory)?;
             let source = home_assistant::source(database, storage)?;
@@ -206,23 +189,31 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         }
         Format::LineProtocol => {
             let notes = Notes::default();
-            let bar = input.progress_bar();
             let points = LineFile::new(
                 input.into_lines(growing),
                 args.precision,
                 args.database.clone(),
                 notes.clone(),
             );
-            let source = Source { points: Box::new(points), notes, units: Units::default() };
+            let source = Source { points: Box::new(points), notes, units: SeriesUnits::default() };
             of_source::import(args, source, &bar, now)
         }
     }
 }
 
+/// Makes a directory for copies. It is removed when it is dropped, or when a signal ends the process.
+fn directory() -> anyhow::Result<TempDir> {
+    let directory = tempfile::tempdir().map_err(Into::into);
+    let directory = with_room(directory, || "no directory can be made".to_owned())?;
+    remove_if_stopped(directory.path())?;
+    Ok(directory)
+}
+
 /// Imports a file of readings.
 fn import_readings(
     args: &ImportArgs,
-    input: source::InputFile,
+    input: InputFile,
+    bar: ProgressBar,
     growing: &Growing,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
@@ -232,22 +223,21 @@ fn import_readings(
     let totals = Totals::of(&columns);
 
     // Standard input cannot be opened a second time.
-    let first = RefCell::new(Some(input));
+    let first = RefCell::new(Some((input, bar)));
     let describes = Arc::new(AtomicBool::new(false));
     let open = || {
         let opened = first.borrow_mut().take();
-        let source = match opened {
-            Some(source) => source,
+        let (source, bar) = match opened {
+            Some(opened) => opened,
             None => source::open(&args.file, args.format)?,
         };
-        let bar = source.progress_bar();
         let (lines, describes) = (source.lines(&columns, growing.clone())?, describes.clone());
         let lines = lines.inspect(move |line| {
             if line.as_ref().is_ok_and(decoded::is_of_registry) {
                 describes.store(true, Ordering::Relaxed);
             }
         });
-        Ok((Box::new(lines) as line::Lines, bar))
+        Ok((Box::new(lines) as Lines, bar))
     };
     let ordered = || order::lines(&args.file, !totals.is_empty(), open);
     let (lines, bar) = ordered()?;
@@ -260,8 +250,11 @@ fn import_readings(
 
     // After the first line was read, so that an unreadable source creates no directory.
     let is_continued = !args.dry_run && totals.have_beginnings();
-    let totals =
-        if is_continued { totals.clone().continuing(client(args)?)? } else { totals.clone() };
+    let totals = if is_continued {
+        totals.clone().continuing(Arc::new(client(args)?))?
+    } else {
+        totals.clone()
+    };
     if is_continued && args.file.is_file() {
         let (lines, bar) = ordered()?;
         totals.ensure_fit(lines)?;
@@ -282,7 +275,7 @@ fn import_readings(
     };
 
     if args.dry_run {
-        let lines: line::Lines = Box::new(bar.wrap_iter(lines));
+        let lines: Lines = Box::new(bar.wrap_iter(lines));
         let mut estimate = Estimate::of_readings(options);
         let added = estimate.add_all(rounds_of(lines), options.batch);
         bar.finish_and_clear();
@@ -330,9 +323,9 @@ fn ensure_may_restore(
 }
 
 /// Returns the lines; `None` if there are none.
-fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
+fn unless_empty(lines: Lines) -> Option<Lines> {
     let mut lines = lines.peekable();
-    lines.peek().is_some().then(|| Box::new(lines) as line::Lines)
+    lines.peek().is_some().then(|| Box::new(lines) as Lines)
 }
 
 /// Says that there is nothing to import, for example in an export of an empty table.
@@ -344,7 +337,7 @@ fn say_empty(args: &ImportArgs) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::Reply;
+    use crate::fake_server::{self, Reply};
     use crate::output::{self, Said};
     use crate::tests::parsed;
 
@@ -363,7 +356,7 @@ mod tests {
         let file = directory.path().join("a.ndjson");
         std::fs::write(&file, lines).unwrap();
         let mut args: ImportArgs = parsed(["import", file.to_str().unwrap()]).unwrap();
-        args.target = Target::Server(server.url);
+        args.target = Target::Server(server.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         // Ctrl-C is listened to.
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -380,7 +373,7 @@ mod tests {
                 _ => Reply::of(status, "{}"),
             });
             let mut args: ImportArgs = parsed(["import", "-"]).unwrap();
-            args.target = Target::Server(server.url);
+            args.target = Target::Server(server.url.clone());
             let said = Said::default();
             output::say_to(&said);
             ensure_may_restore(&args, false, true).unwrap();

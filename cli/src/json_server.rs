@@ -143,7 +143,7 @@ pub(crate) fn encoded(text: &str) -> String {
 pub(crate) mod given {
     use std::process::ExitCode;
 
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     /// Checks that a command rejects answers of another program, and does not report success for them. A case is the
     /// words of an action and the requested path.

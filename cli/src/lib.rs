@@ -10,6 +10,8 @@ mod delete;
 mod devices;
 mod export;
 mod failures;
+#[cfg(test)]
+mod fake_server;
 mod greeting;
 mod here;
 mod import;

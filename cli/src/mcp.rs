@@ -108,7 +108,7 @@ fn coded(text: &str) -> String {
 mod tests {
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     fn served(client: &Client, input: &str) -> Vec<Value> {
         let mut output = Vec::new();

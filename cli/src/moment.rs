@@ -1,10 +1,8 @@
 //! Parses and writes times for people. Knows no command.
 
 use domain::{Timestamp, TimestampError};
+pub(crate) use history::point::MILLISECOND;
 use runtime::clock::{Clock as _, SystemClock};
-
-/// A millisecond in nanoseconds.
-pub(crate) const MILLISECOND: i64 = 1_000_000;
 
 /// Parses a time, or a time relative to now, such as -30d.
 ///

@@ -232,7 +232,7 @@ pub(crate) fn cursor_after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     /// The error of a list that a server answers with empty pages.
     async fn error_of(ready: &'static str) -> String {

@@ -137,7 +137,7 @@ fn since(at: &str, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given;
 

@@ -47,10 +47,7 @@ pub use bulk::Bulk;
 pub use data_directory::DataDirectory;
 pub use engine::Engine;
 pub use fetching::Event as FetchingEvent;
-pub use ingest::{
-    Event as IngestEvent, LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points,
-    read_reading,
-};
+pub use ingest::Event as IngestEvent;
 pub use loader::Loader;
 pub use new_directory::NewDirectory;
 pub use options::{Burst, Data, Options};

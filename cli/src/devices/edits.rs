@@ -10,7 +10,7 @@ use domain::{
 };
 use serde_json::{Map, Value};
 
-use crate::import::Refusal;
+use history::refusals::Refusal;
 
 /// The column that names the device.
 const DEVICE: &str = "device_id";

@@ -165,7 +165,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::import::{Columns, Line, csv_lines};
+    use history::csv;
+    use history::csv::columns::Columns;
+    use history::line::Line;
+    use history::text_lines::TextLines;
 
     const ROW: &str = r#"{"device_id":"-m","timestamp":"2026-01-11T16:00:00.000Z","t":12345678901234567890123456789012345678}"#;
 
@@ -311,7 +314,7 @@ mod tests {
                 expected.push(json);
             }
             file.finish().unwrap();
-            let lines = csv_lines(File::open(&path).unwrap(), &Columns::default()).unwrap();
+            let lines = csv::read(TextLines::new(BufReader::new(File::open(&path).unwrap())), &Columns::default()).unwrap();
             let told: Vec<String> = lines
                 .map(|line| match line.unwrap() {
                     Line::Reading(record) => record.json,

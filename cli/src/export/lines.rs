@@ -9,35 +9,16 @@ use std::io::{self, Write};
 
 use anyhow::Context as _;
 use domain::MAX_FIELDS;
+use history::exported_lines::{DEVICE, MEASUREMENT, ROOM, TIME, TITLE};
+use history::point::COMMENT;
 use serde_json::value::RawValue;
 
 use super::row::Row;
 
 use crate::moment::MILLISECOND;
 
-/// The number sign (`#`), which begins a comment.
-pub(crate) const COMMENT: char = 0x23 as char;
-/// The first line, after the number sign.
-const TITLE: &str = " roomtide export";
 /// Further comment lines, after the number sign: `influx -import` requires them before any data.
 const CONTEXT: [&str; 2] = [" DML", " CONTEXT-DATABASE: roomtide"];
-/// The measurement of all lines.
-pub(crate) const MEASUREMENT: &str = "readings";
-/// The names of the tags.
-pub(crate) const DEVICE: &str = "device_id";
-pub(crate) const ROOM: &str = "room";
-/// The metric `time` and the name of its field: line protocol permits no field `time`, and no metric has an upper-case
-/// letter.
-pub(crate) const TIME: (&str, &str) = ("time", "Time");
-
-/// Returns whether a file with these first bytes is an export.
-pub(crate) fn is_export(bytes: &[u8]) -> bool {
-    let behind = bytes.strip_prefix(&[COMMENT as u8]);
-    behind
-        .and_then(|it| it.strip_prefix(TITLE.as_bytes()))
-        .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
-}
-
 /// Writes the comments at the beginning of a file.
 pub(super) fn begin(out: &mut impl Write) -> io::Result<()> {
     [TITLE].iter().chain(&CONTEXT).try_for_each(|text| writeln!(out, "{COMMENT}{text}"))
@@ -84,6 +65,12 @@ pub(crate) fn written(json: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use domain::{DeviceId, MetricName, Timestamp, given};
+    use history::exported_lines::{self, is_export};
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -122,5 +109,52 @@ mod tests {
         let mut out = Vec::new();
         describe(&mut out, "device", &json).unwrap();
         assert_eq!(out, b"\x23 {\"device\":{\"name\":\"a\\u003db\"}}\n");
+    }
+
+    fn id() -> impl Strategy<Value = String> {
+        "[A-Za-z0-9_.:-]{1,128}".prop_filter("an id", |text| text.parse::<DeviceId>().is_ok())
+    }
+
+    fn number() -> impl Strategy<Value = String> {
+        ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
+            given::number(&format!("{digits}e{exponent}")).to_string()
+        })
+    }
+
+    fn metric() -> impl Strategy<Value = String> {
+        prop_oneof![Just("time".to_owned()), Just("value".to_owned()), "[a-z][a-z0-9_]{0,63}"]
+            .prop_filter("a name", |text| text.parse::<MetricName>().is_ok())
+    }
+
+    /// Few metrics, or more than a line has.
+    fn metrics() -> impl Strategy<Value = BTreeMap<String, String>> {
+        let many = number().prop_map(|number| {
+            (0..300).map(|n| (format!("m{n}"), number.clone())).collect::<BTreeMap<_, _>>()
+        });
+        prop_oneof![20 => proptest::collection::btree_map(metric(), number(), 1..4), 1 => many]
+    }
+
+    proptest! {
+        #[test]
+        fn a_reading_comes_back_equal_to_the_digit(
+            device in id(),
+            room in proptest::option::of(id()),
+            millis in 0..9_223_372_036_000_i64,
+            metrics in metrics(),
+        ) {
+            let at = Timestamp::from_millis(millis).unwrap();
+            let mut parts = vec![format!(r#""device_id":"{device}","timestamp":"{at}""#)];
+            parts.extend(room.map(|room| format!(r#""room":"{room}""#)));
+            let head = parts.join(",");
+            let all: Vec<_> = metrics.iter().map(|(name, it)| format!("\"{name}\":{it}")).collect();
+            let json = format!("{{{head},{}}}", all.join(","));
+            let text = written(&json).unwrap();
+            let told: Vec<_> =
+                text.split_inclusive('\n').filter_map(|line| exported_lines::json(line.as_bytes())).collect();
+            // More than 256 metrics are two lines of one time, which an import unites.
+            let expected: Vec<_> =
+                all.chunks(256).map(|part| Ok(format!("{{{head},{}}}", part.join(",")))).collect();
+            prop_assert_eq!(told, expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::import::fake_server::{Reply, Request, serve};
+use crate::fake_server::{Reply, Request, serve};
 use crate::tests::parsed;
 
 const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
@@ -125,7 +125,7 @@ fn playing(messages: &[(&str, &str)], reply: &'static str) -> (Queue, Lambda, Ar
     let queue = Queue::connect(&QueueConfig {
         url: format!("{}/1/failures", server.url),
         region: "eu-west-1".to_owned(),
-        endpoint: Some(server.url),
+        endpoint: Some(server.url.clone()),
         credentials,
         ca_bundle: None,
     });

@@ -1,9 +1,9 @@
 //! The state of a meter's counters in the table: since when the meter sends itself, and which values it sent. Reads no
 //! file.
 
-use super::sources::shelly::{Anchors, Log};
-use super::stored_counter::{first_from, last_before};
 use crate::client::Client;
+use history::csv::totals::StoredCounters as _;
+use history::shelly::{Anchors, Log};
 
 /// Asks the server what the table has of the counters in a log.
 ///
@@ -20,7 +20,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     };
     let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
     let mut failed = None;
-    let behind = ends.partition_point(|end| match first_from(client, device, metric, *end) {
+    let behind = ends.partition_point(|end| match client.first_from(device, metric, *end) {
         Ok(found) => found.is_some_and(|(at, _)| is_of_log(at)),
         Err(error) => {
             failed.get_or_insert(error);
@@ -31,15 +31,15 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
         return Err(error);
     }
     let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
-    anchors.live = first_from(client, device, metric, from)?.map(|(at, _)| at);
+    anchors.live = client.first_from(device, metric, from)?.map(|(at, _)| at);
     for (device, metric) in counters {
         let found = match anchors.live {
-            Some(live) => first_from(client, &device, &metric, live)?,
-            None => first_from(client, &device, &metric, *first)?,
+            Some(live) => client.first_from(&device, &metric, live)?,
+            None => client.first_from(&device, &metric, *first)?,
         };
         let found = match found {
             Some(found) => Some(found),
-            None => last_before(client, &device, &metric, *first)?,
+            None => client.last_before(&device, &metric, *first)?,
         };
         if let Some(found) = found {
             anchors.counters.insert((device, metric), found);
@@ -55,8 +55,8 @@ mod tests {
     use domain::given::{self, device};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
-    use crate::import::text_lines::TextLines;
+    use crate::fake_server::{self, Reply};
+    use history::text_lines::TextLines;
 
     /// The beginning of the log's first minute, in seconds.
     const BEGIN: i64 = 1_771_180_620;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     /// A server with readings at these milliseconds behind the beginning, each with its place as its value.
-    fn server(times: &[i64]) -> fake_server::Server {
+    fn server(times: &[i64]) -> fake_server::FakeRoomtide {
         let times: Vec<i64> = times.iter().map(|at| BEGIN * 1_000 + at).collect();
         fake_server::serve(move |_, request| {
             let (path, query) = request.path.split_once('?').unwrap();

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{DeviceId, Timestamp};
-use local::LineRules;
+use history::LineRules;
 
-use super::columns::{Columns, Shape, TimestampColumn};
-use super::kind::Format;
-use super::sources::line_protocol::{Database, Precision};
 use super::target::Target;
-use super::timestamp::{self, Interval, Zone};
 use super::upload::UploadOptions;
 use crate::place::Place;
+use history::csv::columns::{Columns, Shape, TimestampColumn};
+use history::csv::timestamp::{self, Interval, Zone};
+use history::kind::{Format, NAMED};
+use history::line_protocol::{Database, Precision};
 
 /// The end of the help: what is stored, and how an interrupted import continues.
 const AFTER_HELP: &str = "\
@@ -128,7 +129,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, default_value = "16000", hide = true)]
     pub(super) round: NonZeroUsize,
     /// The format of the file; by default from its name, or else from its first character
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = formats())]
     pub(super) format: Option<Format>,
     #[command(flatten)]
     pub(super) csv: CsvArgs,
@@ -253,6 +254,14 @@ impl ImportArgs {
         }
         Ok(())
     }
+}
+
+/// Parses the name of a format.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(NAMED.map(|(name, _)| name)).map(|name| {
+        let found = NAMED.into_iter().find(|(known, _)| *known == name);
+        found.expect("clap has compared the name").1
+    })
 }
 
 /// The time for which one reading of a series is kept.

@@ -73,7 +73,7 @@ fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::import::target::Target;
     use crate::tests::parsed;
 
@@ -98,7 +98,7 @@ mod tests {
         });
         let words = ["import".to_owned()].into_iter().chain(words);
         let mut args: ImportArgs = parsed(words).unwrap();
-        args.target = Target::Server(server.url);
+        args.target = Target::Server(server.url.clone());
         let said = check(&args).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left");
         said

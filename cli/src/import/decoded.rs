@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use domain::{Reading, Timestamp};
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::line::{Line, Lines, Record};
 use super::patterns::Patterns;
-use super::points::{Group, LineReader, SentLine};
-use super::refusals::Refusal;
 use super::registry::RegistryLine;
-use super::settings::Taught;
-use super::sources::Way;
-use super::sources::line_protocol::{PRECISION_HINT, Precision};
+use history::line::{Line, Lines, Record};
+use history::line_protocol::{PRECISION_HINT, Precision};
+use history::point::Way;
+use history::refusals::Refusal;
+use history::taught::Taught;
 
 /// A reading, and the number of the first line that was decoded with it, which names the reading in a refusal.
 #[derive(Debug, Clone)]
@@ -193,7 +194,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
             return Err("timestamp: is missing; a file does not tell when it was measured".into());
         }
     }
-    let reading = local::read_reading(&record.json, now).map_err(|error| {
+    let reading = history::read_reading(&record.json, now).map_err(|error| {
         let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
         format!("{field}{}", error.message)
     })?;
@@ -223,7 +224,7 @@ mod tests {
     fn decode(group: &Group, precision: &str) -> Decoded {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let precision = precision.parse().unwrap();
-        let reader = LineReader { now, rules: local::LineRules::default() };
+        let reader = LineReader { now, rules: history::LineRules::default() };
         PointRules { reader, precision, taught: Taught::default() }.decode(group)
     }
 

@@ -14,8 +14,8 @@ use domain::{
 };
 
 use super::several_meters::Meters;
-use super::sources::OwnSum;
 use crate::output::counted;
+use history::notes::OwnSum;
 
 /// The shortest time without values that is reported as a gap.
 pub(super) const GAP: TimeDelta = TimeDelta::hours(2);

@@ -9,14 +9,14 @@ use domain::{DeviceId, Reading, RoomId, Timestamp};
 use super::decoded::Entry;
 use super::energy::Energy;
 use super::listed::Listed;
-use super::refusals::Refusals;
 use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Rounds, batches};
-use super::sources::OwnSum;
 use super::thin_estimate::ThinEstimate;
 use super::upload::UploadOptions;
 use crate::pace::HALF;
+use history::notes::OwnSum;
+use history::refusals::Refusals;
 
 /// Dollars per million write units, read units, HTTP API requests and Lambda requests.
 ///
@@ -226,9 +226,9 @@ fn shown_time(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::import::decoded;
-    use crate::import::line::Lines;
-    use crate::import::line::{Line, Record};
     use crate::import::patterns::Patterns;
+    use history::line::Lines;
+    use history::line::{Line, Record};
 
     const OPTIONS: UploadOptions =
         UploadOptions { batch: 2, strict: false, pace: None, keeps_rooms: true };

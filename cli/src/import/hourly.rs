@@ -69,7 +69,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     #[test]
     fn the_newest_hour_is_noted_and_a_missing_permission_is_said() {

@@ -388,11 +388,11 @@ mod tests {
     use domain::given::{at_second, device};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply, Server};
+    use crate::fake_server::{self, FakeRoomtide, Reply};
     use crate::import::state::ImportName;
 
     /// A server whose registry is empty, and whose table has one reading, at this second.
-    fn table_with(second: i64) -> Server {
+    fn table_with(second: i64) -> FakeRoomtide {
         let at = at_second(second);
         let rows = format!(r#"{{"data": [{{"timestamp": "{at}", "t": {second}}}]}}"#);
         fake_server::serve(move |_, request| match &*request.path {
@@ -411,7 +411,7 @@ mod tests {
     fn reading(second: i64) -> Reading {
         let at = at_second(second);
         let json = format!(r#"{{"device_id":"d","timestamp":"{at}","t":{second}}}"#);
-        local::read_reading(&json, Timestamp::MAX).unwrap()
+        history::read_reading(&json, Timestamp::MAX).unwrap()
     }
 
     #[test]

@@ -9,13 +9,16 @@ use domain::Timestamp;
 use super::args::ImportArgs;
 use super::of_source::{self, Wanted};
 use super::session;
-use super::sources::influxdb::{Context, Server, Span, Spool};
-use super::sources::line_protocol::{LineFile, Precision};
-use super::sources::{Notes, Source, Units};
+use super::spool::{Span, Spool};
 use crate::client;
 use crate::moment::shown_nanos;
 use crate::output::print;
 use crate::progress;
+use history::influxdb::{Context, Server};
+use history::line_protocol::{LineFile, Precision};
+use history::notes::Notes;
+use history::source::Source;
+use history::units::SeriesUnits;
 
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
@@ -38,7 +41,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
 
     let precision = Precision::NANOSECONDS;
     let points = LineFile::new(spool.lines()?, precision, Vec::new(), notes.clone());
-    let source = Source { points: Box::new(points), notes, units: Units::default() };
+    let source = Source { points: Box::new(points), notes, units: SeriesUnits::default() };
     // Relative times are those of the first run.
     let from = args.from.as_ref().map(|_| shown_nanos(spool.span().from));
     let to = args.to.as_ref().map(|_| shown_nanos(spool.span().to));
@@ -79,7 +82,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::import::target::Target;
     use crate::tests::parsed;
 
@@ -87,7 +90,7 @@ mod tests {
 
     /// A server with one point a day for seven days, the first on a day since 1970. While it is broken, it answers
     /// nothing about points from the fourth day on.
-    fn influxdb(first: i64, is_broken: Arc<AtomicBool>) -> fake_server::Server {
+    fn influxdb(first: i64, is_broken: Arc<AtomicBool>) -> fake_server::FakeRoomtide {
         fake_server::serve(move |_, request| {
             if request.path == "/ping" {
                 return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
@@ -129,7 +132,7 @@ mod tests {
     }
 
     /// A server that stores points and answers no question.
-    fn roomtide(bodies: &Arc<Mutex<Vec<String>>>) -> fake_server::Server {
+    fn roomtide(bodies: &Arc<Mutex<Vec<String>>>) -> fake_server::FakeRoomtide {
         let seen = Arc::clone(bodies);
         fake_server::serve(move |_, request| match &*request.path {
             "/ready" => Reply::of(200, r#"{"status": "ready", "up": "0s"}"#),

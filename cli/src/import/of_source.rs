@@ -6,27 +6,32 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
+use history::points::device_point::{DevicePoint, DevicesOfSeries};
+use history::points::line_reader::LineReader;
+use history::points::thin::{KnownKinds, Thinned};
+use history::points::unite::{Group, United, UnitedCounts};
+use history::taught::{self, Taught};
+use history::temporary::megabytes;
+use history::units::Known;
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
 use super::decoded::{self, PointRules};
 use super::described::Described;
 use super::hourly;
-use super::points::{
-    Counts, DevicePoint, DevicesOfSeries, Group, KnownKinds, LineReader, Report, Selection,
-    SeriesMap, Thinned, United, beside_no_means, in_vacant_hours,
-};
+use super::points::{Report, Selection, SeriesMap, beside_no_means, in_vacant_hours};
 use super::round::Rounds;
 use super::session::{self, after_upload, client, exit_code, state_of};
-use super::settings::{self, Taught};
 use super::sort;
-use super::sources::{Notes, Point, Source, Units};
-use super::temporary::megabytes;
 use super::upload;
 use crate::client::{Client, without_login};
 use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::{counted, print};
+use history::notes::Notes;
+use history::point::Point;
+use history::source::Source;
+use history::units::SeriesUnits;
 
 /// What a dry run says of hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
@@ -114,7 +119,7 @@ pub(super) fn import(
             print(format_args!("sorting      {taken} on disk, in {}", directory.display()));
         }
         print(&report);
-        settings::show(&units, &reader);
+        show_units(&units, &reader);
         return Ok(exit_code(report.refusals(), 0));
     }
 
@@ -227,7 +232,7 @@ impl Wanted {
         self,
         points: impl Iterator<Item = anyhow::Result<Point>>,
         notes: Notes,
-        units: Units,
+        units: SeriesUnits,
         reader: LineReader,
     ) -> impl Iterator<Item = anyhow::Result<DevicePoint>> {
         let has_units = !units.is_empty();
@@ -265,6 +270,16 @@ impl Wanted {
     }
 }
 
+/// Prints the settings that readings of an import say.
+fn show_units(units: &SeriesUnits, reader: &LineReader) {
+    for (device, metrics) in taught::settings(units, reader) {
+        for (metric, Known { unit, is_counter }) in metrics {
+            let kind = if is_counter { ", a counter" } else { "" };
+            print(format_args!("unit         {device} {metric}: {unit}{kind}"));
+        }
+    }
+}
+
 /// Prints the source's remarks, and what is left out of it.
 fn print_notes(notes: &Notes) {
     let says = notes.to_string();
@@ -274,7 +289,7 @@ fn print_notes(notes: &Notes) {
 }
 
 /// Prints the counts of united points.
-pub(super) fn print_counts(counts: Counts) {
+pub(super) fn print_counts(counts: UnitedCounts) {
     for (count, noun, text) in [
         (
             counts.within_a_millisecond,
@@ -296,8 +311,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::import::sources::Way;
     use crate::tests::parsed;
+    use history::point::Way;
 
     /// A power, a counter and a temperature of a device.
     fn point(nanos: i64) -> Point {
@@ -351,7 +366,7 @@ mod tests {
             let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
             let args = parsed(words).unwrap();
             let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
-            let (notes, units) = (Notes::default(), Units::default());
+            let (notes, units) = (Notes::default(), SeriesUnits::default());
             let source = Source { points: Box::new(points.into_iter()), notes, units };
             let now = at_millis(0);
             let code = import(&args, source, &ProgressBar::hidden(), now).unwrap();

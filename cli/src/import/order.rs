@@ -8,14 +8,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use domain::Timestamp;
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use super::line::{Line, Lines};
 use super::sort::{self, RUN, Sortable};
 use crate::progress;
+use history::line::{Line, Lines};
 
 /// The maximum number of devices whose order is checked; a file with more is sorted.
 const MAX_DEVICES: usize = 100_000;
@@ -58,7 +55,7 @@ fn count_if_ordered(lines: Lines) -> anyhow::Result<Option<u64>> {
     let mut count = 0;
     for line in lines {
         count += 1;
-        let (device, Some(at)) = owner(&line?) else { continue };
+        let (device, Some(at)) = line?.owner() else { continue };
         if newest.len() == MAX_DEVICES && !newest.contains_key(&device) {
             return Ok(None);
         }
@@ -70,27 +67,10 @@ fn count_if_ordered(lines: Lines) -> anyhow::Result<Option<u64>> {
     Ok(Some(count))
 }
 
-/// Returns the device and the timestamp of a line, in milliseconds; empty for a line that is not a reading.
-pub(super) fn owner(line: &Line) -> (String, Option<i64>) {
-    #[derive(Deserialize)]
-    struct Form<'a> {
-        device_id: String,
-        #[serde(borrow)]
-        timestamp: &'a RawValue,
-    }
-    let Line::Reading(record) = line else { return Default::default() };
-    let Ok(Form { device_id, timestamp }) = serde_json::from_str(&record.json) else {
-        return Default::default();
-    };
-    let text = serde_json::from_str::<String>(timestamp.get());
-    let at = Timestamp::parse_absolute(text.as_deref().unwrap_or(timestamp.get()));
-    at.map_or_else(|_| Default::default(), |at| (device_id, Some(at.as_millis())))
-}
-
 /// Lines that are not readings have neither device nor timestamp, so they come first.
 impl Sortable for Line {
     fn place(&self) -> (String, Option<i64>) {
-        owner(self)
+        self.owner()
     }
 
     fn bytes(&self) -> usize {
@@ -104,8 +84,8 @@ impl Sortable for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::line::Record;
-    use crate::import::refusals::Refusal;
+    use history::line::Record;
+    use history::refusals::Refusal;
     use proptest::prelude::*;
 
     fn reading(line: u64, device: &str, second: i64) -> Line {
@@ -142,12 +122,12 @@ mod tests {
         let at = Some(1_768_147_200_000);
         for timestamp in ["1768147200", "\"2026-01-11T17:00:00+01:00\"", "1768147200000"] {
             let json = format!(r#"{{"device_id":"\u0064","t":1,"timestamp":{timestamp}}}"#);
-            assert_eq!(owner(&line(&json)), ("d".to_owned(), at), "{timestamp}");
+            assert_eq!(line(&json).owner(), ("d".to_owned(), at), "{timestamp}");
         }
         for other in
             ["{", r#"{"device":{"device_id":"d"}}"#, r#"{"device_id":"d","timestamp":"-1h"}"#]
         {
-            assert_eq!(owner(&line(other)), (String::new(), None), "{other}");
+            assert_eq!(line(other).owner(), (String::new(), None), "{other}");
         }
     }
 

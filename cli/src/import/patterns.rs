@@ -114,7 +114,7 @@ mod tests {
             (&["x", "u"], Some("t")),
         ] {
             let json = r#"{"device_id":"sensor.a","timestamp":1768147200,"t":1,"u":2}"#;
-            let reading = local::read_reading(json, Timestamp::MAX).unwrap();
+            let reading = history::read_reading(json, Timestamp::MAX).unwrap();
             let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
             let found = Patterns::of(&patterns).leave_out_of(reading).map(|it| {
                 let names: Vec<&str> = it.metrics().keys().map(MetricName::as_str).collect();

@@ -22,10 +22,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::line::Record;
 use super::patterns::Patterns;
-use super::refusals::Refusal;
 use crate::client::{Ask, Client};
+use history::line::Record;
+use history::refusals::Refusal;
 
 /// The maximum wait for a device that is not registered yet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -358,7 +358,7 @@ fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
 
     fn line(json: &str) -> Result<RegistryLine, String> {
         RegistryLine::read(&Record { line: 7, json: json.to_owned() })

@@ -15,9 +15,9 @@ use api::AboutBody;
 use domain::{About, DeviceId, Reading, Timestamp};
 
 use super::decoded::{Decoded, DecodedLines, Entry};
-use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::state::Passed;
+use history::refusals::Refusal;
 
 /// The maximum body size of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;
@@ -242,8 +242,8 @@ pub(super) fn json(reading: &Reading) -> String {
 mod tests {
     use super::*;
     use crate::import::decoded;
-    use crate::import::line::{Line, Record};
     use crate::import::patterns::Patterns;
+    use history::line::{Line, Record};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_800_000_000_000).unwrap()

@@ -11,11 +11,11 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 
 use super::decoded::Entry;
-use super::refusals::Refusal;
 use super::round;
 use super::write_units;
 use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
 use crate::pace::Pace;
+use history::refusals::Refusal;
 
 /// A refusal, and the refused reading if the server's answer names it.
 pub(super) type Refused<'a> = (Refusal, Option<&'a Entry>);

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::args::ImportArgs;
 use super::described::Described;
 use super::imported::Imported;
-use super::refusals::Refusals;
 use super::rolled_up::{self, Waited};
 use super::state::{ImportName, ImportState, Witness};
 use crate::client::{Ask, Client, without_login};
 use crate::interrupted::Interrupted;
 use crate::output::{print, print_error};
 use crate::{progress, sample_home};
+use history::refusals::Refusals;
 
 /// The end of the output if the server does not tell whether everything is rolled up.
 const UNTOLD: &str = "\
@@ -202,8 +202,8 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
-    use crate::import::refusals::Refusal;
+    use crate::fake_server::{self, Reply};
+    use history::refusals::Refusal;
 
     const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "no"}"#;
 

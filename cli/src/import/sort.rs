@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use history::points::device_point::DevicePoint;
+use history::temporary::{ensure_room, megabytes, with_room};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::temporary::{ensure_room, megabytes, with_room};
 use crate::output::print;
 
 /// The memory of a run's items, in bytes.
@@ -34,6 +35,19 @@ pub(crate) trait Sortable: Serialize + DeserializeOwned {
 
     /// Returns the approximate size in bytes.
     fn bytes(&self) -> usize;
+}
+
+/// Points of a device are sorted by time, whatever their series.
+impl Sortable for DevicePoint {
+    fn place(&self) -> (String, Option<i64>) {
+        (self.device.clone(), Some(self.point.nanos))
+    }
+
+    fn bytes(&self) -> usize {
+        let history::point::Point { measurement, tags, fields, .. } = &self.point;
+        let fields = fields.iter().map(|(key, value)| key.len() + value.len() + 48);
+        self.device.len() + measurement.len() + tags.len() + fields.sum::<usize>()
+    }
 }
 
 /// The sort key of an item, and the number of items before it.

@@ -531,7 +531,7 @@ mod tests {
 
     fn reading() -> Reading {
         let now = Timestamp::MAX;
-        local::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
+        history::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 
     /// A directory with the file of an import in it.

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use domain::Timestamp;
+use history::csv::totals::StoredCounters;
 use rust_decimal::Decimal;
 
 use super::reading_pages;
@@ -13,31 +14,29 @@ use crate::client::{Ask, Client};
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
 
-/// Returns whether the token may read the table.
-pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
-    let answer = client.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
-    Ok(answer.status == 200)
-}
+impl StoredCounters for Client {
+    fn may_read(&self) -> anyhow::Result<bool> {
+        let answer = self.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
+        Ok(answer.status == 200)
+    }
 
-/// Returns the last reading with a metric before a time, and its value.
-pub(super) fn last_before(
-    client: &Client,
-    device: &str,
-    metric: &str,
-    to: i64,
-) -> anyhow::Result<Option<(i64, Decimal)>> {
-    let span = format!("from={BEGIN}&to={}&order=desc", shown(to)?);
-    ask(client, device, metric, &span)
-}
+    fn last_before(
+        &self,
+        device: &str,
+        metric: &str,
+        to: i64,
+    ) -> anyhow::Result<Option<(i64, Decimal)>> {
+        ask(self, device, metric, &format!("from={BEGIN}&to={}&order=desc", shown(to)?))
+    }
 
-/// Returns the first reading with a metric from a time on, and its value.
-pub(super) fn first_from(
-    client: &Client,
-    device: &str,
-    metric: &str,
-    from: i64,
-) -> anyhow::Result<Option<(i64, Decimal)>> {
-    ask(client, device, metric, &format!("from={}&to={END}", shown(from)?))
+    fn first_from(
+        &self,
+        device: &str,
+        metric: &str,
+        from: i64,
+    ) -> anyhow::Result<Option<(i64, Decimal)>> {
+        ask(self, device, metric, &format!("from={}&to={END}", shown(from)?))
+    }
 }
 
 fn ask(

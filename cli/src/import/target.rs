@@ -180,7 +180,7 @@ fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake_server::{self, Reply};
+    use crate::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;

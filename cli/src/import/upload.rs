@@ -14,7 +14,6 @@ use runtime::clock::Stopwatch;
 use super::concurrent::concurrently;
 use super::decoded::Entry;
 use super::imported::{Imported, SentRound, StoredReading};
-use super::refusals::{Refusal, Refusals};
 use super::registry::{self, RegistryLine};
 use super::round::{self, Round, Rounds};
 use super::sender::{Refused, Sender};
@@ -22,6 +21,7 @@ use super::storing::Storing;
 use crate::client::Client;
 use crate::output::{counted, print};
 use crate::pace::{HALF, Pace};
+use history::refusals::{Refusal, Refusals};
 
 /// The minimum number of requests in a round: enough to keep several under way.
 pub(super) const REQUESTS: usize = 4;
@@ -393,20 +393,21 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::fake_server::{self, FakeRoomtide, Reply, Request};
     use crate::import::decoded::{self, PointRules};
-    use crate::import::fake_server::{self, Reply, Request, Server};
-    use crate::import::line::{Line, Record};
     use crate::import::patterns::Patterns;
-    use crate::import::points::{LineReader, SentLine};
-    use crate::import::settings::Taught;
-    use crate::import::sources::Way;
-    use crate::import::sources::line_protocol::Precision;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
+    use history::line::{Line, Record};
+    use history::line_protocol::Precision;
+    use history::point::Way;
+    use history::points::line_reader::LineReader;
+    use history::points::unite::SentLine;
+    use history::taught::Taught;
 
     const OPTIONS: UploadOptions =
         UploadOptions { batch: 2, strict: false, pace: None, keeps_rooms: true };
 
-    fn client(server: &Server) -> Client {
+    fn client(server: &FakeRoomtide) -> Client {
         Client::impatient(&server.url, Duration::from_millis(150))
     }
 
@@ -441,7 +442,7 @@ mod tests {
     }
 
     /// Why an import of these readings ends.
-    fn error_of(server: &Server, readings: u64, options: UploadOptions) -> String {
+    fn error_of(server: &FakeRoomtide, readings: u64, options: UploadOptions) -> String {
         format!("{:#}", import(&client(server), readings, options).unwrap_err())
     }
 
@@ -594,7 +595,7 @@ mod tests {
         let options = UploadOptions { batch: 4, ..OPTIONS };
         let summary = import(&client(&server), 12, options).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (11, 1));
-        assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
+        assert_eq!(summary.refusals.first().unwrap().to_string(), "line 2: t: no number");
         assert_eq!(*seen.lock().unwrap(), [4, 1, 4, 4]);
     }
 
@@ -636,7 +637,7 @@ mod tests {
         for (stored, refused) in [(1, 1), (0, 2)] {
             let summary = import(&client(&server), 2, OPTIONS).unwrap();
             assert_eq!((summary.stored, summary.refusals.count()), (stored, refused));
-            assert!(summary.refusals.shown().iter().any(|it| it.starts_with("line 2: the server")));
+            assert!(summary.refusals.to_string().contains("line 2: the server"));
         }
     }
 
@@ -654,9 +655,9 @@ mod tests {
         let server = refusing();
         let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (1, 1));
-        assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
+        assert_eq!(summary.refusals.first().unwrap().to_string(), "line 2: t: no number");
         let summary = import(&client(&server), 1, OPTIONS).unwrap();
-        assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
+        assert_eq!(summary.refusals.first().unwrap().to_string(), "line 1: no device");
         let strict = UploadOptions { strict: true, ..OPTIONS };
         let error = error_of(&refusing(), 2, strict);
         assert_eq!(error, "stopped; 1 reading stored: line 2: t: no number");
@@ -753,7 +754,7 @@ mod tests {
             Reply::of(201, r#"{"accepted": 1}"#)
         });
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let reader = LineReader { now, rules: local::LineRules::default() };
+        let reader = LineReader { now, rules: history::LineRules::default() };
         let rules =
             PointRules { reader, precision: Precision::NANOSECONDS, taught: Taught::default() };
         let lines = decoded::points((0..5).map(|n| Ok(group(n))), rules);
@@ -801,7 +802,7 @@ mod tests {
     }
 
     /// A server that is slow and fails as `plan` says, and keeps what it stores.
-    fn unreliable(plan: Vec<u8>) -> (Server, Arc<Mutex<Table>>) {
+    fn unreliable(plan: Vec<u8>) -> (FakeRoomtide, Arc<Mutex<Table>>) {
         let table = Arc::new(Mutex::new(Table::new()));
         let kept = Arc::clone(&table);
         let server = fake_server::serve(move |n, Request { path, body, .. }| {

@@ -25,7 +25,9 @@ use table::{
 
 use super::stays;
 use crate::export::ExportFile;
-use crate::import::{TextLines, open_bytes};
+use history::text_lines::TextLines;
+
+use crate::import::open_bytes;
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::progress;

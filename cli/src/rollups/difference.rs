@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn fold(lines: &[&str]) -> Rollup {
-        let read = |json: &&str| local::read_reading(json, Timestamp::MAX).unwrap();
+        let read = |json: &&str| history::read_reading(json, Timestamp::MAX).unwrap();
         let readings: Vec<Reading> = lines.iter().map(read).collect();
         Rollup::fold(&readings, &FoldRules::default())
     }

@@ -36,7 +36,7 @@ struct Bench {
 
 fn reading(device: &str, timestamp: &str, value: &str) -> Reading {
     let json = format!(r#"{{"device_id":"{device}","timestamp":"{timestamp}","t":{value}}}"#);
-    local::read_reading(&json, Timestamp::MAX).unwrap()
+    history::read_reading(&json, Timestamp::MAX).unwrap()
 }
 
 impl Bench {

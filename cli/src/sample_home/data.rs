@@ -172,7 +172,7 @@ mod tests {
         let mut count = 0;
         for device in home.devices() {
             for line in lines(device, now.saturating_add(-LAP), now) {
-                local::read_reading(&line, now).unwrap();
+                history::read_reading(&line, now).unwrap();
                 count += 1;
             }
         }

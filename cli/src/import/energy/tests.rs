@@ -54,7 +54,7 @@ fn energy(shown: &Shown, own: BTreeMap<String, OwnSum>) -> Energy {
             hundredths % 100
         );
         let read =
-            local::read_points(line.as_bytes(), Timestamp::MAX, &local::LineRules::default())
+            history::read_points(line.as_bytes(), Timestamp::MAX, &history::LineRules::default())
                 .unwrap();
         for reading in &read.readings {
             energy.add(reading);
@@ -85,7 +85,7 @@ fn an_outage_and_a_zero_of_60_days_change_nothing() {
 #[test]
 fn home_assistant_s_own_sum_stands_beside_it() {
     let shown = sixty_days(7);
-    let notes = crate::import::sources::Notes::default();
+    let notes = history::notes::Notes::default();
     // Its statistics are in Wh, and it counted the recovery from the zero in whole.
     let mut sum = 10_000;
     for pair in shown.windows(2) {

@@ -181,7 +181,7 @@ mod tests {
     use domain::given::at_second;
 
     use super::*;
-    use crate::import::fake_server::{self, Reply, Request};
+    use crate::fake_server::{self, Reply, Request};
 
     /// Returns the value of a parameter in a request's path.
     fn parameter<'a>(request: &'a Request, name: &str) -> &'a str {
@@ -202,7 +202,7 @@ mod tests {
         rows: Vec<(i64, String)>,
         late: Vec<(i64, String)>,
         most: usize,
-    ) -> (fake_server::Server, Arc<Mutex<Vec<String>>>) {
+    ) -> (fake_server::FakeRoomtide, Arc<Mutex<Vec<String>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (seen, looks) = (Arc::clone(&asked), AtomicUsize::new(0));
         let server = fake_server::serve(move |_, request| {
@@ -233,11 +233,11 @@ mod tests {
         let at = at_second(second);
         let json =
             format!(r#"{{"device_id":"d","timestamp":"{at}","room":"hall","t":{second}.50}}"#);
-        let reading = local::read_reading(&json, Timestamp::MAX).unwrap();
+        let reading = history::read_reading(&json, Timestamp::MAX).unwrap();
         StoredReading { reading, keeps_room: true }
     }
 
-    fn said(server: &fake_server::Server, round: &[StoredReading]) -> String {
+    fn said(server: &fake_server::FakeRoomtide, round: &[StoredReading]) -> String {
         let client = server.client();
         let table = Table::of(&client).unwrap().unwrap();
         let mut found = ReadBack::default();

@@ -10,12 +10,12 @@ use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, without};
-use super::line_reader::LineReader;
-use super::unite::{Group, SentLine};
 use super::vacant_hours::MAX_SERIES;
 use crate::import::imported::{Imported, StoredHour};
-use crate::import::sources::Notes;
-use crate::import::sources::home_assistant::POWERS;
+use history::home_assistant::POWERS;
+use history::notes::Notes;
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
 
 /// An hour, and a quarter of an hour, in milliseconds.
 const HOUR: i64 = 3_600_000;

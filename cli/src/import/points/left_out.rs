@@ -2,9 +2,9 @@
 
 use domain::{DeviceId, Exact, MetricName};
 
-use super::line_reader::LineReader;
-use super::unite::{Group, SentLine};
 use crate::import::imported::value_metric;
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
 
 /// Removes the lines that a predicate selects, and groups that become empty.
 pub(super) fn without(

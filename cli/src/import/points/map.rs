@@ -10,10 +10,11 @@ use anyhow::{Context as _, bail, ensure};
 use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 
-use crate::import::source::separator;
-use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
 use crate::output::counted;
 use crate::settings_file;
+use history::csv::separator;
+use history::notes::Notes;
+use history::point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped};
 
 /// The maximum number of rows that an error names.
 const MAX_NAMED: usize = 10;

@@ -8,17 +8,17 @@ use std::path::Path;
 
 use domain::Reading;
 
-use super::line_reader::LineReader;
 use super::map::{self, Row};
-use super::unite::{Group, SentLine};
 use crate::import::decoded::{self, PointRules};
 use crate::import::estimate::Estimate;
 use crate::import::listed::{self, MAX_SHOWN};
-use crate::import::refusals::Refusals;
 use crate::import::round::Rounds;
-use crate::import::sources::OwnSum;
 use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
+use history::notes::OwnSum;
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
+use history::refusals::Refusals;
 
 /// The number of lines in a round.
 const ROUND: usize = 16_000;
@@ -162,7 +162,7 @@ mod tests {
     use domain::Timestamp;
 
     use super::*;
-    use crate::import::sources::Way;
+    use history::point::Way;
 
     #[test]
     fn a_series_whose_first_point_is_refused_becomes_what_the_next_one_says() {
@@ -176,7 +176,7 @@ mod tests {
             way: Way::Plain,
             hour: None,
         };
-        let reader = LineReader { now, rules: local::LineRules::default() };
+        let reader = LineReader { now, rules: history::LineRules::default() };
         // No reading is of a time before 1970.
         let mut report = AllSeries::default();
         report.note(&line("1", -1), &reader).unwrap();

@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use domain::{TimeRange, Timestamp};
 
 use crate::import::patterns::Patterns;
-use crate::import::sources::{Notes, Point};
 use crate::moment::MILLISECOND;
+use history::notes::Notes;
+use history::point::Point;
 
 /// The selected part of a source.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -119,7 +120,7 @@ mod tests {
             fields: vec![("value".to_owned(), "1".to_owned())],
             nanos,
             line: 0,
-            way: crate::import::sources::Way::Plain,
+            way: history::point::Way::Plain,
             hour: None,
         }
     }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use domain::{Exact, Timestamp};
 
 use super::left_out::{EntityValue, without};
-use super::line_reader::LineReader;
-use super::unite::{Group, SentLine};
 use crate::import::imported::{Imported, StoredHour};
-use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
+use history::notes::Notes;
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
 
 /// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
 pub(super) const MAX_SERIES: usize = 100;

@@ -1,0 +1,40 @@
+//! The address of a server, and how a Roomtide is told from an InfluxDB. Sends nothing.
+
+use serde_json::Value;
+
+/// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
+pub const READY: &str = "/ready";
+
+/// The predicate of a sentence about a server that redirects; `None` for any other answer. No redirect is followed: the
+/// next request would be a GET even if the first was a change, and would go to an address that the user did not name.
+pub fn redirection<B>(response: &http::Response<B>) -> Option<String> {
+    let status = response.status();
+    if !status.is_redirection() {
+        return None;
+    }
+
+    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+    let location = location.unwrap_or("no address");
+    Some(format!(
+        "answers {} and points to {location}; no redirect is followed: name the address of the server itself",
+        status.as_u16()
+    ))
+}
+
+/// The user name and password of an address, and the address without them.
+pub fn split_login(url: &str) -> (Option<&str>, String) {
+    let parts = url.split_once("://").and_then(|(scheme, rest)| {
+        rest.rsplit_once('@').map(|(login, host)| (login, format!("{scheme}://{host}")))
+    });
+    match parts {
+        Some((login, address)) => (Some(login), address),
+        None => (None, url.to_owned()),
+    }
+}
+
+/// Whether an answer to `GET /ready` comes from Roomtide. InfluxDB answers with its uptime. Roomtide's uptime is always
+/// 0, because its functions do not run between requests.
+pub fn says_roomtide(status: u16, text: &str) -> bool {
+    let told: Value = serde_json::from_str(text).unwrap_or_default();
+    status == 200 && told["status"] == "ready" && told["up"] == "0s"
+}

@@ -1,0 +1,442 @@
+//! Turns the rows of a CSV into readings. Opens no file, resolves no ambiguous time.
+
+use std::collections::HashMap;
+use std::str::FromStr as _;
+
+use anyhow::{Context as _, ensure};
+use csv::StringRecord;
+use domain::{MetricName, excerpt};
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::columns::{Columns, Device, Metric, Shape};
+use super::number::DecimalMark;
+use super::timestamp::{self, Interval, Moment, Zone};
+use crate::line::{Line, Record};
+use crate::refusals::Refusal;
+
+/// The value of a metric in a row without an amount.
+pub const NO_AMOUNT: &str = "null";
+
+/// The columns of a file, by their indices.
+pub struct Rows {
+    header: Vec<String>,
+    timestamp: usize,
+    format: Option<String>,
+    zone: Option<Zone>,
+    interval: Interval,
+    mark: DecimalMark,
+    devices: Vec<BoundDevice>,
+}
+
+/// A reading of one row whose timestamp may still be ambiguous. A draft without metrics is not stored; it only shows
+/// the order of the timestamps.
+#[derive(Debug)]
+pub struct Draft {
+    /// The line number in the file.
+    pub line: u64,
+    /// The name of the timestamp's column.
+    pub column: String,
+    /// The timestamp, which may be ambiguous.
+    pub at: Moment,
+    /// The interval that begins at the timestamp.
+    pub interval: Interval,
+    /// The device's id.
+    pub device: String,
+    /// The room's id; empty without a room.
+    pub room: String,
+    /// The names and values of the metrics.
+    pub metrics: Vec<(String, String)>,
+    /// Whether some values are amounts. Two rows with equal amounts are different rows.
+    pub has_amounts: bool,
+}
+
+impl Draft {
+    /// Makes the reading with the resolved timestamp.
+    pub fn record(&self, at: domain::Timestamp) -> Option<Line> {
+        if self.metrics.is_empty() {
+            return None;
+        }
+        let at = self.interval.end(at);
+        let json = json(at, &self.device, &self.room, &self.metrics);
+        Some(Line::Reading(Record { line: self.line, json }))
+    }
+}
+
+/// Writes a reading as JSON; an empty room is left out.
+pub fn json(
+    at: domain::Timestamp,
+    device: &str,
+    room: &str,
+    metrics: &[(String, String)],
+) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(device));
+    if !room.is_empty() {
+        json.extend([r#","room":"#, &quoted(room)]);
+    }
+    for (name, value) in metrics {
+        json.extend([",\"", name, "\":", value]);
+    }
+    json.push('}');
+    json
+}
+
+struct BoundDevice {
+    device: Cell,
+    room: Option<Cell>,
+    metrics: Vec<Bound>,
+}
+
+enum Cell {
+    Column(usize),
+    Fixed(String),
+}
+
+impl Cell {
+    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a formula with a
+    /// leading `'`; no id begins with that character.
+    fn of<'a>(&'a self, row: &'a StringRecord) -> &'a str {
+        match self {
+            Self::Column(place) => row[*place].strip_prefix('\'').unwrap_or(&row[*place]),
+            Self::Fixed(text) => text,
+        }
+    }
+}
+
+struct Bound {
+    name: MetricName,
+    columns: Vec<usize>,
+    factor: Option<Decimal>,
+    /// Whether the value is an amount, which is added up later.
+    is_amount: bool,
+}
+
+impl Rows {
+    /// Finds the columns of a header row; `separator` is the file's.
+    pub fn new(columns: &Columns, header: &StringRecord, separator: u8) -> anyhow::Result<Self> {
+        let mut places = HashMap::new();
+        for (place, name) in header.iter().enumerate() {
+            ensure!(places.insert(name, place).is_none(), "there are two columns {name:?}");
+        }
+        let find = |name: &str, option: &str| {
+            let names = || header.iter().map(excerpt).collect::<Vec<_>>().join(", ");
+            let place = places.get(name.trim()).copied();
+            place.with_context(|| {
+                format!(
+                    "there is no column {name:?}; there are: {}; name it with {option}",
+                    names()
+                )
+            })
+        };
+        let metric_option =
+            if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
+        let bind = |metric: &Metric| {
+            let columns = metric.source.columns.iter().map(|name| find(name, metric_option));
+            Ok(Bound {
+                name: metric.name.clone(),
+                columns: columns.collect::<anyhow::Result<_>>()?,
+                factor: metric.source.factor,
+                is_amount: metric.source.total,
+            })
+        };
+        let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
+        let timestamp = find(&columns.timestamp.name, "--timestamp COLUMN")?;
+        let devices = match &columns.shape {
+            Shape::Wide(devices) => devices
+                .iter()
+                .map(|wide| {
+                    Ok(BoundDevice {
+                        device: Cell::Fixed(wide.device.to_string()),
+                        room: wide.room.as_ref().map(|room| Cell::Fixed(room.to_string())),
+                        metrics: bind_all(&wide.metrics)?,
+                    })
+                })
+                .collect::<anyhow::Result<_>>()?,
+            Shape::Long { device, room, metrics } => {
+                let device = match device {
+                    Device::Column(name) => Cell::Column(find(
+                        name,
+                        "--device COLUMN, or the one device with --device-id ID",
+                    )?),
+                    Device::Fixed(id) => Cell::Fixed(id.to_string()),
+                };
+                let room = match room {
+                    Some(name) => Some(find(name, "--room COLUMN")?),
+                    None => places.get("room").copied(),
+                };
+                let room = room.map(Cell::Column);
+                let metrics = if metrics.is_empty() {
+                    let taken = |place: usize| {
+                        let is = |cell: &Cell| matches!(cell, Cell::Column(at) if *at == place);
+                        place == timestamp || is(&device) || room.as_ref().is_some_and(is)
+                    };
+                    others(header, taken)?
+                } else {
+                    bind_all(metrics)?
+                };
+                ensure!(!metrics.is_empty(), "there is no column of a metric");
+                vec![BoundDevice { device, room, metrics }]
+            }
+        };
+        Ok(Self {
+            header: header.iter().map(excerpt).collect(),
+            timestamp,
+            format: columns.timestamp.format.clone(),
+            zone: columns.timestamp.zone,
+            interval: columns.timestamp.interval,
+            mark: match (columns.decimal_comma, separator) {
+                (true, _) => DecimalMark::Comma,
+                (false, b';') => DecimalMark::Detected(None),
+                (false, _) => DecimalMark::Point,
+            },
+            devices,
+        })
+    }
+
+    /// Reads a row: one draft per device, and the refusals.
+    ///
+    /// A bad timestamp refuses the row; a bad cell refuses only itself.
+    pub fn read(
+        &mut self,
+        line: u64,
+        row: &StringRecord,
+        drafts: &mut Vec<Draft>,
+        refusals: &mut Vec<Refusal>,
+    ) {
+        let Self { header, timestamp, format, zone, interval, mark, devices } = self;
+        let mut refuse = |reason: String| refusals.push(Refusal { line, reason });
+        let column = &header[*timestamp];
+        let at = match timestamp::read(&row[*timestamp], format.as_deref(), *zone) {
+            Ok(at) => at,
+            Err(why) => return refuse(format!("{column}: {why}")),
+        };
+        for BoundDevice { device, room, metrics } in devices {
+            let mut values = Vec::with_capacity(metrics.len());
+            for metric in &*metrics {
+                match metric.value(row, mark, header) {
+                    Ok(Some(value)) => values.push((metric.name.to_string(), value)),
+                    Ok(None) => {}
+                    Err(why) => refuse(why),
+                }
+            }
+            drafts.push(Draft {
+                line,
+                column: column.clone(),
+                at,
+                interval: *interval,
+                device: device.of(row).to_owned(),
+                room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
+                metrics: values,
+                has_amounts: metrics.iter().any(|metric| metric.is_amount),
+            });
+        }
+    }
+}
+
+/// Makes a metric of every remaining column, with the column's name.
+fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Result<Vec<Bound>> {
+    let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
+    others
+        .map(|(place, name)| {
+            let name = name.parse().map_err(|why| {
+                anyhow::anyhow!(
+                    "the column {why}; name the columns of the metrics, such as \
+                     --metric temperature={name:?}"
+                )
+            })?;
+            let columns = vec![place];
+            Ok(Bound { name, columns, factor: None, is_amount: false })
+        })
+        .collect()
+}
+
+impl Bound {
+    /// Returns the value of a row; `None` if a cell has no measurement. In a sum of amounts, such a cell is skipped.
+    fn value(
+        &self,
+        row: &StringRecord,
+        mark: &mut DecimalMark,
+        header: &[String],
+    ) -> Result<Option<String>, String> {
+        let mut numbers = Vec::with_capacity(self.columns.len());
+        for place in &self.columns {
+            match mark.read(&row[*place]) {
+                Ok(Some(number)) => numbers.push(number),
+                Ok(None) if self.is_amount => {}
+                Ok(None) => return Ok(None),
+                Err(why) => return Err(format!("{}: {why}", header[*place])),
+            }
+        }
+        if numbers.is_empty() {
+            return Ok(Some(NO_AMOUNT.to_owned()));
+        }
+        // A single column keeps all its digits, up to 38; arithmetic keeps 28.
+        if let ([number], None, false) = (numbers.as_slice(), self.factor, self.is_amount) {
+            return Ok(Some(number.to_string()));
+        }
+        let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
+        let mut sum = Decimal::ZERO;
+        for number in &numbers {
+            sum = decimal(number).and_then(|it| sum.checked_add(it)).ok_or_else(too_large)?;
+        }
+        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
+        Ok(Some(value.normalize().to_string()))
+    }
+}
+
+fn decimal(number: &domain::Decimal) -> Option<Decimal> {
+    let text = number.as_str();
+    Decimal::from_str(text).or_else(|_| Decimal::from_scientific(text)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csv::columns::TimestampColumn;
+
+    use domain::given::at_millis;
+
+    fn wide(maps: &[&str]) -> Columns {
+        let timestamp = TimestampColumn {
+            name: "date".to_owned(),
+            format: Some("%Y/%m/%d %H:%M".to_owned()),
+            zone: Some("+01:00".parse().unwrap()),
+            interval: Interval::default(),
+        };
+        Columns { timestamp, shape: Shape::wide(maps).unwrap(), decimal_comma: false }
+    }
+
+    /// Returns the readings of the rows after the header, and the refusals.
+    fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let mut bound = Rows::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
+        let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
+        for (row, line) in rows[1..].iter().zip(2..) {
+            bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);
+        }
+        let json = |draft: Draft| match draft.at {
+            Moment::At(at) => match draft.record(at)? {
+                Line::Reading(record) => Some(record.json),
+                Line::Refused(refusal) => panic!("{refusal}"),
+            },
+            Moment::Repeated { .. } => panic!("{draft:?}"),
+        };
+        let refusals = refusals.iter().map(Refusal::to_string).collect();
+        Ok((drafts.into_iter().filter_map(json).collect(), refusals))
+    }
+
+    #[test]
+    fn a_wide_row_is_a_reading_a_device() {
+        let columns = wide(&[
+            "t1@kitchen:temperature=T1,humidity=RH_1",
+            "meter:current_w=A+L*6,cumulative_kwh_p=total(A+L)*0.001",
+        ]);
+        let header = ["date", "A", "L", "T1", "RH_1"];
+        let rows: [&[&str]; 3] = [
+            &header,
+            &["2016/1/11 17:00", "60", "30", "19.890", "47.59666667"],
+            &["2016/1/11 17:10", "0.1", "0.2", "", ".5"],
+        ];
+        assert_eq!(
+            read(&columns, &rows).unwrap().0,
+            [
+                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"t1","room":"kitchen","temperature":19.89,"humidity":47.59666667}"#,
+                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"meter","current_w":540,"cumulative_kwh_p":0.09}"#,
+                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"t1","room":"kitchen","humidity":0.5}"#,
+                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"meter","current_w":1.8,"cumulative_kwh_p":0.0003}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn an_interval_s_values_are_those_of_its_end() {
+        let mut columns = wide(&["m:cumulative_kwh_p=total(A)", "t:temperature=A"]);
+        columns.timestamp.interval = "15m".parse().unwrap();
+        let rows: [&[&str]; 3] =
+            [&["date", "A"], &["2016/1/11 17:00", "0.5"], &["2016/1/11 17:15", "2"]];
+        let of = |at: &str, rest: &str| {
+            format!("{{\"timestamp\":\"2016-01-11T16:{at}:00.000Z\",{rest}}}")
+        };
+        assert_eq!(
+            read(&columns, &rows).unwrap().0,
+            [
+                of("15", r#""device_id":"m","cumulative_kwh_p":0.5"#),
+                of("15", r#""device_id":"t","temperature":0.5"#),
+                of("30", r#""device_id":"m","cumulative_kwh_p":2"#),
+                of("30", r#""device_id":"t","temperature":2"#),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bad_cell_is_refused_by_its_column_and_the_others_go_on() {
+        let columns = wide(&["d:t=T1,h=T2", "e:t=T2"]);
+        let rows: [&[&str]; 4] = [
+            &["date", "T1", "T2"],
+            &["2016/1/11 17:00", "warm", "5"],
+            &["yesterday", "1", "2"],
+            &["2016/1/11 17:20", "unavailable", "unknown"],
+        ];
+        let (readings, refusals) = read(&columns, &rows).unwrap();
+        assert_eq!(
+            readings,
+            [
+                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"d","h":5}"#,
+                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"e","t":5}"#,
+            ]
+        );
+        assert_eq!(
+            refusals,
+            [
+                "line 2: T1: \"warm\" is not a number",
+                "line 3: date: \"yesterday\" is not of the form \"%Y/%m/%d %H:%M\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_that_are_asked_for_must_be_there() {
+        let error =
+            |columns: &Columns, header: &[&str]| read(columns, &[header]).unwrap_err().to_string();
+        let missing = error(&wide(&["d:t=T2"]), &["date", "T1"]);
+        assert!(missing.contains("no column \"T2\"; there are: date, T1"), "{missing}");
+        assert!(missing.ends_with("--map"), "{missing}");
+        let long = |room| Columns {
+            shape: Shape::long(None, "device_id", room, &[]).unwrap(),
+            ..Columns::default()
+        };
+        let header = ["timestamp", "device_id", "t"];
+        assert!(read(&long(None), &[&header]).is_ok());
+        assert!(error(&long(Some("where")), &header).contains("no column \"where\""));
+        for (header, option) in [
+            (["Zeit", "device_id", "t"], "--timestamp COLUMN"),
+            (["timestamp", "Ort", "t"], "--device-id ID"),
+        ] {
+            let error = error(&long(None), &header);
+            assert!(error.ends_with(option), "{error}");
+        }
+        let upper = error(&long(None), &["timestamp", "device_id", "Temp °C"]);
+        assert!(upper.contains("--metric temperature=\"Temp °C\""), "{upper}");
+    }
+
+    #[test]
+    fn an_escaped_id_is_the_id() {
+        let rows: [&[&str]; 2] =
+            [&["timestamp", "device_id", "room", "t"], &["1768147200", "'-m", "'-r", "-5"]];
+        let (readings, _) = read(&Columns::default(), &rows).unwrap();
+        let at = at_millis(0);
+        let expected = format!(r#"{{"timestamp":"{at}","device_id":"-m","room":"-r","t":-5}}"#);
+        assert_eq!(readings, [expected]);
+    }
+
+    #[test]
+    fn arithmetic_that_overflows_is_refused() {
+        let largest = Decimal::MAX.to_string();
+        let row: &[&str] = &["2016/1/11 17:00", &largest];
+        let header: &[&str] = &["date", "A"];
+        for map in ["d:t=A+A", "d:t=A*2"] {
+            let (_, refusals) = read(&wide(&[map]), &[header, row]).unwrap();
+            assert!(refusals[0].contains("t: the result is too large"), "{map}: {refusals:?}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Home Assistant's database: its states, and long-term statistics of the time before them. Sends nothing.
+//!
+//! A state becomes the line that Home Assistant's InfluxDB integration writes for it. The tables are inspected first,
+//! because a migration to a newer schema may be incomplete. If two columns have the same meaning, the filled one
+//! counts.
+//!
+//! Sources: <https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/recorder/db_schema.py>,
+//! <https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/influxdb/__init__.py>
+
+mod attributes;
+mod backup;
+mod database;
+mod entity;
+mod moment;
+mod mounts;
+mod output;
+mod schema;
+mod states;
+mod statistics;
+mod storage;
+mod units;
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::Context as _;
+use rusqlite::Connection;
+
+use crate::notes::Notes;
+use crate::source::Source;
+use crate::units::SeriesUnits;
+use output::PointOutput;
+use schema::Schema;
+use storage::Storage;
+
+pub use backup::{is_archive, open as open_backup};
+pub use database::{Database, MAGIC};
+pub use statistics::POWERS;
+
+/// The number of points that are read ahead.
+const AHEAD: usize = 4_096;
+/// Reads a database, with the names and areas of Home Assistant's `.storage`.
+pub fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
+    let notes = Notes::default();
+    let schema = Schema::of(&database.connection)?;
+    notes.say(format!("database     Home Assistant, schema {}", schema.version));
+    let (points, taken) = mpsc::sync_channel(AHEAD);
+    let output = PointOutput { points, notes: notes.clone() };
+    thread::spawn(move || {
+        let result = read(&database.connection, &schema, &storage, &output);
+        if let Err(error) = result {
+            drop(output.points.send(Err(error)));
+        }
+    });
+    Ok(Source { points: Box::new(taken.into_iter()), notes, units: SeriesUnits::default() })
+}
+
+fn read(
+    connection: &Connection,
+    schema: &Schema,
+    storage: &Storage,
+    output: &PointOutput,
+) -> anyhow::Result<()> {
+    let entities = states::read(connection, schema, storage, output)
+        .context("the states cannot be read; is the database damaged?")?;
+    statistics::read(connection, schema, storage, &entities, output)
+        .context("the statistics cannot be read; is the database damaged?")
+}
+
+/// Reads Home Assistant's `.storage`; empty without a directory.
+pub fn read_storage(directory: Option<&Path>) -> anyhow::Result<Storage> {
+    directory.map_or_else(|| Ok(Storage::default()), Storage::read)
+}
+
+#[cfg(test)]
+mod tests;

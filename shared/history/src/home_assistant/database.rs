@@ -1,0 +1,91 @@
+//! Opens Home Assistant's database, even while Home Assistant uses it. Reads no table.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, OpenFlags};
+use tempfile::TempDir;
+
+use super::mounts::network_drive;
+use crate::temporary::{ensure_room, with_room};
+
+/// The first bytes of a SQLite database.
+pub const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Copies all pages in one step. With several steps the copy would start over at each write of Home Assistant, which
+/// writes every five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
+const ALL_PAGES: i32 = -1;
+
+/// An open database. If it is a temporary copy, also the directory of the copy.
+pub struct Database {
+    pub(super) connection: Connection,
+    /// The directory of the copy and of SQLite's files beside it. Removed when the database is closed.
+    _copy: Option<TempDir>,
+}
+
+/// The file name of a copy.
+const COPY: &str = "home-assistant.db";
+
+impl Database {
+    /// Opens a database. SQLite itself copies a database in use into the directory, because a copy of the file alone
+    /// would lose the content of its write-ahead log.
+    pub fn open(path: &Path, directory: TempDir) -> anyhow::Result<Self> {
+        let shown = path.display();
+        if let Some(kind) = network_drive(path) {
+            bail!(
+                "{shown} is on a network drive ({kind}), where SQLite's locks do not hold; import a backup of Home \
+                 Assistant, or run this command on the machine that has the file"
+            );
+        }
+        let context = || format!("{shown} cannot be read as a database");
+        let source = read_only(path).with_context(context)?;
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = Path::new(&log);
+        if !log.exists() {
+            source
+                .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
+                .with_context(context)?;
+            return Ok(Self { connection: source, _copy: None });
+        }
+        let bytes = [path, log].map(|file| std::fs::metadata(file).map_or(0, |it| it.len()));
+        let taken_by = format_args!("{shown} is in use; a copy");
+        ensure_room(taken_by, bytes.iter().sum())?;
+        let no_copy = || format!("{shown} is in use and cannot be copied to a file");
+        let mut target = Connection::open(directory.path().join(COPY))?;
+        let copied = Backup::new(&source, &mut target).and_then(|backup| backup.step(ALL_PAGES));
+        with_room(copied.map_err(Into::into), no_copy)?;
+        Ok(Self { connection: target, _copy: Some(directory) })
+    }
+
+    /// Wraps an open connection.
+    #[cfg(test)]
+    pub(super) const fn of(connection: Connection) -> Self {
+        Self { connection, _copy: None }
+    }
+
+    /// Opens a database that comes from a reader, such as a file in an archive, and unpacks it into the directory.
+    pub fn unpack(mut reader: impl Read, directory: TempDir) -> anyhow::Result<Self> {
+        let file = File::create(directory.path().join(COPY));
+        let unpacked = file.and_then(|mut file| std::io::copy(&mut reader, &mut file));
+        with_room(unpacked.map_err(Into::into), || {
+            "the database cannot be unpacked into a file".to_owned()
+        })?;
+        Self::in_directory(directory, COPY)
+    }
+
+    /// Opens a database in a directory that is removed with it.
+    pub(super) fn in_directory(directory: TempDir, name: &str) -> anyhow::Result<Self> {
+        let connection = read_only(&directory.path().join(name))?;
+        Ok(Self { connection, _copy: Some(directory) })
+    }
+}
+
+fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    Ok(connection)
+}

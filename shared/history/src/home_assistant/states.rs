@@ -1,0 +1,161 @@
+//! Reads the states of Home Assistant's database. Reads no statistics.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Statement};
+
+use super::attributes::Attributes;
+use super::entity::{self, EntityId};
+use super::moment::nanos;
+use super::output::PointOutput;
+use super::schema::Schema;
+use super::storage::Storage;
+
+/// An hour in nanoseconds.
+pub(super) const HOUR: i64 = 3_600_000_000_000;
+/// A week in hours.
+const WEEK: i64 = 7 * 24;
+/// The maximum number of attribute sets that are kept in memory.
+const MAX_KEPT: usize = 20_000;
+
+/// What the states tell about an entity.
+#[derive(Debug, Default)]
+pub(super) struct Entity {
+    /// The hours since 1970 in which a state became a point.
+    pub(super) hours: BTreeSet<i64>,
+    /// The attributes of the entity's newest state, and the time of that state.
+    pub(super) newest: Option<(i64, Arc<Attributes>)>,
+    /// The number that the states have for each `last_reset`, by its instant in seconds.
+    pub(super) last_resets: HashMap<i64, f64>,
+}
+
+/// The entities of a database by id.
+pub(super) type Entities = HashMap<String, Entity>;
+
+/// Reads the states and sends their points.
+pub(super) fn read(
+    connection: &Connection,
+    schema: &Schema,
+    storage: &Storage,
+    output: &PointOutput,
+) -> anyhow::Result<Entities> {
+    let mut entities = Entities::new();
+    if !schema.has_table("states") {
+        return Ok(entities);
+    }
+    let column = |name| schema.column("states", "s", name);
+    let query = format!(
+        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
+        schema.column("states_meta", "m", "entity_id"),
+        column("entity_id"),
+        column("last_updated_ts"),
+        column("last_updated"),
+        column("attributes_id"),
+        column("attributes"),
+        column("state_id"),
+        schema.join(("states_meta", "m", "metadata_id"), ("states", "metadata_id")),
+    );
+    let mut statement = connection.prepare(&query)?;
+    let mut shared = Shared::new(connection, schema)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
+            output.notes.leave_out("states without an entity");
+            continue;
+        };
+        let Some(state) = text(row, 1)? else {
+            output.notes.leave_out("states of entities that were removed");
+            continue;
+        };
+        let (seconds, attributes) = match (row.get(2), row.get(4)) {
+            (Ok(seconds), Ok(attributes)) => (seconds, attributes),
+            (Err(error), _) | (_, Err(error)) => {
+                let state_id = text(row, 6)?.unwrap_or_default();
+                output.refuse_row(&format!("state {state_id} of {id}"), error)?;
+                continue;
+            }
+        };
+        let Some(at) = nanos(seconds, text(row, 3)?.as_deref()) else {
+            output.notes.leave_out("states without a time");
+            continue;
+        };
+        let attributes = match attributes {
+            Some(attributes) => shared.attributes(attributes)?,
+            None => text(row, 5)?.map(|json| Arc::new(Attributes::of(&json))),
+        };
+        let attributes = attributes.unwrap_or_default();
+        let point = entity::point(&id, &state, &attributes, at, storage.entity(&id));
+        let entity = match entities.get_mut(&id) {
+            Some(entity) => entity,
+            None => entities.entry(id).or_default(),
+        };
+        match point {
+            Ok(point) => {
+                entity.note(at, &attributes);
+                output.send(point)?;
+            }
+            Err(why) => output.notes.leave_out(why),
+        }
+    }
+    Ok(entities)
+}
+
+impl Entity {
+    /// Whether the entity had only means at that hour: it has no state in the week before. A single hour without a
+    /// state does not show that, because a state is written only when it changes.
+    pub(super) fn is_long_before_states(&self, hour: i64) -> bool {
+        self.hours.range(hour - WEEK..hour).next().is_none()
+    }
+
+    fn note(&mut self, at: i64, attributes: &Arc<Attributes>) {
+        self.hours.insert(at.div_euclid(HOUR));
+        if self.newest.as_ref().is_none_or(|(newest, _)| *newest <= at) {
+            self.newest = Some((at, Arc::clone(attributes)));
+        }
+        self.last_resets.extend(attributes.last_reset);
+    }
+}
+
+/// Returns a text, even if its bytes are not UTF-8.
+pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+    })
+}
+
+/// Attribute sets, which several states share.
+struct Shared<'a> {
+    statement: Option<Statement<'a>>,
+    kept: HashMap<i64, Option<Arc<Attributes>>>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(connection: &'a Connection, schema: &Schema) -> rusqlite::Result<Self> {
+        let query = "SELECT shared_attrs FROM state_attributes WHERE attributes_id = ?1";
+        let has_table = schema.has_table("state_attributes");
+        let statement = has_table.then(|| connection.prepare(query)).transpose()?;
+        Ok(Self { statement, kept: HashMap::new() })
+    }
+
+    fn attributes(&mut self, id: i64) -> rusqlite::Result<Option<Arc<Attributes>>> {
+        let Some(statement) = &mut self.statement else { return Ok(None) };
+        if let Some(known) = self.kept.get(&id) {
+            return Ok(known.clone());
+        }
+        let mut rows = statement.query([id])?;
+        let json = rows.next()?.map(|row| text(row, 0)).transpose()?.flatten();
+        let attributes = json.map(|json| Arc::new(Attributes::of(&json)));
+        if self.kept.len() == MAX_KEPT {
+            self.kept.clear();
+        }
+        self.kept.insert(id, attributes.clone());
+        Ok(attributes)
+    }
+}

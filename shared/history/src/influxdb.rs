@@ -1,0 +1,150 @@
+//! A running InfluxDB: its points, by measurement and window of time. Sends nothing to Roomtide.
+//!
+//! The points of a window count only after the whole window is read. If that fails, half the length is tried. OFFSET is
+//! not used, because it skips and repeats points while another program writes.
+
+mod again;
+mod http;
+mod influxql;
+
+use std::mem;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::point::Point;
+use again::again;
+use influxql::Measurement;
+
+use crate::point::MILLISECOND;
+
+pub use influxql::{Context, Server};
+
+/// The first window's length, and the maximum length.
+const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
+const MAX_WINDOW: i64 = 400 * FIRST_WINDOW;
+/// Fewer points than `FEW` make the next window longer; `MANY` or more make it shorter.
+const FEW: usize = 20_000;
+const MANY: usize = 200_000;
+
+/// The points of a measurement in a window.
+pub struct Window {
+    /// Its name.
+    pub measurement: String,
+    /// The end of the window in nanoseconds, exclusive.
+    pub until: i64,
+    /// All of them.
+    pub points: Vec<Point>,
+}
+
+/// An iterator of a database's windows, by measurement and then by time.
+pub struct Windows {
+    server: Arc<Server>,
+    context: Context,
+    /// The remaining measurements; the last one is current.
+    measurements: Vec<Measurement>,
+    /// The start of the next window in the current measurement, and the end of the measurement's points.
+    span: Option<(i64, i64)>,
+    length: i64,
+    /// The maximum length to try: half of the last window that failed, growing again with each success.
+    longest: i64,
+    /// The measurement and the time up to which an earlier run fetched.
+    after: Option<(String, i64)>,
+    /// The requested span.
+    wanted: (i64, i64),
+}
+
+impl Windows {
+    /// Begins after the points that an earlier run fetched.
+    pub fn new(
+        server: Arc<Server>,
+        context: Context,
+        after: Option<(String, i64)>,
+        wanted: (i64, i64),
+    ) -> anyhow::Result<Self> {
+        let mut measurements = server.measurements(&context)?;
+        // Descending, because the last measurement is taken first.
+        measurements.sort_by(|a, b| b.name.cmp(&a.name));
+        if let Some((done, _)) = &after {
+            measurements.retain(|measurement| measurement.name >= *done);
+        }
+        Ok(Self {
+            server,
+            context,
+            measurements,
+            span: None,
+            length: FIRST_WINDOW,
+            longest: MAX_WINDOW,
+            after,
+            wanted,
+        })
+    }
+
+    fn next_window(&mut self) -> anyhow::Result<Option<Window>> {
+        loop {
+            let Some(measurement) = self.measurements.last().cloned() else {
+                return Ok(None);
+            };
+            let (begin, end) = match self.span {
+                Some(span) => span,
+                None => match self.edges(&measurement)? {
+                    Some((first, last)) => {
+                        let done = self.after.take_if(|(name, _)| *name == measurement.name);
+                        let done = done.map_or(i64::MIN, |(_, until)| until);
+                        let begin = first.max(self.wanted.0).max(done);
+                        // Saturating, because InfluxDB's first possible time is close to the minimum of `i64`.
+                        let begin = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
+                        (begin, last.saturating_add(1).min(self.wanted.1))
+                    }
+                    // A measurement without points ends at once.
+                    None => (0, 0),
+                },
+            };
+            if begin >= end {
+                self.measurements.pop();
+                (self.span, self.length, self.longest) = (None, FIRST_WINDOW, MAX_WINDOW);
+                continue;
+            }
+
+            let (until, points) = self.read(&measurement, begin)?;
+            let more = self.longest / 8 / MILLISECOND * MILLISECOND;
+            self.longest = (self.longest + more).min(MAX_WINDOW);
+            self.length = match points.len() {
+                0..FEW => (self.length * 4).min(self.longest),
+                MANY.. => (self.length / 4).max(MILLISECOND),
+                _ => self.length,
+            };
+
+            self.span = Some((until, end));
+            return Ok(Some(Window { measurement: measurement.name, until, points }));
+        }
+    }
+
+    fn edges(&self, measurement: &Measurement) -> anyhow::Result<Option<(i64, i64)>> {
+        let edges = self.server.edges(&self.context, measurement);
+        edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
+    }
+
+    /// Reads a window. Each further attempt is half as long.
+    fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
+        let Self { server, context, length, longest, .. } = self;
+        let mut is_repeat = false;
+        let read = again(|| {
+            if mem::replace(&mut is_repeat, true) {
+                *length = (*length / 2 / MILLISECOND).max(1) * MILLISECOND;
+                *longest = *length;
+            }
+            let until = begin.saturating_add(*length);
+            Ok((until, server.points(context, measurement, (begin, until))?))
+        });
+        read.with_context(|| format!("{} of {}", measurement.name, self.context.database))
+    }
+}
+
+impl Iterator for Windows {
+    type Item = anyhow::Result<Window>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Window>> {
+        self.next_window().transpose()
+    }
+}

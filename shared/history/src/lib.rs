@@ -1,0 +1,29 @@
+//! What other programs kept of homes, as readings of their devices: files, databases, backups and a running InfluxDB.
+//! Knows no command line and no progress bar, and asks nothing of Roomtide.
+
+pub mod address;
+pub mod csv;
+pub mod exported_lines;
+#[cfg(any(test, feature = "fake"))]
+#[allow(clippy::unwrap_used, reason = "only tests use it")]
+pub mod fake_server;
+pub mod growing;
+pub mod home_assistant;
+pub mod influxdb;
+pub mod input;
+pub mod kind;
+pub mod line;
+pub mod line_protocol;
+pub mod notes;
+pub mod point;
+pub mod points;
+mod records;
+pub mod refusals;
+pub mod shelly;
+pub mod source;
+pub mod taught;
+pub mod temporary;
+pub mod text_lines;
+pub mod units;
+
+pub use ingest::{LineRules, PointsRead, read_line, read_points, read_reading};

@@ -1,0 +1,233 @@
+//! The rows of a log in order of time, and the counters at each row. Sends no request.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::str::FromStr as _;
+
+use anyhow::{Context as _, ensure};
+use chrono::NaiveDateTime;
+use domain::DeviceId;
+use rust_decimal::Decimal;
+
+use super::columns::{Columns, Kind, Metric};
+use crate::csv::totals::BASE;
+use crate::notes::Notes;
+use crate::point::{DEVICE_TAG, Point, Way};
+use crate::source::Source;
+use crate::text_lines::TextLines;
+use crate::units::SeriesUnits;
+
+/// A second in nanoseconds.
+const SECOND: i64 = 1_000_000_000;
+/// The valid times of a meter, in seconds. Before its clock is set, a meter counts from 1970.
+const TIMES: std::ops::Range<i64> = 1_000_000_000..5_000_000_000;
+/// The maximum number in a cell, so large that no meter reaches it: the sum of all rows never overflows.
+const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
+/// The interval in seconds that is assumed for a log of one row: in later generations, and in the first.
+const INTERVALS: [i64; 2] = [60, 600];
+
+/// The log of a meter.
+#[derive(Debug)]
+pub struct Log {
+    device: DeviceId,
+    columns: Columns,
+    /// The rows by start time in seconds: the line number, and the cells that are read.
+    rows: BTreeMap<i64, (u64, Vec<Option<Decimal>>)>,
+    interval: i64,
+    notes: Notes,
+}
+
+/// What the table has of a meter's counters. Times are in milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Anchors {
+    /// By device and metric, a time and the counter's value then.
+    pub counters: BTreeMap<(String, String), (i64, Decimal)>,
+    /// The time since when the meter itself sends.
+    pub live: Option<i64>,
+}
+
+impl Log {
+    /// Reads a log of this device.
+    pub fn read(mut lines: TextLines<impl BufRead>, device: DeviceId) -> anyhow::Result<Self> {
+        let notes = Notes::default();
+        lines.read()?;
+        let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
+        let names: Vec<&str> = header.split(',').map(str::trim).collect();
+        let columns = Columns::of(&names).context("this is no log of a Shelly meter")?;
+        let mut rows = BTreeMap::new();
+        while let Some(line) = lines.read()? {
+            let text = match line {
+                Ok(()) => String::from_utf8_lossy(&lines.text).trim().to_owned(),
+                Err(refusal) => {
+                    notes.refuse(refusal.line, refusal.reason);
+                    continue;
+                }
+            };
+            // The file may be several logs one after the other, each with its header.
+            if text.is_empty() || text == header {
+                continue;
+            }
+            match row(&text, names.len(), &columns) {
+                Ok((begin, cells)) => {
+                    if rows.insert(begin, (lines.line, cells)).is_some() {
+                        notes.leave_out("rows of a time that a later line has too");
+                    }
+                }
+                Err(why) => notes.refuse(lines.line, why),
+            }
+        }
+        ensure!(!rows.is_empty(), "the log has no row that can be read");
+        let steps = rows.keys().zip(rows.keys().skip(1)).map(|(a, b)| b - a);
+        let interval = steps.min().unwrap_or(INTERVALS[usize::from(columns.is_first_generation)]);
+        if !columns.left_out.is_empty() {
+            notes.leave_out_many(
+                &format!(
+                    "columns that the meter's status does not have: {}",
+                    columns.left_out.join(", ")
+                ),
+                columns.left_out.len() as u64,
+            );
+        }
+        Ok(Self { device, columns, rows, interval, notes })
+    }
+
+    /// Returns the ends of the rows, in milliseconds and in order.
+    pub fn ends(&self) -> Vec<i64> {
+        self.rows.keys().map(|begin| (begin + self.interval) * 1_000).collect()
+    }
+
+    /// Returns the counters, each as its device and metric.
+    pub fn counters(&self) -> Vec<(String, String)> {
+        let counters = self.columns.metrics.iter().filter(|it| it.kind == Kind::Amount);
+        counters.map(|it| (self.device_of(it), it.name.clone())).collect()
+    }
+
+    fn device_of(&self, metric: &Metric) -> String {
+        match &metric.part {
+            Some(part) => format!("{}:{part}", self.device),
+            None => self.device.to_string(),
+        }
+    }
+
+    /// Returns the sum of a metric's amounts until a time, in kWh. An interval that has begun counts in proportion.
+    fn total_at(&self, metric: &Metric, millis: i64) -> Decimal {
+        let mut total = Decimal::ZERO;
+        for (begin, (_, cells)) in &self.rows {
+            let passed = (millis - begin * 1_000).clamp(0, self.interval * 1_000);
+            if passed == 0 {
+                break;
+            }
+            let share = Decimal::from(passed) / Decimal::from(self.interval * 1_000);
+            total += sum(metric, cells).unwrap_or_default() * share;
+        }
+        kilo(total)
+    }
+
+    /// Returns the points: at the end of each interval the counters, shifted to fit `anchors`, and the means.
+    ///
+    /// From the time on when the meter itself sends, the rows are left out.
+    pub fn source(self, anchors: &Anchors) -> Source {
+        let (notes, units) = (self.notes.clone(), SeriesUnits::default());
+        let mut totals = Vec::with_capacity(self.columns.metrics.len());
+        let mut heads = Vec::with_capacity(self.columns.metrics.len());
+        for metric in &self.columns.metrics {
+            let device = self.device_of(metric);
+            let anchor = anchors.counters.get(&(device.clone(), metric.name.clone()));
+            let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
+            totals.push(offset.unwrap_or(BASE));
+            // Tags separate the parts of a device's id with a slash.
+            let head = Point {
+                measurement: metric.name.clone(),
+                tags: format!("{DEVICE_TAG}={}", device.replace(':', "/")),
+                fields: Vec::new(),
+                nanos: 0,
+                line: 0,
+                way: Way::Device,
+                hour: None,
+            };
+            let (unit, is_counter) = match metric.kind {
+                Kind::Amount => ("kWh", true),
+                Kind::Mean(unit) => (unit, false),
+            };
+            units.know(head.series(), unit, is_counter);
+            heads.push(head);
+        }
+        let told = notes.clone();
+        let live = anchors.live;
+        let (metrics, interval) = (self.columns.metrics, self.interval);
+        let first = self.rows.keys().next().copied();
+        let points = self.rows.into_iter().flat_map(move |(begin, (line, cells))| {
+            let end = begin + interval;
+            let is_live = live.is_some_and(|live| end * 1_000 > live);
+            if is_live {
+                told.leave_out("rows of the time since when the meter itself sends");
+            }
+            let mut points = Vec::with_capacity(heads.len());
+            for ((metric, head), total) in metrics.iter().zip(&heads).zip(&mut totals) {
+                let Some(value) = sum(metric, &cells).filter(|_| !is_live) else { continue };
+                let mut push = |seconds: i64, value: Decimal| {
+                    let fields = vec![("value".to_owned(), value.normalize().to_string())];
+                    points.push(Ok(Point {
+                        fields,
+                        nanos: seconds * SECOND,
+                        line,
+                        ..head.clone()
+                    }));
+                };
+                // Without this value, the first interval's amount would have no start.
+                if first == Some(begin) && metric.kind == Kind::Amount {
+                    push(begin, *total);
+                }
+                let value = match metric.kind {
+                    Kind::Amount => {
+                        *total = total.saturating_add(kilo(value));
+                        *total
+                    }
+                    Kind::Mean(_) => value,
+                };
+                push(end, value);
+            }
+            points
+        });
+        Source { points: Box::new(points), notes, units }
+    }
+}
+
+/// Adds up the columns of a metric; `None` if one is empty.
+fn sum(metric: &Metric, cells: &[Option<Decimal>]) -> Option<Decimal> {
+    metric.columns.iter().map(|place| cells.get(*place).copied().flatten()).sum()
+}
+
+fn kilo(value: Decimal) -> Decimal {
+    value * Decimal::new(1, 3)
+}
+
+/// Parses a row: its time in seconds, and the other cells.
+fn row(
+    text: &str,
+    length: usize,
+    columns: &Columns,
+) -> Result<(i64, Vec<Option<Decimal>>), String> {
+    let cells: Vec<&str> = text.split(',').map(str::trim).collect();
+    if cells.len() != length {
+        return Err(format!("has {} columns; the header has {length}", cells.len()));
+    }
+    let at = cells[0];
+    let begin = if columns.is_first_generation {
+        NaiveDateTime::parse_from_str(at, "%Y-%m-%d %H:%M").map(|at| at.and_utc().timestamp()).ok()
+    } else {
+        at.parse().ok()
+    };
+    let begin = begin
+        .filter(|seconds| TIMES.contains(seconds))
+        .ok_or_else(|| format!("{at:?} is no time of a measurement"))?;
+    let number = |place: &usize| match cells[*place] {
+        "" => Ok(None),
+        cell => match Decimal::from_str(cell) {
+            Ok(number) if number.abs() <= MAX_CELL => Ok(Some(number)),
+            Ok(_) => Err(format!("{cell:?} is too large for a meter")),
+            Err(_) => Err(format!("{cell:?} is not a number")),
+        },
+    };
+    Ok((begin, columns.places.iter().map(number).collect::<Result<_, _>>()?))
+}
