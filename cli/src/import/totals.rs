@@ -98,12 +98,12 @@ impl Totals {
     }
 
     /// Makes the totals continue the table's counters, so that amounts of a month follow those of the month before.
-    pub(super) fn continuing(self, client: Client) -> anyhow::Result<Self> {
+    pub(super) fn continuing(self, client: Arc<Client>) -> anyhow::Result<Self> {
         if !stored_counter::may_read(&client)? {
             self.rules.notes.say(UNASKED.to_owned());
             return Ok(self);
         }
-        let rules = Rules { table: Some(Arc::new(client)), ..self.rules };
+        let rules = Rules { table: Some(client), ..self.rules };
         Ok(Self { rules, ..self })
     }
 
