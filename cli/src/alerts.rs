@@ -9,9 +9,13 @@ use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
 use clap::Subcommand;
+use domain::Timestamp;
 use serde_json::{Value, json};
 
-use crate::json_server::{self, FilePart, JsonServer, encoded};
+use crate::at::Unnamed;
+use crate::client::{Ask, Client};
+use crate::moment::from_now;
+use crate::objects::{self, FilePart, ObjectArgs, encoded};
 use crate::output::{counted, print};
 use crate::settings_file;
 
@@ -28,15 +32,8 @@ roomtide alerts preview freezer --from -30d";
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// An admin token, or @FILE with one; a read token suffices to look
-    #[arg(long, global = true)]
-    token: Option<String>,
-    /// Print what the server answers, in JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    objects: ObjectArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,8 +82,8 @@ enum Action {
         /// The rule
         rule: String,
         /// Only messages that were told at it or after
-        #[arg(long, allow_hyphen_values = true)]
-        from: Option<String>,
+        #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
+        from: Option<Timestamp>,
         /// The largest number of messages
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         limit: u16,
@@ -100,11 +97,11 @@ enum Action {
         /// Members that differ
         members: Vec<String>,
         /// The start of the time, at most 31 days before its end; 7 days without it
-        #[arg(long, allow_hyphen_values = true)]
-        from: Option<String>,
+        #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
+        from: Option<Timestamp>,
         /// The end of the time; now without it
-        #[arg(long, allow_hyphen_values = true)]
-        to: Option<String>,
+        #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
+        to: Option<Timestamp>,
         /// One of its subjects, such as device:freezer
         #[arg(long)]
         subject: Option<String>,
@@ -150,112 +147,104 @@ enum Action {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // Reading files and waiting for the server block the thread.
-    tokio::task::spawn_blocking(move || act(&args)).await?
-}
-
-fn act(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_file = matches!(args.action, Action::Export { .. } | Action::Import { .. });
-    if args.json && is_file {
+    if args.objects.json && is_file {
         bail!("--json: what alerts export writes and alerts import reads is TOML");
     }
-    let server = JsonServer::new(&args.url, args.token.as_deref())?;
-    let show = |answer: &Value, text: String| {
-        if args.json { print(answer) } else { print(text.trim_end()) }
+    args.objects.at.work(Unnamed::Server, |client| act(args, client))
+}
+
+fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
+    let show = |answer: anyhow::Result<Value>, text: &dyn Fn(&Value) -> String| {
+        answer.map(|answer| args.objects.show(&answer, text))
     };
     match &args.action {
-        Action::List => {
-            let answer = server.get("/alerts", "data")?;
-            show(&answer, text::rules(&answer));
-        }
+        Action::List => show(client.value(Ask::get("/alerts"), "data"), &text::rules)?,
         Action::Show { rule } => {
-            let answer = server.get(&of_rule(rule, ""), "id")?;
-            show(&answer, text::rule(&answer));
+            show(client.value(Ask::get(&of_rule(rule, "")), "id"), &text::rule)?;
         }
         Action::Set { rule, members, file } => {
+            let path = of_rule(rule, "");
             let wanted = match file {
                 Some(file) => settings_file::json(file)?,
-                None => members::over(server.known(&of_rule(rule, ""))?, members, false)?,
+                None => members::over(objects::known(client, &path)?, members, false)?,
             };
-            let answer = server.send("PUT", &of_rule(rule, ""), &wanted, "id")?;
-            show(&answer, text::rule(&answer));
+            show(objects::change(client, "PUT", &path, &wanted, "id"), &text::rule)?;
         }
         Action::Delete { rule } => {
-            let answer = server.send("DELETE", &of_rule(rule, ""), &Value::Null, "deleted")?;
-            show(&answer, format!("{rule} is deleted"));
+            let deleted = objects::delete(client, &of_rule(rule, ""));
+            show(deleted, &|_| format!("{rule} is deleted"))?;
         }
         Action::Pause { rule, until } => {
-            let until = if until == "off" { Value::Null } else { until.as_str().into() };
-            let answer =
-                server.send("POST", &of_rule(rule, "/pause"), &json!({"until": until}), "id")?;
-            show(&answer, text::rule(&answer));
+            let until = Some(until).filter(|until| *until != "off");
+            let path = of_rule(rule, "/pause");
+            let body = json!({"until": until});
+            show(objects::change(client, "POST", &path, &body, "id"), &text::rule)?;
         }
         Action::Acknowledge { rule, subject } => {
-            let body = subject.as_ref().map_or(json!({}), |it| json!({"subject": it}));
-            let answer = server.send("POST", &of_rule(rule, "/acknowledge"), &body, "id")?;
-            show(&answer, text::rule(&answer));
+            let path = of_rule(rule, "/acknowledge");
+            let body = with_given(json!({}), [("subject", subject.clone())]);
+            show(objects::change(client, "POST", &path, &body, "id"), &text::rule)?;
         }
         Action::History { rule, from, limit } => {
-            let from = from.as_ref().map(|from| format!("&from={}", encoded(from)));
-            let query = format!("/history?limit={limit}{}", from.unwrap_or_default());
-            let answer = server.get(&of_rule(rule, &query), "data")?;
-            show(&answer, text::history(&answer));
+            let from = from.map(|from| format!("&from={from}")).unwrap_or_default();
+            let path = of_rule(rule, &format!("/history?limit={limit}{from}"));
+            show(client.value(Ask::get(&path), "data"), &text::history)?;
         }
         Action::Preview { rule, members, from, to, subject } => {
-            let known = server.known(&of_rule(rule, ""))?;
+            let known = objects::known(client, &of_rule(rule, ""))?;
             ensure!(
                 !known.is_empty() || !members.is_empty(),
                 "there is no rule {rule}; with members it shows what a new one would tell"
             );
-            let wanted = members::over(known, members, false)?;
-            let mut body = json!({ "rule": wanted });
-            for (name, value) in [("from", from), ("to", to), ("subject", subject)] {
-                if let Some(value) = value {
-                    body[name] = value.as_str().into();
-                }
-            }
-            let answer = server.send("POST", "/alerts/preview", &body, "episodes")?;
-            show(&answer, text::preview(&answer));
+            let body = json!({ "rule": members::over(known, members, false)? });
+            let [from, to] = [from, to].map(|at| at.map(|at| at.to_string()));
+            let members = [("from", from), ("to", to), ("subject", subject.clone())];
+            let body = with_given(body, members);
+            let answer = objects::change(client, "POST", "/alerts/preview", &body, "episodes");
+            show(answer, &text::preview)?;
         }
-        Action::Channels => {
-            let answer = server.get("/channels", "data")?;
-            show(&answer, text::channels(&answer));
-        }
+        Action::Channels => show(client.value(Ask::get("/channels"), "data"), &text::channels)?,
         Action::SetChannel { channel, members } => {
-            let known = server.known(&of_channel(channel, ""))?;
-            let answer = server.send(
-                "PUT",
-                &of_channel(channel, ""),
-                &members::over(known, members, true)?,
-                "id",
-            )?;
-            show(&answer, text::channel(&answer));
+            let path = of_channel(channel, "");
+            let wanted = members::over(objects::known(client, &path)?, members, true)?;
+            show(objects::change(client, "PUT", &path, &wanted, "id"), &text::channel)?;
         }
         Action::DeleteChannel { channel } => {
-            let answer =
-                server.send("DELETE", &of_channel(channel, ""), &Value::Null, "deleted")?;
-            show(&answer, format!("{channel} is deleted"));
+            let deleted = objects::delete(client, &of_channel(channel, ""));
+            show(deleted, &|_| format!("{channel} is deleted"))?;
         }
         Action::Test { channel } => {
-            let answer =
-                server.send("POST", &of_channel(channel, "/test"), &json!({}), "waiting")?;
-            show(&answer, format!("a test is sent by {channel} within a minute"));
+            let path = of_channel(channel, "/test");
+            let answer = objects::change(client, "POST", &path, &json!({}), "waiting");
+            show(answer, &|_| format!("a test is sent by {channel} within a minute"))?;
         }
-        Action::Export { file } => return export(&server, file.as_deref()),
-        Action::Import { file, dry_run } => return import(&server, file, *dry_run),
+        Action::Export { file } => return export(client, file.as_deref()),
+        Action::Import { file, dry_run } => return import(client, file, *dry_run),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(server: &JsonServer, to: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let (rules, channels) = (server.get("/alerts", "data")?, server.get("/channels", "data")?);
+/// The body with the members that are given.
+fn with_given<const N: usize>(mut body: Value, members: [(&str, Option<String>); N]) -> Value {
+    for (name, value) in members {
+        if let Some(value) = value {
+            body[name] = value.into();
+        }
+    }
+    body
+}
+
+fn export(client: &Client, to: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let rules = client.value(Ask::get("/alerts"), "data")?;
+    let channels = client.value(Ask::get("/channels"), "data")?;
     let text = file::text(&rules["data"], &channels["data"])?;
-    json_server::say_damaged(&rules);
+    objects::say_damaged(&rules);
     settings_file::export(to, &text)
 }
 
-fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
+fn import(client: &Client, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
     let parts = file::read(from)?;
     if dry_run {
         let (rules, channels) = (parts.rules.len() as u64, parts.channels.len() as u64);
@@ -268,7 +257,7 @@ fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<Exi
     let channels = parts.channels.iter();
     let channels = channels.map(|(id, members)| FilePart { path: of_channel(id, ""), members });
     let rules = parts.rules.iter().map(|(id, members)| FilePart { path: of_rule(id, ""), members });
-    json_server::save_all(channels.chain(rules), |part| server.save(part))
+    objects::save_all(channels.chain(rules), |part| part.save(client))
 }
 
 fn of_rule(id: &str, rest: &str) -> String {
@@ -285,7 +274,7 @@ mod tests {
 
     use super::*;
     use crate::fake_server::{self, Reply};
-    use crate::json_server::given::ensure_others_are_refused;
+    use crate::objects::given::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]
@@ -301,14 +290,14 @@ mod tests {
             (&["history", "a"], "/alerts/a/history"),
             (&["test", "a"], "/channels/a/test"),
         ];
-        ensure_others_are_refused("alerts", &cases, |words| act(&parsed(words).unwrap()));
+        ensure_others_are_refused("alerts", &cases, |words| run(&parsed(words).unwrap()));
     }
 
     #[test]
     fn a_file_of_rules_is_toml_whatever_is_asked() {
         for words in [&["export"][..], &["import", "alerts.toml"]] {
             let words = [&["alerts", "--json", "--url", "http://127.0.0.1:1"], words].concat();
-            let error = act(&parsed(words).unwrap()).unwrap_err().to_string();
+            let error = run(&parsed(words).unwrap()).unwrap_err().to_string();
             assert!(error.starts_with("--json: ") && error.contains("TOML"), "{error}");
         }
     }
@@ -326,7 +315,7 @@ mod tests {
                 _ => Reply::of(status, r#"{"detail": "no"}"#),
             });
             let words = ["alerts", "--url", &server.url, "import", file.to_str().unwrap()];
-            let error = format!("{:#}", act(&parsed(words).unwrap()).unwrap_err());
+            let error = format!("{:#}", run(&parsed(words).unwrap()).unwrap_err());
             let expected = "1 saved and 1 refused before it; the same command saves the others: ";
             assert!(error.starts_with(expected), "{error}");
             assert!(error.contains(&format!("/alerts/r answers {status}")), "{error}");

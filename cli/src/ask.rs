@@ -1,7 +1,10 @@
 //! A request to the API, and its answer. Sends nothing.
 
+use std::str::FromStr;
 use std::time::Duration;
 
+use http::HeaderMap;
+use http::response::Parts;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,6 +26,27 @@ impl<'a> Ask<'a> {
     pub(crate) const fn get(path: &'a str) -> Self {
         Self { method: "GET", path, body: None, headers: &[] }
     }
+
+    /// A request with this method that has no body.
+    pub(crate) const fn without_body(method: &'a str, path: &'a str) -> Self {
+        Self { method, ..Self::get(path) }
+    }
+
+    /// A request with a body of JSON.
+    pub(crate) const fn json(method: &'a str, path: &'a str, body: &'a str) -> Self {
+        Self { method, path, body: Some(("application/json", body)), headers: &[] }
+    }
+
+    /// The request to an address, without its body.
+    pub(crate) fn request(&self, address: &str) -> http::request::Builder {
+        let request = http::Request::builder().method(self.method);
+        let request = request.uri(format!("{address}{}", self.path));
+        let content_type = self.body.map(|(content_type, _)| ("content-type", content_type));
+        let headers = self.headers.iter().map(|(name, value)| (*name, value.as_str()));
+        headers
+            .chain(content_type)
+            .fold(request, |request, (name, value)| request.header(name, value))
+    }
 }
 
 /// A final answer: the same request would get no better one.
@@ -38,6 +62,9 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// The maximum pause accepted from a server's `Retry-After`.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+
 /// Capacity units of the table, from the headers of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Units {
@@ -50,16 +77,17 @@ pub(crate) struct Units {
 
 impl Units {
     /// Reads the units from the headers of an answer.
-    pub(crate) fn of(headers: &http::HeaderMap) -> Self {
-        fn number<T: std::str::FromStr>(headers: &http::HeaderMap, name: &str) -> Option<T> {
-            headers.get(name)?.to_str().ok()?.parse().ok()
-        }
+    fn of(headers: &HeaderMap) -> Self {
         Self {
             read: number(headers, "x-consumed-read-units").unwrap_or_default(),
             max_read: number(headers, "x-max-read-units"),
             max_write: number(headers, "x-max-write-units"),
         }
     }
+}
+
+fn number<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// A problem of the API, with the members that this client reads.
@@ -101,6 +129,14 @@ pub(crate) struct FieldError {
 }
 
 impl Answer {
+    /// The answer with this head and body.
+    pub(crate) fn of(head: &Parts, text: String) -> Self {
+        let retry_after = number(&head.headers, "retry-after");
+        let retry_after = retry_after.map(|secs| Duration::from_secs(secs).min(MAX_RETRY_AFTER));
+        let units = Units::of(&head.headers);
+        Self { status: head.status.as_u16(), text, units, retry_after }
+    }
+
     /// The reason for the answer, for a person: the detail of its problem, or else the beginning of the body, by which
     /// a proxy's page can be recognized.
     pub(crate) fn reason(&self) -> String {
@@ -121,11 +157,6 @@ impl Answer {
     pub(crate) fn json_with(&self, member: &str) -> Option<Value> {
         let value: Value = serde_json::from_str(&self.text).ok()?;
         value.get(member).is_some().then_some(value)
-    }
-
-    /// The end of an error message about an answer that is not in Roomtide's form. The address stands before it.
-    pub(crate) fn strange(&self) -> String {
-        format!("answers {}, but not as Roomtide does: {}", self.status, self.reason())
     }
 
     /// Returns whether the same request may get another answer later. If the answer names readings to send again,

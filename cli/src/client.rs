@@ -1,32 +1,39 @@
-//! A client of the API: over HTTP with retries, or directly on data that this process has open. Knows no endpoint.
+//! A client of the API of a system: over HTTP, or by functions in this process. The only place that repeats requests.
+//! Knows no endpoint.
 
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use aws::StoreConfig;
+use local::{DataDirectory, TableApi};
 use runtime::clock::Stopwatch;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 pub(crate) use history::address::READY;
 use history::address::{redirection, says_roomtide, split_login};
 
-pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
+pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
+use crate::at;
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;
+use crate::pace::{HALF, Pace};
 
-/// The maximum number of attempts of a request, and the maximum pause between two attempts.
+/// The maximum number of attempts of a request, and the pauses between two attempts: each is twice as long as the one
+/// before.
 pub(crate) const ATTEMPTS: u32 = 8;
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// The maximum pause accepted from a server's `Retry-After`.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
 
@@ -37,25 +44,59 @@ const MAX_TOKEN_FILE: u64 = 64 << 10;
 const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
     --quiet` prints it so";
 
-/// A client of one server.
-#[derive(Debug)]
+/// A client of one system: a server, a deployed table, or the data of a directory. Blocks, so it must not be used on a
+/// thread of the runtime.
 pub(crate) struct Client {
+    to: To,
+    /// The name of the system, for messages: the address of a server without user name and password, or else the path or
+    /// the table.
+    url: String,
+    /// The pace of GET requests: half of the table's read units.
+    reads: Pace,
+    /// The number of attempts of a request.
+    attempts: u32,
+    first_pause: Duration,
+    max_request: Duration,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// Where the requests go.
+enum To {
+    Server(Server),
+    /// The functions run in this process, on a table that others use, too.
+    Table(Box<TableApi>, Handle),
+    /// The functions run in this process, or on the table of the process that has the data open.
+    Data(DataDirectory, Handle),
+    /// This process has the data open for an import.
+    Loading(Arc<Here>),
+}
+
+/// A server, over HTTP.
+struct Server {
     agent: ureq::Agent,
-    /// The data, if this process has them open. Then nothing goes over HTTP.
-    here: Option<Arc<Here>>,
     /// The address of requests. A user name and password in it belong to a proxy in front of Roomtide.
     address: String,
-    /// The address without user name and password, for messages.
-    url: String,
     authorization: Option<String>,
     /// Whether the server has answered before. Until then, a failed connection is not retried.
     reached: AtomicBool,
     /// Whether the server is known to be Roomtide. No other server gets a token or a change.
     recognized: AtomicBool,
-    attempts: u32,
-    first_pause: Duration,
-    max_request: Duration,
-    interrupted: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
+/// The result of one attempt of a request.
+enum Attempt {
+    Answered(Answer),
+    /// The same request may get another answer after this pause.
+    Failed {
+        why: anyhow::Error,
+        pause: Duration,
+    },
 }
 
 impl Client {
@@ -64,38 +105,85 @@ impl Client {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             bail!("--url {url:?}: expected an address that begins with http:// or https://");
         }
-        Ok(Self {
+        let address = url.trim_end_matches('/').to_owned();
+        let url = without_login(&address);
+        let server = Server {
             agent: agent(MAX_REQUEST * 2),
-            here: None,
-            address: url.trim_end_matches('/').to_owned(),
-            url: without_login(url.trim_end_matches('/')),
+            address,
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
             recognized: AtomicBool::new(false),
+        };
+        Ok(Self::to(To::Server(server), url))
+    }
+
+    /// Opens the API of a deployed table, or of one restored from a backup. Only the table has to exist.
+    pub(crate) fn of_table(config: StoreConfig) -> anyhow::Result<Self> {
+        let runtime = Handle::current();
+        let (table, region) = (config.table.clone(), config.region.clone());
+        let api = runtime.block_on(Box::pin(TableApi::connect(config)));
+        let api = api.with_context(|| format!("the table {table} cannot be read"))?;
+        let name = format!("table {table} in {region}");
+        let reads = Pace::half_of(api.max_read_units());
+        Ok(Self { reads, ..Self::to(To::Table(Box::new(api), runtime), name) })
+    }
+
+    /// Opens the data in a directory, which a server may have open.
+    pub(crate) fn of_data(directory: &Path) -> anyhow::Result<Self> {
+        let runtime = Handle::current();
+        let data = runtime.block_on(async {
+            let data = at::open_data(directory).await?;
+            // The registry lacks changes that the stream still holds.
+            data.settle().await?;
+            anyhow::Ok(data)
+        })?;
+        let name = format!("data in {}", directory.display());
+        Ok(Self::to(To::Data(data, runtime), name))
+    }
+
+    /// Makes a client of data that no server has open, for an import. New data are made by the first request.
+    pub(crate) fn loading(directory: &Path) -> anyhow::Result<Self> {
+        let here = Here::of(directory)?;
+        Ok(Self::to(To::Loading(Arc::new(here)), directory.display().to_string()))
+    }
+
+    fn to(to: To, url: String) -> Self {
+        Self {
+            to,
+            url,
+            reads: Pace::of(HALF),
             attempts: ATTEMPTS,
-            first_pause: Duration::from_millis(250),
+            first_pause: FIRST_PAUSE,
             max_request: MAX_REQUEST,
             interrupted: Arc::default(),
-        })
+        }
     }
 
     /// Makes a client for a person who waits for each answer: a single attempt of at most half a minute.
-    pub(crate) fn that_asks_once(self) -> Self {
-        Self { agent: agent(MAX_REQUEST), attempts: 1, ..self }
-    }
-
-    /// Makes a client of data that this process has open.
-    pub(crate) fn of(here: &Arc<Here>) -> anyhow::Result<Self> {
-        let client = Self::new("http://here", None)?;
-        Ok(Self { here: Some(Arc::clone(here)), url: here.name().to_owned(), ..client })
+    pub(crate) fn that_asks_once(mut self) -> Self {
+        if let To::Server(server) = &mut self.to {
+            server.agent = agent(MAX_REQUEST);
+        }
+        Self { attempts: 1, ..self }
     }
 
     /// Makes a client for tests that takes the server for Roomtide, and waits at most `pause` after a lost answer.
     #[cfg(test)]
     pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
         let client = Self::new(url, None).expect("an address");
-        let (first_pause, recognized) = (Duration::from_millis(1), AtomicBool::new(true));
-        Self { first_pause, recognized, max_request: pause, ..client }
+        if let To::Server(server) = &client.to {
+            server.recognized.store(true, Ordering::Relaxed);
+        }
+        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+    }
+
+    /// Closes what was opened. New data are removed if the import stored nothing there.
+    pub(crate) fn close(self) -> anyhow::Result<()> {
+        match self.to {
+            To::Data(data, runtime) => runtime.block_on(data.close()),
+            To::Loading(here) => Arc::into_inner(here).map_or(Ok(()), Here::close),
+            To::Server(_) | To::Table(..) => Ok(()),
+        }
     }
 
     /// The flag that stops the client.
@@ -103,30 +191,43 @@ impl Client {
         Arc::clone(&self.interrupted)
     }
 
-    /// Sends a request until its answer is final, or until `stop` is set. Before a token or a change is sent, the
-    /// server has to prove to be Roomtide: at the default address any program may listen.
-    pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
-        if self.authorization.is_some() || ask.method != "GET" {
-            self.ensure_roomtide(stop)?;
+    /// Sends a GET request until its answer is final.
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        self.send(Ask::get(path))
+    }
+
+    /// Sends a request until its answer is final. Before a token or a change is sent, the server has to prove to be
+    /// Roomtide: at the default address any program may listen.
+    pub(crate) fn send(&self, ask: Ask<'_>) -> anyhow::Result<Answer> {
+        self.send_unless(ask, &AtomicBool::new(false))
+    }
+
+    /// Sends a request as [`send`](Self::send) does, unless `stop` is set meanwhile.
+    pub(crate) fn send_unless(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        let To::Server(Server { authorization, .. }) = &self.to else {
+            return self.send_until_final(ask, None, stop);
+        };
+        if authorization.is_some() || ask.method != "GET" {
+            self.ensure_roomtide()?;
         }
-        self.send_until_final(ask, self.authorization.as_deref(), stop)
+        self.send_until_final(ask, authorization.as_deref(), stop)
     }
 
     /// Fails with [`NotRoomtide`] if another program answers. That program gets one request and no token.
-    pub(crate) fn ensure_roomtide(&self, stop: &AtomicBool) -> anyhow::Result<()> {
-        if self.here.is_some() || self.recognized.load(Ordering::Relaxed) {
+    pub(crate) fn ensure_roomtide(&self) -> anyhow::Result<()> {
+        let To::Server(Server { recognized, .. }) = &self.to else { return Ok(()) };
+        if recognized.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let answer = self.send_until_final(Ask::get(READY), None, stop)?;
+        let answer = self.send_until_final(Ask::get(READY), None, &AtomicBool::new(false))?;
         if !says_roomtide(answer.status, &answer.text) {
             return Err(NotRoomtide { url: self.url.clone(), answer }.into());
         }
-        self.recognized.store(true, Ordering::Relaxed);
+        recognized.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Sends a request until its answer is final. A write whose answer is lost may still be running. Its retry waits
-    /// until the write has surely ended, so that it never overwrites a later write.
+    /// Sends a request until its answer is final. GET requests keep to the pace of reads.
     fn send_until_final(
         &self,
         ask: Ask<'_>,
@@ -134,53 +235,90 @@ impl Client {
         stop: &AtomicBool,
     ) -> anyhow::Result<Answer> {
         let mut pause = self.first_pause;
-        let mut last = anyhow::anyhow!("not sent");
-        for attempt in 1..=self.attempts {
+        for attempt in 1.. {
+            if ask.method == "GET" {
+                sleep(self.reads.take(0.0), &[stop, &self.interrupted]);
+            }
             if self.interrupted.load(Ordering::Acquire) {
                 return Err(Interrupted.into());
             }
             if stop.load(Ordering::Acquire) {
                 bail!("another request failed");
             }
-            if let Some(here) = &self.here {
-                return here.send(ask);
+
+            match self.attempt(ask, authorization, pause)? {
+                Attempt::Answered(answer) => return Ok(answer),
+                Attempt::Failed { why, .. } if attempt == self.attempts => return Err(why),
+                Attempt::Failed { why, pause } => self.wait(pause, &why, stop),
             }
-            let watch = Stopwatch::start();
-            let mut wait = pause;
-            match self.send_once(ask, authorization) {
-                Ok(Received { redirection: Some(redirection), .. }) => {
-                    bail!("{} {redirection}", self.asked(ask.path));
-                }
-                Ok(Received { answer, .. }) => {
-                    self.reached.store(true, Ordering::Relaxed);
-                    if !answer.is_worth_repeating() {
-                        return Ok(answer);
-                    }
-                    last = self.error(ask.path, &answer);
-                    wait = answer.retry_after.unwrap_or(pause);
-                }
-                Err(error) if is_about_request(&error) => {
-                    let asked = format!("{} cannot be asked", self.asked(ask.path));
-                    return Err(anyhow::Error::new(error).context(asked));
-                }
-                Err(error) => {
-                    let unsent = is_unsent(&error);
-                    last = Unreached { url: self.url.clone(), why: error }.into();
-                    if !self.reached.load(Ordering::Relaxed) {
-                        return Err(last);
-                    }
-                    if ask.method != "GET" && !unsent {
-                        wait = pause.max(self.max_request.saturating_sub(watch.elapsed()));
-                    }
-                }
-            }
-            if attempt == self.attempts {
-                break;
-            }
-            self.wait(wait, &last, stop);
             pause = (pause * 2).min(MAX_PAUSE);
         }
-        Err(last)
+        unreachable!("the last attempt returns")
+    }
+
+    /// Sends a request once. `pause` is the usual one before the next attempt.
+    fn attempt(
+        &self,
+        ask: Ask<'_>,
+        authorization: Option<&str>,
+        pause: Duration,
+    ) -> anyhow::Result<Attempt> {
+        let answer = match &self.to {
+            To::Server(server) => match self.ask_server(server, ask, authorization, pause)? {
+                Attempt::Answered(answer) => answer,
+                failed @ Attempt::Failed { .. } => return Ok(failed),
+            },
+            To::Table(api, runtime) => in_process(ask, |ask| runtime.block_on(api.send(ask)))?,
+            To::Data(data, runtime) => in_process(ask, |ask| runtime.block_on(data.send(ask)))?,
+            To::Loading(here) => in_process(ask, |ask| here.send(ask))?,
+        };
+
+        if ask.method == "GET" {
+            self.reads.learn(answer.units.max_read);
+            self.reads.settle(0.0, answer.units.read);
+        }
+        // Data in this process answer no better a moment later.
+        let may_change = matches!(self.to, To::Server(_) | To::Table(..));
+        if may_change && answer.is_worth_repeating() {
+            let why = self.error(ask.path, &answer);
+            return Ok(Attempt::Failed { why, pause: answer.retry_after.unwrap_or(pause) });
+        }
+        Ok(Attempt::Answered(answer))
+    }
+
+    /// Sends a request to a server once. A write whose answer is lost may still be running. Its retry waits until the
+    /// write has surely ended, so that it never overwrites a later write.
+    fn ask_server(
+        &self,
+        server: &Server,
+        ask: Ask<'_>,
+        authorization: Option<&str>,
+        pause: Duration,
+    ) -> anyhow::Result<Attempt> {
+        let watch = Stopwatch::start();
+        match server.send_once(ask, authorization) {
+            Ok(Received { redirection: Some(redirection), .. }) => {
+                bail!("{} {redirection}", self.asked(ask.path));
+            }
+            Ok(Received { answer, .. }) => {
+                server.reached.store(true, Ordering::Relaxed);
+                Ok(Attempt::Answered(answer))
+            }
+            Err(error) if is_about_request(&error) => {
+                let asked = format!("{} cannot be asked", self.asked(ask.path));
+                Err(anyhow::Error::new(error).context(asked))
+            }
+            Err(error) => {
+                let may_be_running = ask.method != "GET" && !is_unsent(&error);
+                let why = anyhow::Error::new(Unreached { url: self.url.clone(), why: error });
+                if !server.reached.load(Ordering::Relaxed) {
+                    return Err(why);
+                }
+                let rest = self.max_request.saturating_sub(watch.elapsed());
+                let pause = if may_be_running { pause.max(rest) } else { pause };
+                Ok(Attempt::Failed { why, pause })
+            }
+        }
     }
 
     /// Waits before the readings that an answer names are sent again. The server's `Retry-After` decides; else the
@@ -198,67 +336,25 @@ impl Client {
         sleep(pause, &[stop, &self.interrupted]);
     }
 
-    /// Returns whether answered readings may still be in memory only, as for data that this process has open.
-    pub(crate) const fn holds_back(&self) -> bool {
-        self.here.is_some()
-    }
-
-    /// Returns the number of readings that this process has stored; `None` where a server stores.
-    pub(crate) fn stored_here(&self) -> Option<u64> {
-        self.here.as_ref().map(|here| here.stored())
-    }
-
-    /// Returns whether this process has created the data and they have no reading.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.here.as_ref().is_some_and(|here| here.is_unused())
-    }
-
-    /// Removes a file when the data are closed, if this process created them and removes them again.
-    pub(crate) fn remove_at_close(&self, file: PathBuf) {
-        if let Some(here) = &self.here {
-            here.remove_at_close(file);
+    /// The data that this process has open for an import. What they have answered may still be in memory only.
+    pub(crate) fn here(&self) -> Option<&Arc<Here>> {
+        match &self.to {
+            To::Loading(here) => Some(here),
+            To::Server(_) | To::Table(..) | To::Data(..) => None,
         }
     }
 
-    /// Starts a thread that stores the answered readings. Returns `None` if nothing is held back: a server stores
-    /// before it answers.
-    pub(crate) fn store(&self) -> Option<thread::JoinHandle<anyhow::Result<()>>> {
-        let here = Arc::clone(self.here.as_ref()?);
-        Some(thread::spawn(move || here.store()))
+    /// The name that is the same wherever the command runs.
+    pub(crate) fn identity(&self) -> String {
+        self.here().map_or_else(|| self.url.clone(), |here| here.identity())
     }
 
-    fn send_once(
-        &self,
-        ask: Ask<'_>,
-        authorization: Option<&str>,
-    ) -> Result<Received, ureq::Error> {
-        let address = format!("{}{}", self.address, ask.path);
-        let mut request = http::Request::builder().method(ask.method).uri(address);
-        if let Some(authorization) = authorization {
-            request = request.header("authorization", authorization);
-        }
-        for (name, value) in ask.headers {
-            request = request.header(*name, value);
-        }
-        let mut response = match ask.body {
-            Some((content_type, body)) => {
-                self.agent.run(request.header("content-type", content_type).body(body)?)
-            }
-            None => self.agent.run(request.body(())?),
-        }?;
-
-        let redirection = redirection(&response);
-        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let retry_after = header("retry-after").and_then(|value| value.parse().ok());
-        let retry_after = retry_after.map(|secs| Duration::from_secs(secs).min(MAX_RETRY_AFTER));
-        let units = Units::of(response.headers());
-        let text = response.body_mut().read_to_string()?;
-
-        let answer = Answer { status: response.status().as_u16(), text, units, retry_after };
-        Ok(Received { answer, redirection })
+    /// Whether requests go to a server.
+    pub(crate) const fn is_server(&self) -> bool {
+        matches!(self.to, To::Server(_))
     }
 
-    /// Returns the server's address without user name and password.
+    /// The name of the system: the address of a server without user name and password, or else the path or the table.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -270,21 +366,76 @@ impl Client {
         anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
 
-    /// Parses an answer. Fails unless the status is 200 and the body is an object with `member`, which every answer of
-    /// Roomtide has.
+    /// Sends a request and returns its answer, which must be an object with `member`, as every answer of Roomtide is.
+    pub(crate) fn value(&self, ask: Ask<'_>, member: &str) -> anyhow::Result<Value> {
+        self.read(ask.path, &self.send(ask)?, member)
+    }
+
+    /// Parses an answer. Fails unless the status is 200 and the body is an object with `member`.
     pub(crate) fn read(&self, path: &str, answer: &Answer, member: &str) -> anyhow::Result<Value> {
         if answer.status != 200 {
             return Err(self.error(path, answer));
         }
         let value = answer.json_with(member);
-        value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
+        value.with_context(|| self.strange(path, answer))
+    }
+
+    /// Parses an answer of any status.
+    pub(crate) fn parsed<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        answer: &Answer,
+    ) -> anyhow::Result<T> {
+        serde_json::from_str(&answer.text).with_context(|| self.strange(path, answer))
+    }
+
+    /// The text of an error about an answer that is not in Roomtide's form.
+    pub(crate) fn strange(&self, path: &str, answer: &Answer) -> String {
+        let (asked, reason) = (self.asked(path), answer.reason());
+        format!("{asked} answers {}, but not as Roomtide does: {reason}", answer.status)
     }
 
     /// The address of a request without its query, for messages.
-    pub(crate) fn asked(&self, path: &str) -> String {
+    fn asked(&self, path: &str) -> String {
         let path = path.split('?').next().unwrap_or_default();
-        format!("{}{path}", self.url)
+        if self.is_server() {
+            format!("{}{path}", self.url)
+        } else {
+            format!("{path} of {}", self.url)
+        }
     }
+}
+
+impl Server {
+    fn send_once(
+        &self,
+        ask: Ask<'_>,
+        authorization: Option<&str>,
+    ) -> Result<Received, ureq::Error> {
+        let mut request = ask.request(&self.address);
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut response = match ask.body {
+            Some((_, body)) => self.agent.run(request.body(body)?),
+            None => self.agent.run(request.body(())?),
+        }?;
+
+        let redirection = redirection(&response);
+        let text = response.body_mut().read_to_string()?;
+        let (parts, _) = response.into_parts();
+        Ok(Received { answer: Answer::of(&parts, text), redirection })
+    }
+}
+
+/// Sends a request to functions in this process.
+fn in_process(
+    ask: Ask<'_>,
+    send: impl FnOnce(http::Request<Vec<u8>>) -> anyhow::Result<http::Response<Vec<u8>>>,
+) -> anyhow::Result<Answer> {
+    let bytes = ask.body.map_or_else(Vec::new, |(_, body)| body.as_bytes().to_vec());
+    let (parts, body) = send(ask.request("").body(bytes)?)?.into_parts();
+    Ok(Answer::of(&parts, String::from_utf8(body)?))
 }
 
 /// Makes an HTTP agent with this time limit. Any status is an answer, and redirects are not followed.
@@ -424,7 +575,8 @@ mod tests {
     use crate::output::{Said, say_to};
 
     fn unrecognized(url: &str) -> Client {
-        Client { recognized: AtomicBool::new(false), ..Client::impatient(url, Duration::ZERO) }
+        let client = Client::new(url, None).unwrap();
+        Client { first_pause: Duration::from_millis(1), ..client }
     }
 
     #[test]
@@ -440,7 +592,7 @@ mod tests {
             interrupted.store(true, Ordering::Release);
         });
 
-        let asked = client.send(Ask::get("/x"), &AtomicBool::new(false));
+        let asked = client.get("/x");
         assert!(asked.unwrap_err().is::<Interrupted>());
         let url = &server.url;
         let expected = format!("roomtide: {url}/x answers 503: busy; asked again in 120 s\n");
@@ -457,11 +609,11 @@ mod tests {
                 Reply::of(200, if request.path == READY { ready } else { "{}" })
             });
 
-            let (client, stop) = (unrecognized(&server.url), AtomicBool::new(false));
-            client.send(Ask::get("/devices"), &stop).unwrap();
+            let client = unrecognized(&server.url);
+            client.get("/devices").unwrap();
             for method in ["DELETE", "PATCH", "POST", "PUT"] {
                 let body = (method != "DELETE").then_some(("application/json", "{}"));
-                let sent = client.send(Ask { method, path: "/x", body, headers: &[] }, &stop);
+                let sent = client.send(Ask { method, path: "/x", body, headers: &[] });
                 match sent {
                     Ok(_) => assert!(is_roomtide, "{method}"),
                     Err(error) => assert!(!is_roomtide && error.is::<NotRoomtide>(), "{error}"),
@@ -494,7 +646,7 @@ mod tests {
             });
             let client = Client::new(&server.url, Some("rt_secret")).unwrap();
             for _ in 0..2 {
-                let sent = client.send(Ask::get("/devices"), &AtomicBool::new(false));
+                let sent = client.get("/devices");
                 assert_eq!(sent.is_ok(), is_roomtide, "{body}: {sent:?}");
             }
             let asked = |path: &str, has_token| (path.to_owned(), has_token);
@@ -518,7 +670,7 @@ mod tests {
         ] {
             let server = fake_server::always(status, body);
             let client = unrecognized(&server.url);
-            let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
+            let error = client.ensure_roomtide().unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
         }
     }
@@ -533,7 +685,7 @@ mod tests {
         let address = server.url.replace("http://", "http://u:pw@");
         let client = Client::new(&address, None).unwrap();
         let path = "/devices";
-        let answer = client.send(Ask::get(path), &AtomicBool::new(false)).unwrap();
+        let answer = client.get(path).unwrap();
         assert_eq!(answer.status, 404, "the login was sent");
         let shown = [client.url().to_owned(), client.error(path, &answer).to_string()];
         assert_eq!(shown[0], server.url);
@@ -559,10 +711,10 @@ mod tests {
                 let has_body = !matches!(method, "GET" | "DELETE");
                 let body = has_body.then_some(("application/json", "{}"));
                 let ask = Ask { method, path: "/devices/a?x=1", body, headers: &[] };
-                let error = client.send(ask, &AtomicBool::new(false)).unwrap_err().to_string();
+                let error = client.send(ask).unwrap_err().to_string();
                 assert!(error.contains(&told) && error.starts_with(&server.url), "{error}");
             }
-            let asked = unrecognized(&server.url).ensure_roomtide(&AtomicBool::new(false));
+            let asked = unrecognized(&server.url).ensure_roomtide();
             let error = asked.unwrap_err().to_string();
             assert!(error.contains(&told), "{error}");
 
@@ -577,7 +729,7 @@ mod tests {
         let system = System::start(options).await.unwrap();
         for url in [system.url(), system.ingest_url().unwrap()] {
             let client = Client::new(url, None).unwrap();
-            let recognized = move || client.ensure_roomtide(&AtomicBool::new(false));
+            let recognized = move || client.ensure_roomtide();
             tokio::task::spawn_blocking(recognized).await.unwrap().unwrap();
         }
         system.shutdown().await.unwrap();
@@ -618,14 +770,13 @@ mod tests {
     fn a_request_that_cannot_be_made_is_not_repeated() {
         let server = fake_server::always(200, "{}");
         let client = Client::impatient(&server.url, Duration::from_secs(60));
-        let stop = AtomicBool::new(false);
-        client.send(Ask::get("/devices"), &stop).unwrap();
+        client.get("/devices").unwrap();
 
         let headers = [("x-name", "a\nb".to_owned())];
         let body = Some(("application/json", "{}"));
         let ask = Ask { method: "POST", path: "/readings?x=1", body, headers: &headers };
         let watch = Stopwatch::start();
-        let error = format!("{:#}", client.send(ask, &stop).unwrap_err());
+        let error = format!("{:#}", client.send(ask).unwrap_err());
         let expected = format!("{}/readings cannot be asked: ", server.url);
         assert!(error.starts_with(&expected), "{error}");
         assert!(watch.elapsed() < Duration::from_secs(30), "it was sent once");

@@ -1,19 +1,18 @@
 //! `roomtide delete`: deletes devices, readings, a room or a home, with requests to the API. Accesses no table.
 
-use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::ensure;
 use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
-use crate::client::{self, Ask, Client};
+use crate::at::{At, Unnamed};
+use crate::client::{Ask, Client};
 use crate::moment::from_now;
 use crate::output::{counted, print};
 use crate::progress;
@@ -32,12 +31,8 @@ pub(crate) struct Args {
     /// Do not ask whether to delete
     #[arg(long, global = true)]
     yes: bool,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// An admin token; @FILE reads it from a file, because every user of the machine sees a command line
-    #[arg(long, global = true)]
-    token: Option<String>,
+    #[command(flatten)]
+    at: At,
 }
 
 #[derive(Debug, Subcommand)]
@@ -93,13 +88,13 @@ impl What {
         }
     }
 
-    /// The API paths that must exist before the deletion.
-    fn paths(&self) -> Vec<String> {
+    /// The API path that must exist before the deletion.
+    fn path(&self) -> Option<String> {
         match self {
-            Self::Device { if_empty: true, .. } | Self::Room { if_empty: true, .. } => Vec::new(),
-            Self::Device { id, .. } | Self::Readings { id, .. } => vec![format!("/devices/{id}")],
-            Self::Room { id, .. } => vec![format!("/rooms/{id}")],
-            Self::Home { id } => vec![format!("/homes/{id}/rooms?limit=1")],
+            Self::Device { if_empty: true, .. } | Self::Room { if_empty: true, .. } => None,
+            Self::Device { id, .. } | Self::Readings { id, .. } => Some(format!("/devices/{id}")),
+            Self::Room { id, .. } => Some(format!("/rooms/{id}")),
+            Self::Home { id } => Some(format!("/homes/{id}/rooms?limit=1")),
         }
     }
 
@@ -118,7 +113,7 @@ impl What {
 }
 
 /// The progress of a deletion, as the server answers it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Progress {
     deleted: u64,
     has_more: bool,
@@ -130,41 +125,56 @@ struct Progress {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    // Waiting for the server and the terminal blocks the thread.
-    tokio::task::spawn_blocking(move || delete(&args)).await?
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.at.work(Unnamed::Server, |client| {
+        if !args.yes {
+            let find = || args.what.path().map_or(Ok(()), |path| ensure_there(&path, client));
+            confirm(&args.what.question(), &args.what.id(), find)?;
+        }
+        delete(&args.what, client)
+    })
 }
 
-fn delete(args: &Args) -> anyhow::Result<()> {
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
-    if !args.yes {
-        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            bail!("nothing is deleted: the question needs a terminal; --yes deletes without one");
-        }
-        confirm(&args.what, &client, &mut io::stdin().lock())?;
-    }
-    match &args.what {
-        What::Device { id, if_empty: true } => unused(&[id], &[], &client)?,
-        What::Device { id, if_empty: false } => {
-            let mut begun = VecDeque::new();
-            let begins = begin(&[id], |_| Ok(true), &client, &mut begun);
-            let ends = begins.and_then(|()| end(&mut begun, &client, thread::sleep));
-            begun.iter().for_each(tell_begun);
-            ends?;
-        }
-        What::Readings { id, from, to } => readings(id, &(*from..*to), &client)?,
-        What::Room { id, if_empty: true } => room_if_empty(id, &client)?,
+fn delete(what: &What, client: &Client) -> anyhow::Result<()> {
+    match what {
+        What::Device { id, if_empty: true } => unused(&[id], &[], client),
+        What::Device { id, if_empty: false } => devices(&[id], &[], client, thread::sleep),
+        What::Readings { id, from, to } => readings(id, &(*from..*to), client),
+        What::Room { id, if_empty: true } => room_if_empty(id, client),
         What::Room { id, if_empty: false } => {
-            let deleted = to_the_end(&format!("/rooms/{id}"), &client, thread::sleep)?;
+            let deleted = Deletion::of(client, format!("/rooms/{id}")).run(thread::sleep)?;
             print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
+            Ok(())
         }
         What::Home { id } => {
-            let deleted = to_the_end(&format!("/homes/{id}"), &client, thread::sleep)?;
+            let deleted = Deletion::of(client, format!("/homes/{id}")).run(thread::sleep)?;
             let rooms = counted(deleted, "room");
             print(format_args!("the home {id} is no more: {rooms} taken out of it"));
+            Ok(())
         }
     }
+}
+
+/// Asks the person to type a word, which prevents a confirmation by habit. Fails before that if `find` does.
+pub(crate) fn confirm(
+    question: &str,
+    word: &str,
+    find: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    ensure!(
+        io::stdin().is_terminal() && io::stdout().is_terminal(),
+        "nothing is deleted: the question needs a terminal; --yes deletes without one"
+    );
+    find()?;
+    print(format_args!("{question} Type {word} to go on:"));
+    io::stdout().flush()?;
+    ensure_typed(word, &mut io::stdin().lock())
+}
+
+fn ensure_typed(word: &str, input: &mut impl BufRead) -> anyhow::Result<()> {
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    ensure!(answer.trim() == word, "nothing is deleted");
     Ok(())
 }
 
@@ -175,93 +185,61 @@ pub(crate) fn readings(
     client: &Client,
 ) -> anyhow::Result<()> {
     let path = format!("/devices/{id}/readings?from={}&to={}", span.start, span.end);
-    let deleted = to_the_end(&path, client, thread::sleep)?;
+    let deleted = Deletion::of(client, path).run(thread::sleep)?;
     print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
     Ok(())
 }
 
 /// Deletes devices that have no readings, and rooms in which then no device is.
 pub(crate) fn unused(
-    devices: &[&DeviceId],
+    of_devices: &[&DeviceId],
     rooms: &[&RoomId],
     client: &Client,
 ) -> anyhow::Result<()> {
-    unused_with(devices, rooms, client, thread::sleep)
+    let mut unused = Vec::new();
+    for id in of_devices {
+        if is_unused(id, client)? {
+            unused.push(*id);
+        }
+    }
+    devices(&unused, rooms, client, thread::sleep)
 }
 
-fn unused_with(
-    devices: &[&DeviceId],
+/// Deletes devices, and rooms in which then no device is. The final waits of all devices are one.
+fn devices(
+    ids: &[&DeviceId],
     rooms: &[&RoomId],
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
-    let mut begun = VecDeque::new();
-    let begins = begin(devices, |id| is_unused(id, client), client, &mut begun);
-    // The devices are in no room any more, and their final waits may take minutes.
-    let left = begins.and_then(|()| rooms.iter().try_for_each(|id| room_if_empty(id, client)));
-    let ends = left.and_then(|()| end(&mut begun, client, sleep));
-    begun.iter().for_each(tell_begun);
-    ends
-}
-
-/// Deletes the devices that may be deleted until only their final waits are left, and collects these deletions in
-/// `begun`.
-fn begin<'a>(
-    ids: &[&'a DeviceId],
-    may_be_deleted: impl Fn(&DeviceId) -> anyhow::Result<bool>,
-    client: &Client,
-    begun: &mut VecDeque<Begun<'a>>,
-) -> anyhow::Result<()> {
-    for id in ids {
-        if !may_be_deleted(id)? {
-            continue;
+    let mut deletions: Vec<_> =
+        ids.iter().map(|id| (id, Deletion::of(client, format!("/devices/{id}")))).collect();
+    let mut delete = || {
+        for (_, deletion) in &mut deletions {
+            deletion.delete_all(&deletion.bar()?)?;
         }
-        let path = format!("/devices/{id}");
-        let bar = bar()?;
-        let waits = to_the_wait(&path, client, &bar)?;
-        bar.finish_and_clear();
-        match waits {
-            Waits { again: Some((path, _)), deleted } => {
-                begun.push_back(Begun { id, path, deleted });
-            }
-            Waits { again: None, deleted } => deleted_is(id, deleted),
+        // The devices are in no room any more, and their final waits may take minutes.
+        rooms.iter().try_for_each(|id| room_if_empty(id, client))?;
+        deletions.iter_mut().try_for_each(|(_, deletion)| deletion.resume(sleep))
+    };
+    let deleted = delete();
+
+    for (id, Deletion { state, deleted, .. }) in &deletions {
+        let items = counted(*deleted, "item");
+        match state {
+            DeletionState::Over => print(format_args!("{id} is deleted: {items}")),
+            DeletionState::Waits(_) => print(format_args!(
+                "{id} is in no list any more: {items}; run the command again to end its deletion"
+            )),
+            DeletionState::Deletes => {}
         }
     }
-    Ok(())
+    deleted
 }
 
-/// Ends deletions, and removes each ended one from `begun`.
-fn end(
-    begun: &mut VecDeque<Begun<'_>>,
-    client: &Client,
-    sleep: impl Fn(Duration) + Copy,
-) -> anyhow::Result<()> {
-    while let Some(Begun { id, path, deleted }) = begun.front() {
-        deleted_is(id, on_to_the_end(path, *deleted, client, sleep)?);
-        begun.pop_front();
-    }
-    Ok(())
-}
-
-/// A deletion of a device with nothing left to delete. A wait and one more request end it.
-struct Begun<'a> {
-    id: &'a DeviceId,
-    /// The path of the request that ends the deletion.
-    path: String,
-    deleted: u64,
-}
-
-fn tell_begun(begun: &Begun<'_>) {
-    let Begun { id, deleted, .. } = begun;
-    let items = counted(*deleted, "item");
-    print(format_args!(
-        "{id} is in no list any more: {items}; run the command again to end its deletion"
-    ));
-}
-
-/// Fails if the path does not exist. Of several devices, none is deleted before all have been checked.
+/// Fails if the path does not exist.
 fn ensure_there(path: &str, client: &Client) -> anyhow::Result<()> {
-    let answer = client.send(Ask::get(path), &AtomicBool::new(false))?;
+    let answer = client.get(path)?;
     match answer.status {
         // 410: the device is being deleted, and the deletion is to go on.
         200 | 410 => Ok(()),
@@ -269,15 +247,10 @@ fn ensure_there(path: &str, client: &Client) -> anyhow::Result<()> {
     }
 }
 
-fn deleted_is(id: &DeviceId, deleted: u64) {
-    print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
-}
-
 /// Deletes a room if no device is in it. Only the server knows whether a device is in the room at this moment.
 fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
     let path = format!("/rooms/{id}");
-    let request = Ask { method: "DELETE", path: &path, body: None, headers: &[] };
-    let answer = client.send(request, &AtomicBool::new(false))?;
+    let answer = client.send(Ask::without_body("DELETE", &path))?;
     match answer.status {
         200 => print(format_args!("{id} is deleted")),
         404 => print(format_args!("{id} is not there")),
@@ -287,154 +260,154 @@ fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a device is there and has no readings. Says so otherwise.
+/// Whether a device is there and has no readings, as one that is being deleted. Says so otherwise.
 fn is_unused(id: &DeviceId, client: &Client) -> anyhow::Result<bool> {
-    let is_empty = is_empty(id, client)?;
-    match is_empty {
-        Some(true) => {}
-        Some(false) => print(format_args!("{id} stays: it has readings")),
-        None => print(format_args!("{id} is not there")),
-    }
-    Ok(is_empty == Some(true))
-}
-
-/// Whether a device has no readings, which is also true during its deletion; `None` if the device does not exist.
-fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
     let path =
         format!("/devices/{id}/readings?from={}&to={}&limit=1", Timestamp::MIN, Timestamp::MAX);
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    let answer = client.get(&path)?;
     match answer.status {
-        404 => Ok(None),
-        410 => Ok(Some(true)),
+        404 => print(format_args!("{id} is not there")),
+        410 => return Ok(true),
         _ => {
             let page = client.read(&path, &answer, "data")?;
             let has_none = page["data"].as_array().is_some_and(Vec::is_empty);
             // A page may be empty although more pages follow.
-            Ok(Some(has_none && page["next_cursor"].is_null()))
+            if has_none && page["next_cursor"].is_null() {
+                return Ok(true);
+            }
+            print(format_args!("{id} stays: it has readings"));
         }
     }
+    Ok(false)
 }
 
-/// A deletion that has nothing left to delete.
-struct Waits {
-    /// The path of the request that ends the deletion, and the seconds to wait before; `None` if the deletion has
-    /// ended.
-    again: Option<(String, u64)>,
+/// A deletion by the API, which takes several requests.
+struct Deletion<'a> {
+    client: &'a Client,
+    /// The path of the next request.
+    path: String,
     deleted: u64,
+    state: DeletionState,
 }
 
-/// Makes the progress bar of a deletion. The first answer may take some seconds.
-fn bar() -> anyhow::Result<ProgressBar> {
-    let bar = progress::bar(0, "  {bar:40} {pos} of {len} deleted  {msg}")?;
-    bar.set_message("finding what is to be deleted");
-    Ok(bar)
+#[derive(Debug, PartialEq, Eq)]
+enum DeletionState {
+    Deletes,
+    /// Nothing is left to delete. After so many seconds, one more request ends the deletion.
+    Waits(u64),
+    Over,
 }
 
-/// Repeats the request until nothing is left to delete. Does not wait for the deletion's end.
-fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result<Waits> {
-    let (mut path, mut deleted) = (path.to_owned(), 0_u64);
-    let mut in_vain = 0;
-    loop {
-        let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
-            return Ok(Waits { again: None, deleted });
-        };
+impl<'a> Deletion<'a> {
+    const fn of(client: &'a Client, path: String) -> Self {
+        Self { client, path, deleted: 0, state: DeletionState::Deletes }
+    }
+
+    /// Deletes everything, and waits for the end. Returns the number of deleted items.
+    fn run(mut self, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
+        self.delete_all(&self.bar()?)?;
+        self.end(sleep)?;
+        Ok(self.deleted)
+    }
+
+    /// Makes the progress bar. The first answer may take some seconds.
+    fn bar(&self) -> anyhow::Result<ProgressBar> {
+        let bar = progress::bar(self.deleted, "  {bar:40} {pos} of {len} deleted  {msg}")?;
+        bar.set_position(self.deleted);
+        bar.set_message("finding what is to be deleted");
+        Ok(bar)
+    }
+
+    /// Repeats the request until nothing is left to delete. Does not wait for the end.
+    fn delete_all(&mut self, bar: &ProgressBar) -> anyhow::Result<()> {
+        let mut in_vain = 0;
+        self.state = DeletionState::Deletes;
+        while self.state == DeletionState::Deletes {
+            let before = self.deleted;
+            self.ask(bar).inspect_err(|_| bar.abandon())?;
+            in_vain = if self.deleted == before { in_vain + 1 } else { 0 };
+            ensure!(
+                in_vain <= MAX_IN_VAIN,
+                "{} is answered with nothing deleted and more left, again and again",
+                self.path
+            );
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// Ends a deletion that may have waited meanwhile: the next answer tells what is left of the wait.
+    fn resume(&mut self, sleep: impl Fn(Duration)) -> anyhow::Result<()> {
+        if self.state == DeletionState::Over {
+            return Ok(());
+        }
+        self.delete_all(&self.bar()?)?;
+        self.end(sleep)
+    }
+
+    /// Waits, and sends the request again, until the deletion is over.
+    fn end(&mut self, sleep: impl Fn(Duration)) -> anyhow::Result<()> {
+        let mut in_vain = 0;
+        while let DeletionState::Waits(seconds) = self.state {
+            let bar = self.bar()?;
+            for second in (0..seconds).rev() {
+                bar.set_message(format!(
+                    "waits until nothing under way can bring it back: over in {} min {:02} s",
+                    (second + 1) / 60,
+                    (second + 1) % 60
+                ));
+                sleep(Duration::from_secs(1));
+            }
+
+            let before = self.deleted;
+            self.delete_all(&bar)?;
+            in_vain = if self.deleted == before { in_vain + 1 } else { 0 };
+            ensure!(
+                in_vain <= MAX_IN_VAIN,
+                "{} is answered with nothing deleted and a wait, again and again",
+                self.path
+            );
+        }
+        Ok(())
+    }
+
+    /// Sends a request, and shows how far the deletion is.
+    fn ask(&mut self, bar: &ProgressBar) -> anyhow::Result<()> {
+        let Self { client, path, .. } = &*self;
+        let answer = client.send(Ask::without_body("DELETE", path))?;
+        let Progress { deleted, has_more, left, left_at_least, wait_seconds, begun } =
+            match answer.status {
+                // Somebody else has ended the deletion that `path` names, even if the device was created again.
+                404 | 409 if path.contains("?begun=") => Progress::default(),
+                200 | 202 => client.parsed(path, &answer)?,
+                _ => return Err(client.error(path, &answer)),
+            };
+
+        self.deleted = self.deleted.saturating_add(deleted);
+        let position = bar.position().saturating_add(deleted);
+        // The length is set first, because a log prints each change of the bar.
+        bar.set_length(position.saturating_add(left.or(left_at_least).unwrap_or_default()));
+        bar.set_position(position);
+        bar.set_message(if left_at_least.is_some() { "and more" } else { "" });
+
         // Names this deletion from now on. If somebody else ends it and the device is created again, the new device
         // stays.
-        if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
-            path = format!("{path}?begun={begun}");
+        if let Some(begun) = begun.filter(|_| !self.path.contains('?')) {
+            self.path = format!("{}?begun={begun}", self.path);
         }
-        deleted = deleted.saturating_add(progress.deleted);
-        if !progress.has_more {
-            return Ok(Waits { again: None, deleted });
-        }
-        let left = progress.left.or(progress.left_at_least).unwrap_or_default();
-        let position = bar.position().saturating_add(progress.deleted);
-        // The length is set first, because a log prints each change of the bar.
-        bar.set_length(position.saturating_add(left));
-        bar.set_position(position);
-        bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
-        in_vain = if progress.deleted == 0 { in_vain + 1 } else { 0 };
-        ensure!(
-            in_vain <= MAX_IN_VAIN,
-            "{path} is answered with nothing deleted and more left, again and again"
-        );
-        if let Some(seconds) = progress.wait_seconds {
-            ensure!(
-                seconds <= MAX_WAIT,
-                "{path} is answered with a wait of {seconds} s; Roomtide asks for minutes"
-            );
-            return Ok(Waits { again: Some((path, seconds)), deleted });
-        }
-    }
-}
-
-/// Asks the person to type the id, which prevents a confirmation by habit. Fails before that if nothing exists or the
-/// token is wrong.
-fn confirm(what: &What, client: &Client, input: &mut impl BufRead) -> anyhow::Result<()> {
-    what.paths().iter().try_for_each(|path| ensure_there(path, client))?;
-    print(format_args!("{} Type {} to go on:", what.question(), what.id()));
-    io::stdout().flush()?;
-    let mut answer = String::new();
-    input.read_line(&mut answer)?;
-    if answer.trim() != what.id() {
-        bail!("nothing is deleted");
-    }
-    Ok(())
-}
-
-/// Repeats the request until the deletion has ended. Returns the number of deleted items.
-fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
-    on_to_the_end(path, 0, client, sleep)
-}
-
-/// Continues a deletion that has already deleted `deleted` items. Returns the final number.
-fn on_to_the_end(
-    path: &str,
-    deleted: u64,
-    client: &Client,
-    sleep: impl Fn(Duration),
-) -> anyhow::Result<u64> {
-    let bar = bar()?;
-    bar.set_length(deleted);
-    bar.set_position(deleted);
-    let (mut path, mut all) = (path.to_owned(), deleted);
-    let mut in_vain = 0;
-    loop {
-        let Waits { again, deleted } = to_the_wait(&path, client, &bar)?;
-        all = all.saturating_add(deleted);
-        let Some((next, seconds)) = again else {
-            bar.finish_and_clear();
-            return Ok(all);
+        self.state = match wait_seconds {
+            _ if !has_more => DeletionState::Over,
+            None => DeletionState::Deletes,
+            Some(seconds) => {
+                ensure!(
+                    seconds <= MAX_WAIT,
+                    "{} is answered with a wait of {seconds} s; Roomtide asks for minutes",
+                    self.path
+                );
+                DeletionState::Waits(seconds)
+            }
         };
-
-        in_vain = if deleted == 0 { in_vain + 1 } else { 0 };
-        ensure!(
-            in_vain <= MAX_IN_VAIN,
-            "{path} is answered with nothing deleted and a wait, again and again"
-        );
-        for second in (0..seconds).rev() {
-            bar.set_message(format!(
-                "waits until nothing under way can bring it back: over in {} min {:02} s",
-                (second + 1) / 60,
-                (second + 1) % 60
-            ));
-            sleep(Duration::from_secs(1));
-        }
-        path = next;
-    }
-}
-
-/// Sends a deletion request and returns the progress. Returns `None` if somebody else has ended the deletion that
-/// `path` names, even if the device was created again.
-fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
-    let request = Ask { method: "DELETE", path, body: None, headers: &[] };
-    let answer = client.send(request, &AtomicBool::new(false))?;
-    match answer.status {
-        404 | 409 if path.contains("?begun=") => Ok(None),
-        200 | 202 => serde_json::from_str(&answer.text)
-            .map(Some)
-            .with_context(|| format!("{path} is answered, but not as Roomtide does")),
-        _ => Err(client.error(path, &answer)),
+        Ok(())
     }
 }
 
@@ -446,6 +419,11 @@ mod tests {
 
     use super::*;
     use crate::fake_server::{self, Reply};
+    use crate::output::{Said, say_to};
+
+    fn end_of(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
+        Deletion::of(client, path.to_owned()).run(sleep)
+    }
 
     #[test]
     fn a_room_that_has_a_device_or_is_gone_stays_so_where_only_an_empty_one_is_meant() {
@@ -474,7 +452,7 @@ mod tests {
             ),
         ] {
             let client = fake_server::always(200, answer).client();
-            let error = to_the_end("/devices/d", &client, drop).unwrap_err().to_string();
+            let error = end_of("/devices/d", &client, drop).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
     }
@@ -487,7 +465,7 @@ mod tests {
             _ => Reply::of(200, r#"{"deleted": 1, "has_more": false}"#),
         });
         let client = server.client();
-        assert_eq!(to_the_end("/devices/d", &client, drop).unwrap(), u64::MAX);
+        assert_eq!(end_of("/devices/d", &client, drop).unwrap(), u64::MAX);
     }
 
     #[test]
@@ -512,7 +490,7 @@ mod tests {
         let client = Client::impatient(&server.url, Duration::from_millis(1));
         let slept = Mutex::new(0);
         let sleep = |time: Duration| *slept.lock().unwrap() += time.as_secs();
-        assert_eq!(to_the_end("/devices/d", &client, sleep).unwrap(), 10_007);
+        assert_eq!(end_of("/devices/d", &client, sleep).unwrap(), 10_007);
         assert_eq!(*slept.lock().unwrap(), 3);
     }
 
@@ -530,8 +508,8 @@ mod tests {
         });
         let words = ["delete", "--yes", "--url", &server.url, "readings", "d"];
         let range = ["--from", "-1d", "--to", "now"];
-        let args = crate::tests::parsed(words.into_iter().chain(range)).unwrap();
-        delete(&args).unwrap();
+        let args: Args = crate::tests::parsed(words.into_iter().chain(range)).unwrap();
+        run(&args).unwrap();
         let paths = paths.lock().unwrap();
         assert!(paths.len() == 3 && paths.iter().all(|path| *path == paths[0]), "{paths:?}");
         let (_, range) = paths[0].split_once("?from=").unwrap();
@@ -552,8 +530,9 @@ mod tests {
         });
         let (client, bar) = (server.client(), ProgressBar::hidden());
         let path = "/devices/d/readings?from=a&to=b";
-        let Waits { again, deleted } = to_the_wait(path, &client, &bar).unwrap();
-        assert_eq!((again, deleted), (Some((path.to_owned(), 3)), 10_007));
+        let mut deletion = Deletion::of(&client, path.to_owned());
+        deletion.ask(&bar).and_then(|()| deletion.ask(&bar)).unwrap();
+        assert_eq!((deletion.state, deletion.deleted), (DeletionState::Waits(3), 10_007));
         assert_eq!((bar.position(), bar.length()), (10_007, Some(10_010)));
     }
 
@@ -563,7 +542,7 @@ mod tests {
             let begun = r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 5, "has_more": true, "left": 3}"#;
             let forgotten = r#"{"detail": "No deletion of the device d is known."}"#;
             let client = fake_server::in_turn(&[(202, begun), (gone, forgotten)]).client();
-            assert_eq!(to_the_end("/devices/d", &client, |_| {}).unwrap(), 5);
+            assert_eq!(end_of("/devices/d", &client, |_| {}).unwrap(), 5);
         }
     }
 
@@ -571,12 +550,12 @@ mod tests {
     fn a_refusal_is_told() {
         let detail = r#"{"detail": "The device d is in the room r."}"#;
         let client = fake_server::always(409, detail).client();
-        let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
+        let error = end_of("/rooms/r", &client, |_| {}).unwrap_err().to_string();
         assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
     }
 
     #[test]
-    fn a_deletion_that_has_begun_is_kept_where_the_next_one_fails() {
+    fn a_deletion_that_has_begun_is_told_where_the_next_one_fails() {
         let server = fake_server::serve(|_, request| match &*request.path {
             "/devices/a" => Reply::of(
                 202,
@@ -584,18 +563,19 @@ mod tests {
             ),
             _ => Reply::of(404, "{}"),
         });
-        let client = server.client();
-        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
-        let mut begun = VecDeque::new();
-        assert!(begin(&[&ids[0], &ids[1]], |_| Ok(true), &client, &mut begun).is_err());
-        let told: Vec<_> = begun.iter().map(|begun| (begun.id.as_str(), begun.deleted)).collect();
-        assert_eq!(told, [("a", 2)]);
+        let (client, said) = (server.client(), Said::default());
+        say_to(&said);
+        let ids = ["a", "wrong"].map(device);
+        assert!(devices(&[&ids[0], &ids[1]], &[], &client, drop).is_err());
+        let expected =
+            "a is in no list any more: 2 items; run the command again to end its deletion\n";
+        assert_eq!(said.text(), expected);
     }
 
     #[test]
     fn a_device_with_further_pages_is_not_empty() {
         let client = fake_server::always(200, r#"{"data": [], "next_cursor": "c"}"#).client();
-        assert_eq!(is_empty(&device("d"), &client).unwrap(), Some(false));
+        assert!(!is_unused(&device("d"), &client).unwrap());
     }
 
     #[test]
@@ -620,34 +600,31 @@ mod tests {
             }
         });
         let client = server.client();
-        let ids: Vec<DeviceId> = ["a", "full", "gone", "b"].iter().map(|id| device(id)).collect();
-        let ids: Vec<&DeviceId> = ids.iter().collect();
-        unused_with(&ids, &[], &client, |_| panic!("the server does not ask to wait")).unwrap();
+        assert!(!is_unused(&device("full"), &client).unwrap());
+        let ids = ["a", "gone", "b"].map(device);
+        let [a, gone, b] = &ids;
+        let sleep = |_| panic!("the server does not ask to wait");
+        devices(&[a, gone, b], &[], &client, sleep).unwrap();
     }
 
     #[test]
     fn only_who_types_the_id_deletes() {
-        let server = fake_server::serve(|_, request| {
-            assert_eq!((&*request.method, &*request.path), ("GET", "/rooms/d"));
-            Reply::of(200, "{}")
-        });
-        let client = server.client();
-        let what = What::Room { id: room("d"), if_empty: false };
-        assert!(confirm(&what, &client, &mut &b"d\n"[..]).is_ok());
+        assert!(ensure_typed("d", &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
-            assert!(confirm(&what, &client, &mut answer.as_bytes()).is_err(), "{answer:?}");
+            assert!(ensure_typed("d", &mut answer.as_bytes()).is_err(), "{answer:?}");
         }
     }
 
     #[test]
     fn nobody_is_asked_where_nothing_can_be_deleted() {
+        let what = What::Room { id: room("d"), if_empty: false };
+        let path = what.path().unwrap();
+        assert_eq!(path, "/rooms/d");
         for status in [401, 404] {
-            let client = fake_server::always(status, "{}").client();
-            let what = What::Room { id: room("d"), if_empty: false };
-            let mut input = &b"d\n"[..];
-            let error = confirm(&what, &client, &mut input).unwrap_err();
-            assert!(format!("{error:#}").contains(&format!("answers {status}")), "{error:#}");
-            assert_eq!(input, b"d\n", "nobody was asked");
+            let error = ensure_there(&path, &fake_server::always(status, "{}").client());
+            let error = format!("{:#}", error.unwrap_err());
+            assert!(error.contains(&format!("answers {status}")), "{error}");
         }
+        assert!(ensure_there(&path, &fake_server::always(200, "{}").client()).is_ok());
     }
 }

@@ -2,17 +2,20 @@
 
 mod edits;
 
+use std::error::Error;
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
-use crate::client::{self, Ask, Client};
+use crate::at::{At, Unnamed};
+use crate::client::{Ask, Client};
+use crate::concurrent::concurrently;
 use crate::interrupted::stop_on_ctrl_c;
+use crate::objects::SOME_REFUSED;
 use crate::output::{counted, print, print_error};
 use crate::progress;
 use edits::DeviceEdit;
@@ -23,6 +26,8 @@ use history::refusals::Refusal;
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    at: At,
 }
 
 #[derive(Debug, Subcommand)]
@@ -41,12 +46,6 @@ enum Action {
 struct Set {
     /// The CSV file
     file: PathBuf,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// An admin token, or @FILE with one
-    #[arg(long)]
-    token: Option<String>,
     /// Only read the file and say what would be edited
     #[arg(long)]
     dry_run: bool,
@@ -56,17 +55,10 @@ struct Set {
 const CONCURRENCY: usize = 8;
 /// The maximum number of lines that an error report shows.
 const MAX_SHOWN: usize = 20;
-/// The exit code if the server refused some lines.
-const SOME_REFUSED: u8 = 3;
 
 /// Runs the subcommand.
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Action::Set(set) = args.action;
-    // Reading files and waiting for the server block the thread.
-    tokio::task::spawn_blocking(move || set_all(&set)).await?
-}
-
-fn set_all(set: &Set) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Action::Set(set) = &args.action;
     let name = set.file.display();
     let file = std::fs::File::open(&set.file).with_context(|| format!("cannot read {name}"))?;
     let (edits, wrong) = edits::read(file).with_context(|| format!("{name}"))?;
@@ -81,10 +73,10 @@ fn set_all(set: &Set) -> anyhow::Result<ExitCode> {
         print(format_args!("{devices} would be edited, {cells} set or removed"));
         return Ok(ExitCode::SUCCESS);
     }
-    let token = set.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&set.url, token.as_deref())?;
-    stop_on_ctrl_c(client.interrupted());
-    let refused = send(&edits, &client)?;
+    let refused = args.at.work(Unnamed::Server, |client| {
+        stop_on_ctrl_c(client.interrupted());
+        send(&edits, client)
+    })?;
     let edited = counted(number(edits.len() - refused.len()), "device");
     print(format_args!("{edited} edited, {} refused", refused.len()));
     show(&refused);
@@ -102,82 +94,65 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// The result of an edit.
-enum Sent {
-    Edited,
-    Refused(Refusal),
-    /// The token has no permission to edit, so no edit with it succeeded.
-    Forbidden(anyhow::Error),
+/// Why the token may not edit: then no edit with it succeeded.
+#[derive(Debug)]
+struct Forbidden(String);
+
+impl fmt::Display for Forbidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
+
+impl Error for Forbidden {}
 
 /// Sends the edits, several at once. Returns the refusals by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (edited, is_forbidden) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
-    let work = || {
-        while let Some(edit) = edits.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let error = match send_one(edit, client, &stop) {
-                Ok(Sent::Edited) => {
-                    edited.fetch_add(1, Ordering::Relaxed);
-                    None
-                }
-                Ok(Sent::Refused(refusal)) => {
-                    refused.lock().expect("no thread panics").push(refusal);
-                    None
-                }
-                Ok(Sent::Forbidden(error)) => {
-                    is_forbidden.store(true, Ordering::Relaxed);
-                    Some(error)
-                }
-                Err(error) => Some(error),
-            };
-            if let Some(error) = error {
-                if !stop.swap(true, Ordering::AcqRel) {
-                    *failed.lock().expect("no thread panics") = Some(error);
-                }
-                return;
-            }
-            bar.inc(1);
+    let (mut edited, mut refused) = (0, Vec::new());
+    let send = |edit: &DeviceEdit, stop: &AtomicBool| send_one(edit, client, stop);
+    let sent = concurrently(CONCURRENCY, edits, send, |_, refusal| {
+        match refusal {
+            Some(refusal) => refused.push(refusal),
+            None => edited += 1,
         }
-    };
-    thread::scope(|scope| (0..CONCURRENCY).for_each(|_| drop(scope.spawn(work))));
+        bar.inc(1);
+    });
     bar.finish_and_clear();
-    if let Some(error) = failed.into_inner().expect("no thread panics") {
-        return Err(match (edited.into_inner(), is_forbidden.into_inner()) {
-            (0, true) => error,
-            (edited, _) => error.context(how_far(edited)),
-        });
-    }
-    let mut refused = refused.into_inner().expect("no thread panics");
+    sent.map_err(|error| {
+        if edited == 0 && error.is::<Forbidden>() { error } else { error.context(how_far(edited)) }
+    })?;
     refused.sort_by_key(|refusal: &Refusal| refusal.line);
     Ok(refused)
 }
 
 /// Says how many edits were made before a failure. The edits in flight have no known result.
-fn how_far(edited: usize) -> String {
-    let edited = counted(number(edited), "device");
+fn how_far(edited: u64) -> String {
+    let edited = counted(edited, "device");
     format!(
         "{edited} edited, and perhaps some that were on their way; the same command sets the others"
     )
 }
 
-fn send_one(edit: &DeviceEdit, client: &Client, stop: &AtomicBool) -> anyhow::Result<Sent> {
+/// Sends an edit. Returns why the server refused it, if it did.
+fn send_one(
+    edit: &DeviceEdit,
+    client: &Client,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Refusal>> {
     let path = format!("/devices/{}", edit.device);
-    let body = Some(("application/json", edit.body.as_str()));
-    let answer = client.send(Ask { method: "PATCH", path: &path, body, headers: &[] }, stop)?;
+    let answer = client.send_unless(Ask::json("PATCH", &path, &edit.body), stop)?;
     match answer.status {
-        200 => client.read(&path, &answer, "device_id").map(|_| Sent::Edited),
-        401 | 403 => Ok(Sent::Forbidden(client.error(&path, &answer))),
+        200 => client.read(&path, &answer, "device_id").map(|_| None),
+        401 | 403 => bail!(Forbidden(client.error(&path, &answer).to_string())),
         400 | 404 | 422 => {
             let detail = answer.reason();
             let reason = match column(&detail) {
                 Some((column, why)) => format!("column {column}: {why}"),
                 None => detail,
             };
-            Ok(Sent::Refused(Refusal { line: edit.line, reason }))
+            Ok(Some(Refusal { line: edit.line, reason }))
         }
         _ => Err(client.error(&path, &answer)),
     }
@@ -191,6 +166,7 @@ fn column(detail: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
 
     use super::*;
     use crate::fake_server::{self, Reply};

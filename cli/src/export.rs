@@ -21,6 +21,7 @@ use domain::{DeviceId, RoomId, TimeRange, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
@@ -28,14 +29,15 @@ use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
 use history::line::{Line, Record};
 
+use crate::at::{At, TableParts, Unnamed};
+use crate::client::Client;
 use crate::import::{RUN, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
-use crate::place::Place;
+use crate::pages::{NotThere, Pages};
 use crate::progress;
 use crate::rollups;
-use crate::source_api::SourceApi;
 
 /// The part of the help after the options: the content of the file.
 const AFTER_HELP: &str = "\
@@ -94,18 +96,10 @@ pub(crate) struct ExportArgs {
     to: Timestamp,
     /// Write the rollups of 15 minutes and of days instead, and the stays of devices in rooms, which `import
     /// --rollups` restores: where readings have expired, they are the only copy
-    #[arg(long, conflicts_with_all = ["url", "room"])]
+    #[arg(long, conflicts_with_all = ["url", "token", "room"])]
     rollups: bool,
     #[command(flatten)]
-    place: Place,
-    /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
-    url: Option<String>,
-    /// An access token for that server; @FILE reads it from a file, because every user of
-    /// the machine sees a command line
-    // A conflict declared on `url` itself would cancel this requirement.
-    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "rollups"])]
-    token: Option<String>,
+    at: At,
 }
 
 /// The id and the room of a device.
@@ -133,17 +127,14 @@ struct Annotation {
 type Described<T> = (T, Box<RawValue>);
 
 /// Exports to a file.
-pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file, args.format)?;
     let range = TimeRange::new(args.from, args.to).context("--from, --to")?;
     if args.rollups {
-        return export_rollups(args, range, format).await;
+        return export_rollups(&args, range, format);
     }
-    let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
-    let exported = export(&args, format, &api).await;
-    let closed = api.close().await;
-    let Exported { readings, devices, gone, inexact } = exported?;
-    closed?;
+    let exported = args.at.work(Unnamed::Data, |client| export(&args, format, client))?;
+    let Exported { readings, devices, gone, inexact } = exported;
     if !gone.is_empty() {
         let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         print_error(format_args!(
@@ -172,8 +163,8 @@ struct Exported {
 }
 
 /// Exports the rollups and stays to a file.
-async fn export_rollups(args: ExportArgs, range: TimeRange, format: Format) -> anyhow::Result<()> {
-    let ExportArgs { file: path, device, place, .. } = args;
+fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow::Result<()> {
+    let path = &args.file;
     if format.kind != Kind::Ndjson {
         bail!(
             "{}: rollups are written as NDJSON; expected a name that ends in .ndjson",
@@ -181,11 +172,12 @@ async fn export_rollups(args: ExportArgs, range: TimeRange, format: Format) -> a
         );
     }
     let now = SystemClock.now();
-    let table = place.open().await?.with_devices().await?;
-    let mut file = create(&path, format)?;
-    let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
-    let count = table.end(exported).await?;
-    file.finish()?;
+    let count = args.at.place.work(TableParts::Devices, async |table| {
+        let mut file = create(path, format)?;
+        let count = rollups::export(&table.store, &args.device, range, now, &mut file).await?;
+        file.finish()?;
+        Ok(count)
+    })?;
     if format.output != Output::Stdout {
         print(format_args!("{count} written to {}", path.display()));
     }
@@ -202,9 +194,9 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
 }
 
 /// Writes all requested entries to the file.
-async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<Exported> {
-    let devices: Vec<Described<Device>> = list(api, "/devices").await?;
-    let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
+fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<Exported> {
+    let devices: Vec<Described<Device>> = list(client, "/devices")?;
+    let rooms: Vec<Described<Room>> = list(client, "/rooms")?;
     let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
     let room_ids: BTreeSet<&RoomId> = rooms.iter().map(|(it, _)| &it.id).collect();
     all_known(&args.device, &device_ids, "device")?;
@@ -228,8 +220,8 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
     let (mut readings, mut seen, mut gone) = (0, BTreeSet::new(), BTreeSet::new());
     for (of, source) in sources {
-        let path = format!("{source}?from={}&to={}&limit=10000", args.from, args.to);
-        let each = |row: &RawValue| {
+        let path = format!("{source}?from={}&to={}", args.from, args.to);
+        let each = |row: Box<RawValue>| {
             #[derive(Deserialize)]
             struct Row {
                 device_id: DeviceId,
@@ -240,14 +232,15 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             bar.set_message(format!("{readings} readings"));
             match &mut unsorted {
                 Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
-                None => file.reading(row),
+                None => file.reading(&row),
             }
         };
-        // An export goes on if a device is deleted meanwhile.
-        match (api.pages_while_there(&path, each).await?, of) {
-            (None, _) => {}
-            (Some(_), Some(device)) => drop(gone.insert(device.clone())),
-            (Some(why), None) => bail!("{why}"),
+        match (Pages::of(client, &path, 10_000).each(each), of) {
+            // An export goes on if a device is deleted meanwhile.
+            (Err(error), Some(device)) if error.is::<NotThere>() => {
+                gone.insert(device.clone());
+            }
+            (read, _) => read?,
         }
         bar.inc(1);
     }
@@ -271,14 +264,14 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             file.describe("room", json)?;
         }
     }
-    // A server of an earlier version has no annotations.
-    api.pages_while_there("/annotations?limit=1000", |json| {
+    let annotations = Pages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
         let Annotation { device, room } = serde_json::from_str(json.get())?;
         let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
             || room.is_some_and(|it| args.room.contains(&it));
-        if everything || is_theirs { file.describe("annotation", json) } else { Ok(()) }
-    })
-    .await?;
+        if everything || is_theirs { file.describe("annotation", &json) } else { Ok(()) }
+    });
+    // A server of an earlier version has no annotations.
+    annotations.or_else(|error| if error.is::<NotThere>() { Ok(()) } else { Err(error) })?;
     let inexact = file.finish()?.to_string();
     bar.finish_and_clear();
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
@@ -298,19 +291,12 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
 }
 
 /// Returns all entries of a list of the registry.
-async fn list<T: for<'a> Deserialize<'a>>(
-    api: &SourceApi,
-    path: &str,
-) -> anyhow::Result<Vec<Described<T>>> {
+fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
     let mut all = Vec::new();
-    api.pages(&format!("{path}?limit=1000"), |row| {
-        all.push((
-            serde_json::from_str(row.get()).context("an entry of the registry")?,
-            row.to_owned(),
-        ));
+    Pages::of(client, path, 1_000).each(|row: Box<RawValue>| {
+        all.push((serde_json::from_str(row.get()).context("an entry of the registry")?, row));
         Ok(())
-    })
-    .await?;
+    })?;
     Ok(all)
 }
 
@@ -333,7 +319,7 @@ mod tests {
     use crate::fake_server::{self, Reply};
     use crate::tests::parsed;
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn a_relative_time_is_the_same_in_every_page_of_every_device() {
         let paths = Arc::new(Mutex::new(Vec::new()));
         let asked = Arc::clone(&paths);
@@ -356,7 +342,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.ndjson");
         let words = ["export", file.to_str().unwrap(), "--url", &server.url, "--from", "-30d"];
-        run(parsed(words).unwrap()).await.unwrap();
+        run(parsed(words).unwrap()).unwrap();
         let paths = paths.lock().unwrap();
         let from = |path: &String| Some(path.split_once("from=")?.1.split_once('&')?.0.to_owned());
         let from: Vec<String> = paths.iter().filter_map(from).collect();
@@ -365,7 +351,7 @@ mod tests {
         assert!(Timestamp::parse_absolute(&from[0]).is_ok(), "{from:?}");
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn a_list_whose_pages_never_end_ends_the_export() {
         for (endless, path) in [("/devices?", "/devices?"), ("/devices/a/", "/devices/a/readings")]
         {
@@ -383,14 +369,14 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("a.ndjson");
             let words = ["export", file.to_str().unwrap(), "--url", &server.url];
-            let error = format!("{:#}", run(parsed(words).unwrap()).await.unwrap_err());
+            let error = format!("{:#}", run(parsed(words).unwrap()).unwrap_err());
             assert!(error.contains(path) && error.contains("would never end"), "{error}");
             assert!(!file.exists(), "half an export");
         }
     }
 
-    #[tokio::test]
-    async fn options_that_contradict_each_other_are_refused() {
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
         let [early, late] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
         let nobody = "http://127.0.0.1:1";
         for (options, named) in [
@@ -402,7 +388,7 @@ mod tests {
             let words = ["export", "never.ndjson"].into_iter().chain(options);
             // Words are refused as they are read, times by the command.
             let refused = match parsed(words) {
-                Ok(args) => run(args).await.unwrap_err(),
+                Ok(args) => run(args).unwrap_err(),
                 Err(error) => error.into(),
             };
             assert!(format!("{refused:#}").contains(named), "{refused:#}");

@@ -24,9 +24,9 @@ use self::invoke::Lambda;
 use self::message::{Kind, Message, Replay};
 use self::queue::{Depth, Queue, Received};
 use self::receipt::Receipt;
+use crate::at::aws_service;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
 use crate::output::{counted, print, print_error};
-use crate::place::aws_service;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\

@@ -1,43 +1,127 @@
 //! The data of a directory, opened by this process for an import. Past days are stored together with their rollups.
 //! Reads no file of readings.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{fs, io};
 
 use domain::Zone;
-use http::Request;
+use http::{Request, Response};
 use local::{Data, Loader, NewDirectory, Options, System};
 use tokio::runtime::Handle;
 
-use crate::ask::{Answer, Ask, Units};
 use crate::output::print;
 
-/// The open data. No other process can open them meanwhile.
+/// The data of a directory, which this process opens for an import. No other process can open them meanwhile.
+///
+/// New data are made only when the first reading is about to be sent. So an unreadable source leaves no directory, and
+/// neither does an import that stores no reading.
 #[derive(Debug)]
 pub(crate) struct Here {
-    system: System,
-    loader: Loader,
+    path: PathBuf,
     runtime: Handle,
-    name: String,
-    /// The directory, if this process created the data.
-    made: Option<NewDirectory>,
+    /// Locked while the data are being opened.
+    opening: Mutex<()>,
+    opened: OnceLock<Opened>,
     /// Files elsewhere that are useful only until the directory is removed.
     kept_beside: Mutex<Vec<PathBuf>>,
 }
 
+#[derive(Debug)]
+struct Opened {
+    system: System,
+    loader: Loader,
+    /// The directory, if this process created the data.
+    made: Option<NewDirectory>,
+}
+
 impl Here {
+    /// The data of a directory. If the directory exists, they are opened at once.
+    pub(crate) fn of(directory: &Path) -> anyhow::Result<Self> {
+        let here = Self {
+            path: directory.to_owned(),
+            runtime: Handle::current(),
+            opening: Mutex::default(),
+            opened: OnceLock::new(),
+            kept_beside: Mutex::default(),
+        };
+        if directory.exists() {
+            here.opened()?;
+        }
+        Ok(here)
+    }
+
+    /// The name that is the same wherever the directory is named: its absolute path without links. The progress of an
+    /// import has it, because a relative path means another directory elsewhere.
+    pub(crate) fn identity(&self) -> String {
+        let absolute = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        canonical(&absolute).unwrap_or(absolute).display().to_string()
+    }
+
+    /// Opens the data, if they are not open.
+    fn opened(&self) -> anyhow::Result<&Opened> {
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = self.runtime.block_on(Box::pin(Opened::open(&self.path)))?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+
+    /// Sends a request to the API.
+    pub(crate) fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
+        self.runtime.block_on(self.opened()?.loader.send(request))
+    }
+
+    /// Stores the held readings.
+    pub(crate) fn store(&self) -> anyhow::Result<()> {
+        self.runtime.block_on(self.opened()?.loader.store())
+    }
+
+    /// Returns the number of stored readings.
+    pub(crate) fn stored(&self) -> u64 {
+        self.opened.get().map_or(0, |opened| opened.loader.stored())
+    }
+
+    /// Returns whether this process created the data and they have no reading.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.opened.get().is_some_and(Opened::is_unused)
+    }
+
+    /// Removes a file when the data are closed.
+    pub(crate) fn remove_at_close(&self, file: PathBuf) {
+        self.kept_beside.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+    }
+
+    /// Closes the data. New data without readings are removed: devices and rooms are not worth keeping without
+    /// readings.
+    pub(crate) fn close(self) -> anyhow::Result<()> {
+        let Self { path, runtime, opened, kept_beside, .. } = self;
+        let Some(opened) = opened.into_inner() else { return Ok(()) };
+
+        let is_useless = opened.is_unused();
+        let Opened { system, loader, made } = opened;
+        drop(loader);
+        let closed = runtime.block_on(system.shutdown());
+        if is_useless {
+            remove(made, &path);
+        }
+        for file in kept_beside.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            // If the file cannot be removed, the next import overwrites it.
+            drop(fs::remove_file(file));
+        }
+        closed
+    }
+}
+
+impl Opened {
     /// Opens the data in a directory, and creates them if they are missing. A failed creation leaves nothing behind.
-    pub(crate) async fn open(directory: &Path) -> anyhow::Result<Arc<Self>> {
+    async fn open(directory: &Path) -> anyhow::Result<Self> {
         let made = NewDirectory::of(directory);
-        let name = directory.display().to_string();
         match Box::pin(Self::start(directory, made.is_some())).await {
-            Ok((system, loader)) => {
-                let (runtime, kept_beside) = (Handle::current(), Mutex::default());
-                Ok(Arc::new(Self { system, loader, runtime, name, made, kept_beside }))
-            }
+            Ok((system, loader)) => Ok(Self { system, loader, made }),
             Err(error) => {
-                remove(made, &name);
+                remove(made, directory);
                 Err(error)
             }
         }
@@ -63,70 +147,23 @@ impl Here {
         Ok((system, loader))
     }
 
-    /// Returns the directory's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Sends a request to the API. Blocks, so it must not run on a thread of the runtime.
-    pub(crate) fn send(&self, ask: Ask<'_>) -> anyhow::Result<Answer> {
-        let mut request = Request::builder().method(ask.method).uri(ask.path);
-        for (name, value) in ask.headers {
-            request = request.header(*name, value);
-        }
-        let body = ask.body.map(|(content_type, body)| (content_type, body.as_bytes().to_vec()));
-        if let Some((content_type, _)) = &body {
-            request = request.header("content-type", *content_type);
-        }
-        let request = request.body(body.map(|(_, body)| body).unwrap_or_default())?;
-        let (parts, body) = self.runtime.block_on(self.loader.send(request))?.into_parts();
-        let text = String::from_utf8(body)?;
-        let (status, units) = (parts.status.as_u16(), Units::of(&parts.headers));
-        Ok(Answer { status, text, units, retry_after: None })
-    }
-
-    /// Stores the held readings. Blocks.
-    pub(crate) fn store(&self) -> anyhow::Result<()> {
-        self.runtime.block_on(self.loader.store())
-    }
-
-    /// Returns the number of stored readings.
-    pub(crate) fn stored(&self) -> u64 {
-        self.loader.stored()
-    }
-
-    /// Returns whether this process created the data and they have no reading.
-    pub(crate) fn is_unused(&self) -> bool {
+    fn is_unused(&self) -> bool {
         // If the readings cannot be counted, there may be some.
         self.made.is_some() && !self.system.has_readings().unwrap_or(true)
     }
+}
 
-    /// Removes a file when the data are closed.
-    pub(crate) fn remove_at_close(&self, file: PathBuf) {
-        self.kept_beside.lock().unwrap_or_else(PoisonError::into_inner).push(file);
-    }
-
-    /// Closes the data, if nobody else uses them. New data without readings are removed: devices and rooms are not
-    /// worth keeping without readings.
-    pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
-        let Some(here) = Arc::into_inner(here) else { return Ok(()) };
-        let is_useless = here.is_unused();
-        let Self { system, loader, name, made, kept_beside, .. } = here;
-        drop(loader);
-        let closed = system.shutdown().await;
-        if is_useless {
-            remove(made, &name);
-        }
-        for file in kept_beside.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // If the file cannot be removed, the next import overwrites it.
-            drop(fs::remove_file(file));
-        }
-        closed
+/// The absolute path of a directory without links; the directory may be new.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match (fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Err(_), Some(parent), Some(name)) => Ok(canonical(parent)?.join(name)),
+        (found, ..) => found,
     }
 }
 
 /// Removes the new data and directories, and says so.
-fn remove(made: Option<NewDirectory>, name: &str) {
+fn remove(made: Option<NewDirectory>, directory: &Path) {
+    let name = directory.display();
     match made.map_or(Ok(false), NewDirectory::remove) {
         Ok(true) => print(format_args!(
             "what this command made in {name} is removed again: it has no reading"
@@ -148,16 +185,33 @@ pub(crate) fn machine_zone() -> Zone {
 mod tests {
     use super::*;
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_kept_beside_new_data_stays_until_they_are_removed() {
+    #[test]
+    fn what_is_kept_beside_new_data_stays_until_they_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let (data, kept) = (place.path().join("data"), place.path().join("kept"));
         fs::write(&kept, "x").unwrap();
-        let here = Box::pin(Here::open(&data)).await.unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _entered = runtime.enter();
+        let here = Here::of(&data).unwrap();
+        assert!(!data.exists(), "nothing is made before the first request");
+        here.send(Request::get("/devices").body(Vec::new()).unwrap()).unwrap();
         here.remove_at_close(kept.clone());
         assert!(kept.exists() && data.exists());
 
-        Box::pin(Here::close(here)).await.unwrap();
+        here.close().unwrap();
         assert!(!kept.exists() && !data.exists());
+    }
+
+    /// Another name would be another target, into which an import that was interrupted does not go on.
+    #[test]
+    fn a_directory_is_called_the_same_wherever_it_is_named() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _entered = runtime.enter();
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let expected = here.join("no-data").display().to_string();
+        let climbing = format!("{}/src/../no-data", here.display());
+        for path in ["no-data", "./no-data", "src/../no-data", &climbing] {
+            assert_eq!(Here::of(Path::new(path)).unwrap().identity(), expected, "{path}");
+        }
     }
 }

@@ -4,7 +4,6 @@
 mod anchors;
 mod args;
 mod beforehand;
-mod concurrent;
 mod decoded;
 mod described;
 mod energy;
@@ -33,7 +32,6 @@ mod state;
 mod stored_counter;
 mod storing;
 mod take_back;
-mod target;
 mod thin_estimate;
 mod upload;
 mod write_units;
@@ -48,7 +46,8 @@ use domain::Timestamp;
 use indicatif::ProgressBar;
 use tempfile::TempDir;
 
-use crate::client::without_login;
+use crate::at::TableParts;
+use crate::client::Client;
 use crate::interrupted::{remove_if_stopped, stop_on_ctrl_c};
 use crate::output::print;
 use crate::{progress, rollups};
@@ -68,11 +67,10 @@ use history::source::Source;
 use history::temporary::with_room;
 use history::units::SeriesUnits;
 use patterns::Patterns;
-use session::{after_upload, client, exit_code, state_of};
+use session::{after_upload, exit_code, state_of};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::open_bytes;
 use state::OrderChanged;
-use target::Target;
 
 /// The advice when nothing tells the earlier totals of a meter.
 const BEFORE_THE_METER: &str = "\
@@ -80,48 +78,37 @@ counters     begin at 1, because the meter itself has not sent yet; import again
              own begin";
 
 /// Imports a file, or estimates an import. Returns the exit code.
-pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
 
     if args.rollups {
-        let table = args.place.open().await?.with_indexes().await?;
-        let restored = rollups::restore(&table.store, &args.file, now).await;
-        return table.end(restored).await.map(|()| ExitCode::SUCCESS);
+        return args.at.place.work(TableParts::Indexes, async |table| {
+            rollups::restore(&table.store, &args.file, now).await.map(|()| ExitCode::SUCCESS)
+        });
     }
     if args.take_back {
-        return tokio::task::spawn_blocking(move || take_back::run(&args))
-            .await?
-            .map(|()| ExitCode::SUCCESS);
+        return take_back::run(&args).map(|()| ExitCode::SUCCESS);
     }
 
-    if args.place.table.is_some() {
-        bail!("--table: readings are imported with --url; only --rollups go into a table");
+    if args.dry_run {
+        return import(&args, now);
     }
-    if !args.dry_run {
-        let has_token = args.token.is_some();
-        args.target = Target::of(args.url.as_deref(), &args.place, has_token).await?;
-    }
-    let target = args.target.clone();
-
-    // Reading files and waiting for the server block the thread.
-    let imported = tokio::task::spawn_blocking(move || {
-        if !args.dry_run {
-            beforehand::check(&args)?;
+    let client = Arc::new(args.at.open_to_import()?);
+    args.client = Some(Arc::clone(&client));
+    let checked = beforehand::check(&args);
+    let imported = checked.and_then(|()| match import(&args, now) {
+        // The state has no stored lines any more, so the second attempt begins at the first line.
+        Err(error) if error.is::<OrderChanged>() => {
+            print(format_args!("{OrderChanged}; starting over"));
+            import(&args, now)
         }
-        match import(&args, now) {
-            // The state has no stored lines any more, so the second attempt begins at the first line.
-            Err(error) if error.is::<OrderChanged>() => {
-                print(format_args!("{OrderChanged}; starting over"));
-                import(&args, now)
-            }
-            imported => imported,
-        }
-    })
-    .await?;
+        imported => imported,
+    });
 
-    let closed = target.close().await;
+    drop(args);
+    let closed = Arc::into_inner(client).map_or(Ok(()), Client::close);
     imported.and_then(|code| closed.map(|()| code))
 }
 
@@ -154,7 +141,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 Anchors::default()
             } else {
                 let (from, _) = of_source::Wanted::of(args, now)?.span();
-                anchors::of(&client(args)?, &log, from.div_euclid(1_000_000))?
+                anchors::of(args.client()?, &log, from.div_euclid(1_000_000))?
             };
             let source = log.source(&anchors);
             growing.said().into_iter().for_each(|said| source.notes.say(said));
@@ -243,7 +230,7 @@ fn import_readings(
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(say_empty(args)) };
 
-    if !args.dry_run && args.target.is_server() {
+    if !args.dry_run && args.client()?.is_server() {
         let is_described = describes.load(Ordering::Relaxed);
         ensure_may_restore(args, is_described, !is_csv && !args.file.is_file())?;
     }
@@ -251,7 +238,7 @@ fn import_readings(
     // After the first line was read, so that an unreadable source creates no directory.
     let is_continued = !args.dry_run && totals.have_beginnings();
     let totals = if is_continued {
-        totals.clone().continuing(Arc::new(client(args)?))?
+        totals.clone().continuing(args.client()?.clone())?
     } else {
         totals.clone()
     };
@@ -287,21 +274,21 @@ fn import_readings(
 
     // The progress counts lines in the order of sending, so that order is part of the import's identity.
     let ImportArgs { format, merge, csv, except, .. } = args;
-    let target = without_login(args.target.name());
+    let client = args.client()?;
+    let target = client.identity();
     let identity = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
     let state = state_of(args, &identity)?;
 
-    let client = client(args)?;
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
-    let imported = session::begin(args, &client, state)?;
+    let imported = session::begin(args, client, state)?;
 
-    let summary = upload::run(rounds_of(lines), &client, options, &imported, &bar);
+    let summary = upload::run(rounds_of(lines), client, options, &imported, &bar);
     bar.finish_and_clear();
-    let summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
+    let summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
     print(&summary);
     say_of_end();
-    after_upload(&client, summary.stored, goes_on);
+    after_upload(client, summary.stored, goes_on);
     session::end(imported, &summary.refusals, summary.refused_before)
 }
 
@@ -314,9 +301,9 @@ fn ensure_may_restore(
 ) -> anyhow::Result<()> {
     if is_described {
         let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
-        beforehand::ensure_may_edit(&client(args)?).context(needs)?;
+        beforehand::ensure_may_edit(args.client()?).context(needs)?;
     } else if may_be_described {
-        let may_edit = beforehand::ensure_may_edit(&client(args)?);
+        let may_edit = beforehand::ensure_may_edit(args.client()?);
         may_edit.unwrap_or_else(|error| print(format_args!("readings only: {error:#}")));
     }
     Ok(())
@@ -356,7 +343,7 @@ mod tests {
         let file = directory.path().join("a.ndjson");
         std::fs::write(&file, lines).unwrap();
         let mut args: ImportArgs = parsed(["import", file.to_str().unwrap()]).unwrap();
-        args.target = Target::Server(server.url.clone());
+        args.client = Some(Arc::new(Client::new(&server.url, None).unwrap()));
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         // Ctrl-C is listened to.
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -373,7 +360,7 @@ mod tests {
                 _ => Reply::of(status, "{}"),
             });
             let mut args: ImportArgs = parsed(["import", "-"]).unwrap();
-            args.target = Target::Server(server.url.clone());
+            args.client = Some(Arc::new(Client::new(&server.url, None).unwrap()));
             let said = Said::default();
             output::say_to(&said);
             ensure_may_restore(&args, false, true).unwrap();

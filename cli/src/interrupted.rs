@@ -114,6 +114,18 @@ pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
     });
 }
 
+/// Works until Ctrl-C, after which the same command continues.
+pub(crate) async fn until_ctrl_c<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => {
+            Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
+        }
+    }
+}
+
 /// Waits until a person or a supervisor stops the command.
 #[cfg(unix)]
 async fn stop_signal() -> io::Result<()> {

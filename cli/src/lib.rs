@@ -4,8 +4,10 @@
 mod alerts;
 mod answer_text;
 mod ask;
+mod at;
 mod client;
 mod completions;
+mod concurrent;
 mod delete;
 mod devices;
 mod export;
@@ -16,14 +18,14 @@ mod greeting;
 mod here;
 mod import;
 mod interrupted;
-mod json_server;
 mod mcp;
 mod moment;
+mod objects;
 mod open;
 mod output;
 mod pace;
+mod pages;
 mod patience;
-mod place;
 mod progress;
 mod progress_file;
 mod qr;
@@ -34,7 +36,6 @@ mod rollups;
 mod sample_home;
 mod serve;
 mod settings_file;
-mod source_api;
 mod sources;
 mod status;
 #[cfg(test)]
@@ -135,32 +136,30 @@ pub fn run_here(
 
 fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
     let runtime = runtime.enable_all().build().expect("a runtime");
-    runtime.block_on(Box::pin(run(cli)))
-}
-
-async fn run(cli: Cli) -> ExitCode {
+    // Commands block, so they run on this thread, which is none of the runtime's.
+    let _entered = runtime.enter();
     let result = match cli.command {
-        None => serve::run(cli.serve).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Serve(args)) => serve::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Rollups(args)) => rollups::run(args).await,
-        Some(Command::Devices(args)) => devices::run(args).await,
-        Some(Command::Alerts(args)) => alerts::run(args).await,
-        Some(Command::Sources(args)) => sources::run(args).await,
-        Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
-        Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Failures(args)) => failures::run(args).await,
-        Some(Command::Status(args)) => status::run(args).await.map(|()| ExitCode::SUCCESS),
-        Some(Command::Open(args)) => open::run(&args).map(|()| ExitCode::SUCCESS),
+        None => succeeded(runtime.block_on(Box::pin(serve::run(cli.serve)))),
+        Some(Command::Serve(args)) => succeeded(runtime.block_on(Box::pin(serve::run(args)))),
+        Some(Command::Replay(args)) => succeeded(runtime.block_on(Box::pin(replay::run(args)))),
+        Some(Command::Failures(args)) => runtime.block_on(Box::pin(failures::run(args))),
+        Some(Command::Rollups(args)) => rollups::run(args),
+        Some(Command::Reindex(args)) => succeeded(reindex::run(args)),
+        Some(Command::Token(args)) => succeeded(token::run(args)),
+        Some(Command::Devices(args)) => devices::run(&args),
+        Some(Command::Alerts(args)) => alerts::run(&args),
+        Some(Command::Sources(args)) => sources::run(&args),
+        Some(Command::Import(args)) => import::run(*args, SystemClock.now()),
+        Some(Command::Mcp(args)) => succeeded(mcp::run(&args)),
+        Some(Command::Delete(args)) => succeeded(delete::run(&args)),
+        Some(Command::Export(args)) => succeeded(export::run(*args)),
+        Some(Command::Status(args)) => succeeded(status::run(&args)),
+        Some(Command::Open(args)) => succeeded(open::run(&args)),
         Some(Command::Completions(args)) => {
             completions::run(&args, &mut Cli::command());
             Ok(ExitCode::SUCCESS)
         }
-        Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
+        Some(Command::Qr) => succeeded(qr::run()),
     };
     match (result, output::lost()) {
         (Err(error), _) => {
@@ -175,4 +174,9 @@ async fn run(cli: Cli) -> ExitCode {
         }
         (Ok(code), None) => code,
     }
+}
+
+/// The exit code of a command that knows one success.
+fn succeeded(result: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
 }

@@ -4,13 +4,13 @@
 //! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::io::{self, BufRead, Write};
-use std::sync::atomic::AtomicBool;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::client::{self, Ask, Client};
+use crate::at::{At, Unnamed};
+use crate::client::{Ask, Client};
 use crate::output::print_error;
 
 /// The path of the server's MCP endpoint.
@@ -24,23 +24,15 @@ const INTERNAL_ERROR: i32 = -32_603;
 /// is passed to POST /mcp of a server, which may also be asked directly, with its address and the header Authorization.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// An access token that reads, if the server asks for one; @FILE reads it from a file, because every user of the
-    /// machine sees a command line
-    #[arg(long)]
-    token: Option<String>,
+    #[command(flatten)]
+    at: At,
 }
 
-/// Passes messages to the server until standard input ends.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?.that_asks_once();
-    let served = tokio::task::spawn_blocking(move || {
-        serve(&client, io::stdin().lock(), io::stdout().lock())
-    });
-    Ok(served.await??)
+/// Passes messages to the system until standard input ends.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let client = args.at.open(Unnamed::Server)?.that_asks_once();
+    serve(&client, io::stdin().lock(), io::stdout().lock())?;
+    client.close()
 }
 
 /// Answers each line of the input that expects an answer, one after the other.
@@ -62,9 +54,8 @@ fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Re
 fn answer(client: &Client, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
     let headers = headers(&message);
-    let body = Some(("application/json", line));
-    let ask = Ask { method: "POST", path: PATH, body, headers: &headers };
-    let failure = match client.send(ask, &AtomicBool::new(false)) {
+    let ask = Ask { headers: &headers, ..Ask::json("POST", PATH, line) };
+    let failure = match client.send(ask) {
         Ok(answer) if answer.status == 202 => return None,
         Ok(answer) => match serde_json::from_str::<Value>(&answer.text) {
             Ok(text) if text["jsonrpc"] == "2.0" => return Some(text),

@@ -1,10 +1,10 @@
 //! `roomtide open`: opens the page of a server in the browser. Serves nothing.
 
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 
+use crate::at::SERVER;
 use crate::client::Client;
 use crate::output::print;
 
@@ -22,7 +22,7 @@ const OPENER: (&str, &[&str]) = if cfg!(target_os = "macos") {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The server
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    #[arg(long, default_value = SERVER)]
     url: String,
     /// Only print the address
     #[arg(long)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// Opens the page, if Roomtide answers.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = Client::new(&args.url, None)?;
-    client.ensure_roomtide(&AtomicBool::new(false))?;
+    client.ensure_roomtide()?;
     let page = format!("{}/", client.url());
     print(&page);
     if args.print {

@@ -7,11 +7,9 @@ use std::time::Duration;
 use runtime::clock::Deadline;
 use table::{Invocation, StoreResult};
 
+use crate::client::{ATTEMPTS, FIRST_PAUSE};
 use crate::pace::Pace;
 
-/// The maximum number of attempts on a busy table, and the pause after the first; the pause doubles each time.
-const ATTEMPTS: u32 = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The time limit of one attempt.
 const VISIT: Duration = Duration::from_secs(60);
 

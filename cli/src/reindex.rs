@@ -12,10 +12,10 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
 use table::{IndexDevices as _, ListDevices as _};
 
-use crate::interrupted::Interrupted;
+use crate::at::{Place, ProgressFile, TableParts};
+use crate::interrupted::until_ctrl_c;
 use crate::output::{counted, print};
 use crate::patience::patiently;
-use crate::place::{Place, ProgressFile};
 use crate::{progress, progress_file};
 
 /// The command line of `roomtide reindex`.
@@ -50,12 +50,11 @@ struct Progress {
 }
 
 /// Runs the command. Ctrl-C ends it; then the same command continues.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Args { place, state, again } = args;
     let path = state.unwrap_or_else(|| place.progress_path("reindex"));
-    let table = place.open().await?.with_indexes().await?;
-    let file = table.progress_in(path);
-    let work = async {
+    let said = place.work(TableParts::Indexes, async |table| {
+        let file = table.progress_in(path);
         let store = &table.store;
         if !store.layout().attribute_index {
             bail!(
@@ -64,15 +63,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
                 table.name
             )
         }
-        reindex(store, &file, again, SystemClock.now()).await
-    };
-    let result = tokio::select! {
-        result = work => result,
-        _ = tokio::signal::ctrl_c() => {
-            Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
-        }
-    };
-    print(table.end(result).await?);
+        until_ctrl_c(reindex(store, &file, again, SystemClock.now())).await
+    })?;
+    print(said);
     Ok(())
 }
 

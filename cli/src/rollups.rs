@@ -18,9 +18,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use runtime::clock::SystemClock;
 
-use crate::interrupted::Interrupted;
+use crate::at::{Place, TableParts};
+use crate::interrupted::until_ctrl_c;
 use crate::output::print;
-use crate::place::Place;
 
 pub(crate) use backup::{export, restore};
 
@@ -54,7 +54,7 @@ enum Action {
 }
 
 /// Runs the subcommand. Ctrl-C ends it; then the same command continues.
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { action, place } = args;
     let command = match &action {
         Action::Verify(_) => "verify",
@@ -65,24 +65,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Rebuild(rebuild) => &rebuild.scope,
     };
     let path = scope.state.clone().unwrap_or_else(|| place.progress_path(command));
-    let table = place.open().await?.with_indexes().await?;
-    let progress = table.progress_in(path);
-    let (store, bulk) = (&table.store, table.bulk());
-    let work = async {
-        match action {
-            Action::Verify(verify) => verify::run(&verify, store, &progress, SystemClock).await,
-            Action::Rebuild(rebuild) => {
-                let stored = rebuild::run(&rebuild, store, bulk, &progress, SystemClock).await?;
-                print(stored);
-                Ok(ExitCode::SUCCESS)
+    place.work(TableParts::Indexes, async |table| {
+        let progress = table.progress_in(path);
+        let (store, bulk) = (&table.store, table.bulk());
+        let work = async {
+            match action {
+                Action::Verify(verify) => verify::run(&verify, store, &progress, SystemClock).await,
+                Action::Rebuild(rebuild) => {
+                    let stored =
+                        rebuild::run(&rebuild, store, bulk, &progress, SystemClock).await?;
+                    print(stored);
+                    Ok(ExitCode::SUCCESS)
+                }
             }
-        }
-    };
-    let result = tokio::select! {
-        result = work => result,
-        _ = tokio::signal::ctrl_c() => {
-            Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
-        }
-    };
-    table.end(result).await
+        };
+        until_ctrl_c(work).await
+    })
 }

@@ -14,9 +14,9 @@ use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
+use crate::at::DATA_DIR;
 use crate::here::machine_zone;
 use crate::output::print;
-use crate::place::DATA_DIR;
 use crate::{greeting, sample_home};
 
 /// The command line of `roomtide serve`.

@@ -13,8 +13,9 @@ use clap::Subcommand;
 use serde_json::{Map, Value};
 
 use crate::answer_text::list;
-use crate::client::FieldError;
-use crate::json_server::{self, FilePart, JsonServer, encoded};
+use crate::at::Unnamed;
+use crate::client::{Ask, Client, FieldError};
+use crate::objects::{self, FilePart, ObjectArgs, encoded};
 use crate::output::{counted, print, print_error};
 use crate::settings_file;
 
@@ -32,15 +33,8 @@ roomtide sources export sources.json";
 pub(crate) struct SourcesArgs {
     #[command(subcommand)]
     action: SourcesAction,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// An admin token, or @FILE with one; a read token suffices for list, and to show without settings
-    #[arg(long, global = true)]
-    token: Option<String>,
-    /// Print what the server answers, in JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    objects: ObjectArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -109,62 +103,55 @@ struct WantedSource {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
-    // Reading files and waiting for the server block the thread.
-    tokio::task::spawn_blocking(move || act(&args)).await?
-}
-
-fn act(args: &SourcesArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &SourcesArgs) -> anyhow::Result<ExitCode> {
     let is_file =
         matches!(args.action, SourcesAction::Export { .. } | SourcesAction::Import { .. });
-    if args.json && is_file {
+    if args.objects.json && is_file {
         bail!("--json: what sources export writes and sources import reads is JSON anyway");
     }
-    let server = JsonServer::new(&args.url, args.token.as_deref())?;
-    let show = |answer: &Value, text: String| {
-        if args.json { print(answer) } else { print(text.trim_end()) }
-    };
+    args.objects.at.work(Unnamed::Server, |client| act(args, client))
+}
 
+fn act(args: &SourcesArgs, client: &Client) -> anyhow::Result<ExitCode> {
+    let show = |answer: &Value, text: &dyn Fn(&Value) -> String| args.objects.show(answer, text);
+    let all = || client.value(Ask::get("/sources"), "kinds");
     match &args.action {
-        SourcesAction::List => {
-            let answer = server.get("/sources", "kinds")?;
-            show(&answer, text::sources(&answer));
-        }
+        SourcesAction::List => show(&all()?, &text::sources),
         SourcesAction::Kinds => {
-            let answer = server.get("/sources", "kinds")?;
-            show(&answer["kinds"], text::kinds(&answer));
+            let answer = all()?;
+            show(&answer["kinds"], &|_| text::kinds(&answer));
         }
         SourcesAction::Show { source } => {
-            let answer = server.get(&of_source(source), "id")?;
-            show(&answer, text::source(&answer));
+            show(&client.value(Ask::get(&of_source(source)), "id")?, &text::source);
         }
         SourcesAction::Set { source, wanted } => {
-            let wanted = wanted.read(source, &server)?;
-            let answer = server.send("PUT", &of_source(source), &wanted.into(), "id")?;
-            show(&answer, text::source(&answer));
+            let wanted = wanted.read(source, client)?.into();
+            let answer = objects::change(client, "PUT", &of_source(source), &wanted, "id")?;
+            show(&answer, &text::source);
         }
         SourcesAction::Delete { source } => {
-            let answer = server.send("DELETE", &of_source(source), &Value::Null, "deleted")?;
-            show(&answer, format!("{source} is deleted; its readings stay"));
+            let answer = objects::delete(client, &of_source(source))?;
+            show(&answer, &|_| format!("{source} is deleted; its readings stay"));
         }
         SourcesAction::Test { source, wanted } => {
-            let mut wanted = wanted.read(source, &server)?;
+            let mut wanted = wanted.read(source, client)?;
             wanted.insert("id".to_owned(), source.as_str().into());
-            let answer = server.send("POST", "/sources/test", &wanted.into(), "readings")?;
-            show(&answer, text::test(&answer));
+            let wanted = wanted.into();
+            let answer = objects::change(client, "POST", "/sources/test", &wanted, "readings")?;
+            show(&answer, &text::test);
         }
         SourcesAction::Export { file } => {
-            let answer = server.get("/sources", "kinds")?;
+            let answer = all()?;
             let text = file::text(list(&answer))?;
-            json_server::say_damaged(&answer);
+            objects::say_damaged(&answer);
             return settings_file::export(file.as_deref(), &text);
         }
-        SourcesAction::Import { file, dry_run } => return import(&server, file, *dry_run),
+        SourcesAction::Import { file, dry_run } => return import(client, file, *dry_run),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
+fn import(client: &Client, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
     let sources = file::read(from)?;
     if dry_run {
         let count = counted(sources.len() as u64, "source");
@@ -173,21 +160,21 @@ fn import(server: &JsonServer, from: &Path, dry_run: bool) -> anyhow::Result<Exi
     }
 
     let parts = sources.iter().map(|(id, members)| FilePart { path: of_source(id), members });
-    json_server::save_all(parts, |part| restore(server, part))
+    objects::save_all(parts, |part| restore(client, part))
 }
 
 /// Saves a source from a file; switched off if the server has no secret for it. Returns `false` if the server refused
 /// it.
-fn restore(server: &JsonServer, part: &FilePart<'_>) -> anyhow::Result<bool> {
-    let mut answer = server.put(part)?;
+fn restore(client: &Client, part: &FilePart<'_>) -> anyhow::Result<bool> {
+    let mut answer = part.put(client)?;
     let lacks_secret = |error: &FieldError| error.field.as_deref() == Some("secrets");
     if answer.status == 400 && answer.problem().errors.iter().any(lacks_secret) {
         let mut members = part.members.clone();
         members.insert("on".to_owned(), false.into());
-        answer = server.put(&FilePart { path: part.path.clone(), members: &members })?;
+        answer = FilePart { path: part.path.clone(), members: &members }.put(client)?;
     }
 
-    let is_saved = server.is_saved(part, &answer)?;
+    let is_saved = part.is_saved(client, &answer)?;
     let saved = answer.json_with("state").unwrap_or_default();
     if saved["on"] == false
         && let Some(why) = saved["state"]["error"].as_str()
@@ -203,10 +190,10 @@ fn of_source(id: &str) -> String {
 
 impl WantedSource {
     /// The source from the file, or else the saved one with the typed members.
-    fn read(&self, source: &str, server: &JsonServer) -> anyhow::Result<Map<String, Value>> {
+    fn read(&self, source: &str, client: &Client) -> anyhow::Result<Map<String, Value>> {
         let before = match &self.file {
             Some(file) => of_file(file)?,
-            None => server.known(&of_source(source))?,
+            None => objects::known(client, &of_source(source))?,
         };
         ensure!(
             !before.is_empty() || !self.members.is_empty(),
@@ -232,7 +219,7 @@ fn of_file(file: &Path) -> anyhow::Result<Map<String, Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json_server::given::ensure_others_are_refused;
+    use crate::objects::given::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]
@@ -246,6 +233,6 @@ mod tests {
             (&["delete", "a"], "/sources/a"),
             (&["test", "a", "room=b"], "/sources/a"),
         ];
-        ensure_others_are_refused("sources", &cases, |words| act(&parsed(words).unwrap()));
+        ensure_others_are_refused("sources", &cases, |words| run(&parsed(words).unwrap()));
     }
 }

@@ -2,12 +2,13 @@
 
 use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::without_login;
+use crate::at::{At, Unnamed};
+use crate::client::{Ask, Client};
 use crate::output::{counted, print};
-use crate::place::Place;
-use crate::source_api::{SourceApi, cursor_after};
+use crate::pages::Pages;
 
 /// The maximum number of devices that are counted one by one.
 const MAX_COUNTED: usize = 10_000;
@@ -16,14 +17,7 @@ const MAX_COUNTED: usize = 10_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
-    /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
-    url: Option<String>,
-    /// An access token for that server; @FILE reads it from a file
-    // A conflict declared on `url` itself would cancel this requirement.
-    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table"])]
-    token: Option<String>,
+    at: At,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -41,18 +35,21 @@ struct Status {
     time_zone: Option<String>,
 }
 
+/// A device of the list.
+#[derive(Deserialize)]
+struct Device {
+    latest: Option<Latest>,
+}
+
+/// The newest reading of a device.
+#[derive(Deserialize)]
+struct Latest {
+    timestamp: Option<String>,
+}
+
 /// Asks the system, and prints the answer.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let deployed = args.place.deployed()?;
-    let system = match (&args.url, &deployed) {
-        (Some(url), _) => without_login(url),
-        (None, Some(config)) => format!("table {} in {}", config.table, config.region),
-        (None, None) => format!("data in {}", args.place.data_dir().display()),
-    };
-    let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
-    let asked = ask(system, &api).await;
-    api.close().await?;
-    let status = asked?;
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let status = args.at.work(Unnamed::Data, ask)?;
     if args.json {
         print(status.as_json());
     } else {
@@ -61,35 +58,28 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ask(system: String, api: &SourceApi) -> anyhow::Result<Status> {
-    let health = api.get("/health?details=1", "rollups").await?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let (mut devices, mut newest) = (0, None);
-    let mut has_more = false;
-    let all = "/devices?limit=1000&latest=true";
-    let (mut path, mut before) = (all.to_owned(), None);
-    loop {
-        let page = api.get(&path, "data").await?;
-        let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        devices += rows.len();
-        let of_page = rows.iter().filter_map(|row| row["latest"]["timestamp"].as_str()).max();
-        newest = newest.max(of_page.map(str::to_owned));
-        let Some(cursor) = page["next_cursor"].as_str() else { break };
-        if devices >= MAX_COUNTED {
-            has_more = true;
+fn ask(client: &Client) -> anyhow::Result<Status> {
+    let health = client.value(Ask::get("/health?details=1"), "rollups")?;
+    let text = |name: &str| health["rollups"][name].as_str().map(str::to_owned);
+    let mut status = Status {
+        system: client.url().to_owned(),
+        devices: 0,
+        has_more: false,
+        newest: None,
+        folded_until: text("folded_until"),
+        time_zone: text("tz"),
+    };
+    for page in Pages::<Device>::of(client, "/devices?latest=true", 1_000) {
+        let page = page?;
+        status.has_more = status.devices >= MAX_COUNTED;
+        if status.has_more {
             break;
         }
-        path = format!("{all}&cursor={}", cursor_after(before.as_deref(), cursor, all)?);
-        before = Some(cursor.to_owned());
+        status.devices += page.len();
+        let newest = page.into_iter().filter_map(|device| device.latest?.timestamp).max();
+        status.newest = status.newest.max(newest);
     }
-    Ok(Status {
-        system,
-        devices,
-        has_more,
-        newest,
-        folded_until: text(&health["rollups"]["folded_until"]),
-        time_zone: text(&health["rollups"]["tz"]),
-    })
+    Ok(status)
 }
 
 impl Status {
@@ -137,12 +127,13 @@ fn since(at: &str, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client;
     use crate::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given;
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn what_something_else_answers_is_no_status() {
+    #[test]
+    fn what_something_else_answers_is_no_status() {
         for (health, devices, path) in [
             ("{}", r#"{"data": []}"#, "/health"),
             ("<html>", r#"{"data": []}"#, "/health"),
@@ -150,35 +141,17 @@ mod tests {
             (r#"{"rollups": null}"#, "[]", "/devices"),
         ] {
             let server = fake_server::serve(move |_, request| {
-                let is_health = request.path.starts_with("/health");
-                Reply::of(200, if is_health { health } else { devices })
+                let answer = match &*request.path {
+                    client::READY => r#"{"status":"ready","up":"0s"}"#,
+                    path if path.starts_with("/health") => health,
+                    _ => devices,
+                };
+                Reply::of(200, answer)
             });
             let words = ["status", "--url", &server.url];
-            let error = format!("{:#}", run(parsed(words).unwrap()).await.unwrap_err());
+            let error = format!("{:#}", run(&parsed(words).unwrap()).unwrap_err());
             let expected = format!("{}{path} answers 200, but not as Roomtide does", server.url);
             assert!(error.starts_with(&expected), "{error}");
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_list_whose_pages_never_end_is_left() {
-        let server = fake_server::serve(|n, request| {
-            assert!(n < 20, "for ever");
-            let is_health = request.path.starts_with("/health");
-            let page = r#"{"data": [], "next_cursor": "c"}"#;
-            Reply::of(200, if is_health { r#"{"rollups": null}"# } else { page })
-        });
-        let words = ["status", "--url", &server.url];
-        let error = run(parsed(words).unwrap()).await.unwrap_err().to_string();
-        assert!(error.contains("its pages would never end"), "{error}");
-    }
-
-    #[test]
-    fn a_token_is_for_a_server() {
-        for place in [["--data-dir", "never"], ["--table", "never"]] {
-            let words = ["status", "--token", "t"].into_iter().chain(place);
-            let error = parsed::<Args>(words).unwrap_err().to_string();
-            assert!(error.contains("--token"), "{error}");
         }
     }
 

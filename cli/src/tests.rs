@@ -68,7 +68,9 @@ fn describe(command: &clap::Command, name: &str, text: &mut String) {
     let about = command.get_long_about().or(command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
     write!(text, "## {name}\n\n{about}\n\n").expect("writing to memory does not fail");
-    let arguments: Vec<_> = command.get_arguments().filter(|it| is_told(it)).collect();
+    let is_nested = name.split(' ').count() > 2;
+    let arguments = command.get_arguments().filter(|argument| is_told(argument, is_nested));
+    let arguments: Vec<_> = arguments.collect();
     if !arguments.is_empty() {
         text.push_str("| option | default | meaning |\n| --- | --- | --- |\n");
         for argument in arguments {
@@ -93,9 +95,13 @@ fn is_repeated(command: &clap::Command) -> bool {
     matches!(command.get_name(), "help" | "serve")
 }
 
-/// Whether an option tells something: `--help` and `--version` do not, nor what is for tests.
-fn is_told(argument: &Arg) -> bool {
-    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+/// Whether an option tells something: `--help` and `--version` do not, nor what is for tests. Options for all commands of
+/// a command are told with it.
+fn is_told(argument: &Arg, is_nested: bool) -> bool {
+    let is_repeated = is_nested && argument.is_global_set();
+    !is_repeated
+        && !argument.is_hide_set()
+        && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
 /// `--port PORT`, `--memory` or `FILE`.

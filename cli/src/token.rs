@@ -18,8 +18,8 @@ use runtime::new_token::NewToken;
 use serde_json::{Value, json};
 use table::{AddToken, Invocation, ManageTokens};
 
+use crate::at::{Place, TableParts};
 use crate::output::{self, print};
-use crate::place::Place;
 
 /// The command line of `roomtide token`.
 #[derive(Debug, ClapArgs)]
@@ -118,7 +118,7 @@ enum ScopeName {
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs the subcommand.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Action::First { json: true } = action {
         // clap cannot detect this conflict, because the place stands before the subcommand.
@@ -128,9 +128,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         first_tokens()?.iter().for_each(|token| print(line::line(token)));
         return Ok(());
     }
-    let table = place.open().await?;
-    let result = act(action, &table.name, &table.store).await;
-    table.end(result).await
+    place.work(TableParts::Tokens, async |table| act(action, &table.name, &table.store).await)
 }
 
 async fn act(

@@ -2,16 +2,17 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{DeviceId, Timestamp};
 use history::LineRules;
 
-use super::target::Target;
 use super::upload::UploadOptions;
-use crate::place::Place;
+use crate::at::At;
+use crate::client::Client;
 use history::csv::columns::{Columns, Shape, TimestampColumn};
 use history::csv::timestamp::{self, Interval, Zone};
 use history::kind::{Format, NAMED};
@@ -39,7 +40,11 @@ Run an interrupted import again and it continues where it stopped: its progress 
 file, in FILE.roomtide-import, until it is complete. Then it is FILE.roomtide-report, with which \
 --take-back takes the import back. If the table does not have what was stored, the import starts over. Importing twice changes nothing: the same reading is stored once.";
 
-/// Post the readings of a file to a server.
+/// Post the readings of a file to a server, or store them into a directory.
+///
+/// Without --url and --data-dir they go to http://127.0.0.1:8080, if Roomtide answers there; else into the directory
+/// roomtide-data, past any server and faster. A file with settings of devices or rooms, as a backup is, needs an admin's
+/// token.
 ///
 /// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
 /// `roomtide export` writes them. CSV has a header row, which shows the separator, and by default the
@@ -56,17 +61,11 @@ pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its
     /// backup, or the address of a running InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
-    /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if Roomtide answers
-    /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
-    #[arg(long, conflicts_with = "data_dir")]
-    pub(super) url: Option<String>,
-    /// The target of the import. `run` sets it.
+    #[command(flatten)]
+    pub(super) at: At,
+    /// The client of the target. `run` sets it.
     #[arg(skip)]
-    pub(super) target: Target,
-    /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
-    /// is, needs an admin's. @FILE reads it from a file, because every user of the machine sees a command line
-    #[arg(long, conflicts_with = "data_dir")]
-    pub(super) token: Option<String>,
+    pub(super) client: Option<Arc<Client>>,
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state"])]
     pub(super) dry_run: bool,
@@ -78,8 +77,6 @@ pub(crate) struct ImportArgs {
         "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision", "device_tags", "room_tag", "prefix",
     ])]
     pub(super) rollups: bool,
-    #[command(flatten)]
-    pub(super) place: Place,
     /// Stop at the first line or cell that cannot be read
     #[arg(long)]
     pub(super) strict: bool,
@@ -177,6 +174,11 @@ impl ImportArgs {
     pub(super) fn address(&self) -> Option<&str> {
         let text = self.file.to_str()?;
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
+    }
+
+    /// The client of the target; a dry run has none.
+    pub(super) fn client(&self) -> anyhow::Result<&Arc<Client>> {
+        self.client.as_ref().context("a dry run asks no table")
     }
 
     /// Returns the format in which the file is read. With options for columns, a Shelly log is read as any CSV.
@@ -413,8 +415,8 @@ mod tests {
         }
         let wrong = parse(&["--timestamp-format", "%Q"]).unwrap_err();
         assert_eq!(wrong, clap::error::ErrorKind::ValueValidation);
-        assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().place.is_named());
-        assert!(!parse(&[]).unwrap().place.is_named());
+        assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().at.place.is_named());
+        assert!(!parse(&[]).unwrap().at.place.is_named());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! token's permissions. Reads no source and stores nothing.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 
@@ -23,12 +22,12 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     drop(session::state_of(args, "")?);
     // A new directory is made only when the first reading is about to be sent, so that an unreadable source leaves
     // none.
-    if args.target.is_server() {
-        let client = session::client(args)?;
-        client.ensure_roomtide(&AtomicBool::new(false))?;
-        ensure_may_write(&client)?;
+    let client = args.client()?;
+    if client.is_server() {
+        client.ensure_roomtide()?;
+        ensure_may_write(client)?;
         if args.thin.is_some() {
-            ensure_may_read(&client)?;
+            ensure_may_read(client)?;
         }
     }
     Ok(())
@@ -37,9 +36,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
 /// Sends an empty request to post readings. The server checks the permission before anything else.
 fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/readings";
-    let body = Some(("application/json", "[]"));
-    let ask = Ask { method: "POST", path: PATH, body, headers: &[] };
-    let answer = client.send(ask, &AtomicBool::new(false))?;
+    let answer = client.send(Ask::json("POST", PATH, "[]"))?;
     match answer.status {
         401 | 403 | 404 => Err(client.error(PATH, &answer)),
         _ => Ok(()),
@@ -50,9 +47,7 @@ fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
 /// request's body is not a valid edit.
 pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices/roomtide";
-    let body = Some(("application/json", "[]"));
-    let ask = Ask { method: "PATCH", path: PATH, body, headers: &[] };
-    let answer = client.send(ask, &AtomicBool::new(false))?;
+    let answer = client.send(Ask::json("PATCH", PATH, "[]"))?;
     let is_kept_out = matches!(answer.status, 401 | 403) || answer.problem().is_elsewhere();
     if is_kept_out {
         bail!("{}; {NEEDS_ADMIN}", client.error(PATH, &answer));
@@ -63,7 +58,7 @@ pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
 /// Fails if the token may not read the metrics of a device, which --thin needs to find the counters.
 fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices?limit=1";
-    let answer = client.send(Ask::get(PATH), &AtomicBool::new(false))?;
+    let answer = client.get(PATH)?;
     if answer.status != 200 {
         bail!("{}; --thin asks which metrics are counters", client.error(PATH, &answer));
     }
@@ -74,7 +69,6 @@ fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::fake_server::{self, Reply};
-    use crate::import::target::Target;
     use crate::tests::parsed;
 
     const READY: &str = r#"{"status":"ready","up":"0s"}"#;
@@ -98,7 +92,11 @@ mod tests {
         });
         let words = ["import".to_owned()].into_iter().chain(words);
         let mut args: ImportArgs = parsed(words).unwrap();
-        args.target = Target::Server(server.url.clone());
+        args.at.url = Some(server.url.clone());
+        args.client = match args.at.open_to_import() {
+            Ok(client) => Some(std::sync::Arc::new(client)),
+            Err(error) => return format!("{error:#}"),
+        };
         let said = check(&args).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left");
         said

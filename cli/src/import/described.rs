@@ -1,14 +1,12 @@
 //! The registry's entry of a device, with the members that an import needs. Changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::Context as _;
 use domain::{MetricInfo, MetricKind, MetricName, Role};
 use serde::Deserialize;
 
 use super::several_meters::Meters;
-use crate::client::{Answer, Ask, Client};
+use crate::client::{Answer, Client};
 
 /// A device's entry.
 #[derive(Debug, Default, Deserialize)]
@@ -31,7 +29,7 @@ impl Described {
     /// Asks a server for the entry; `None` if the registry does not have the device, or it is being deleted.
     pub(super) fn ask(client: &Client, device: &str) -> anyhow::Result<Option<Self>> {
         let path = path(device);
-        let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+        let answer = client.get(&path)?;
         Self::read(client, &path, &answer)
     }
 
@@ -42,9 +40,7 @@ impl Described {
         answer: &Answer,
     ) -> anyhow::Result<Option<Self>> {
         match answer.status {
-            200 => serde_json::from_str(&answer.text)
-                .map(Some)
-                .with_context(|| format!("{path} answers, but not as Roomtide does")),
+            200 => client.parsed(path, answer).map(Some),
             404 | 410 => Ok(None),
             _ => Err(client.error(path, answer)),
         }

@@ -2,7 +2,6 @@
 //! no reading.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 use domain::{DeviceId, MetricName, Timestamp};
@@ -46,13 +45,7 @@ fn noted(
         let path = format!("/devices/{device}");
         let body =
             json!({"metrics": {metric.as_str(): {"hourly_until": at.to_string()}}}).to_string();
-        let ask = Ask {
-            method: "PATCH",
-            path: &path,
-            body: Some(("application/json", &body)),
-            headers: &[],
-        };
-        let answer = client.send(ask, &AtomicBool::new(false))?;
+        let answer = client.send(Ask::json("PATCH", &path, &body))?;
         match answer.status {
             200 => noted += 1,
             401 | 403 => bail!("that needs an admin's token"),

@@ -82,8 +82,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::client::Client;
     use crate::fake_server::{self, Reply};
-    use crate::import::target::Target;
     use crate::tests::parsed;
 
     const DAY: i64 = 86_400_000_000_000;
@@ -163,7 +163,7 @@ mod tests {
         let url = roomtide.url.replace("://", "://me:secret@");
         let words = ["import", &influxdb.url, "--url", &url, "--state", state.to_str().unwrap()];
         let mut args: ImportArgs = parsed(words.into_iter().chain(["--from", "-833d"])).unwrap();
-        args.target = Target::Server(url);
+        args.client = Some(Arc::new(Client::new(&url, None).unwrap()));
         // The relative time would be another instant in each run, days after the first points.
         let seconds = AtomicI64::new(1_800_000_000);
         let run = || {
@@ -192,7 +192,7 @@ mod tests {
         let state = directory.path().join("state").display().to_string();
         let words = ["import", &influxdb.url, "--url", &roomtide.url, "--state", &state];
         let mut args: ImportArgs = parsed(words).unwrap();
-        args.target = Target::Server(roomtide.url.clone());
+        args.client = Some(Arc::new(Client::new(&roomtide.url, None).unwrap()));
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         for run in 1..3 {
             assert_eq!(import(&args, &influxdb.url, now).unwrap(), ExitCode::from(3), "{run}");

@@ -21,10 +21,10 @@ use super::described::Described;
 use super::hourly;
 use super::points::{Report, Selection, SeriesMap, beside_no_means, in_vacant_hours};
 use super::round::Rounds;
-use super::session::{self, after_upload, client, exit_code, state_of};
+use super::session::{self, after_upload, exit_code, state_of};
 use super::sort;
 use super::upload;
-use crate::client::{Client, without_login};
+use crate::client::Client;
 use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::{counted, print};
@@ -123,14 +123,14 @@ pub(super) fn import(
         return Ok(exit_code(report.refusals(), 0));
     }
 
-    let client = client(args)?;
+    let client = args.client()?;
     let state = state.context("an import has a state")?;
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
-    let imported = session::begin(args, &client, state)?;
+    let imported = session::begin(args, client, state)?;
 
     let known = KnownKinds {
-        counters_of: Box::new(|id| counters_of(id, &client)),
+        counters_of: Box::new(|id| counters_of(id, client)),
         taught,
         reader: reader.clone(),
     };
@@ -140,17 +140,17 @@ pub(super) fn import(
 
     let round = args.round.get().max(upload::REQUESTS * options.batch);
     let rounds = Rounds::new(decoded::points(groups, rules), round, true);
-    let summary = upload::run(rounds, &client, options, &imported, bar);
+    let summary = upload::run(rounds, client, options, &imported, bar);
     bar.finish_and_clear();
-    let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, &client))?;
+    let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
     summary.refusals.append(refusals);
 
     print(&summary);
     print_counts(united.counts());
     print_notes(&notes);
-    after_upload(&client, summary.stored, goes_on);
+    after_upload(client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
-    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client) {
+    if let Some(said) = hourly::note(&notes.hourly(), metric_of, client) {
         print(said);
     }
     session::end(imported, &summary.refusals, summary.refused_before)
@@ -210,7 +210,7 @@ impl Wanted {
     pub(super) fn identity(&self, args: &ImportArgs) -> String {
         let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
         let rules = args.line_rules();
-        let target = without_login(args.target.name());
+        let target = args.client.as_ref().map(|client| client.identity()).unwrap_or_default();
         let options =
             format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {rules:?} {:?}", self.map);
         format!("to {target} {database:?} {precision:?} {options}")

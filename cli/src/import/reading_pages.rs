@@ -1,4 +1,4 @@
-//! Pages of a list of readings. Sends no request itself.
+//! Pages of a list of readings.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use domain::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::source_api::cursor_after;
+use crate::client::Client;
+use crate::pages::{NotThere, Pages};
 
 /// The maximum number of readings in a page.
 pub(super) const MAX_PAGE: usize = 10_000;
@@ -28,25 +29,22 @@ pub(super) fn time_of(row: &Row) -> anyhow::Result<Timestamp> {
     Ok(Timestamp::parse_absolute(&serde_json::from_str::<String>(json.get())?)?)
 }
 
-/// Returns at most `count` of the first readings of a list. `get` returns a page, or `None` if the list does not exist.
+/// Returns at most `count` of the first readings of a list; none if the list does not exist.
 ///
 /// With a filter for metrics, the server applies `limit` before the filter. So a page may be empty although others
 /// follow, and each request has a greater limit than the one before.
-pub(super) fn first(
-    path: &str,
-    count: usize,
-    get: impl Fn(&str) -> anyhow::Result<Option<Page>>,
-) -> anyhow::Result<Vec<Row>> {
+pub(super) fn first(client: &Client, path: &str, count: usize) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let (mut page_path, mut before, mut limit) = (path.to_owned(), None, count);
-
-    loop {
-        let Some(page) = get(&format!("{page_path}&limit={limit}"))? else { break };
-        rows.extend(page.data);
-
-        let Some(cursor) = page.next_cursor.filter(|_| rows.len() < count) else { break };
-        page_path = format!("{path}&cursor={}", cursor_after(before.as_deref(), &cursor, path)?);
-        (before, limit) = (Some(cursor), MAX_PAGE.min(limit * 10));
+    let mut pages = Pages::<Row>::of(client, path, count);
+    while rows.len() < count
+        && let Some(page) = pages.next()
+    {
+        match page {
+            Ok(page) => rows.extend(page),
+            Err(error) if error.is::<NotThere>() => break,
+            Err(error) => return Err(error),
+        }
+        pages.limit = MAX_PAGE.min(pages.limit * 10);
     }
 
     rows.truncate(count);
@@ -56,31 +54,24 @@ pub(super) fn first(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_server::{self, Reply};
 
     #[test]
     fn empty_pages_are_turned_until_there_are_enough_readings() {
-        let get = |path: &str| {
-            let page = match path {
-                "/r?metrics=e&limit=2" => r#"{"data": [], "next_cursor": "a b"}"#,
-                "/r?metrics=e&cursor=a+b&limit=20" => r#"{"data": [{"e": 1}], "next_cursor": "c"}"#,
-                "/r?metrics=e&cursor=c&limit=200" => {
-                    r#"{"data": [{"e": 2.50}, {"e": 3}], "next_cursor": "d"}"#
-                }
-                other => panic!("{other}"),
-            };
-            Ok(Some(serde_json::from_str(page)?))
-        };
-        let rows = first("/r?metrics=e", 2, get).unwrap();
+        let server = fake_server::serve(|_, request| match &*request.path {
+            "/r?metrics=e&limit=2" => Reply::of(200, r#"{"data": [], "next_cursor": "a"}"#),
+            "/r?metrics=e&limit=20&cursor=a" => {
+                Reply::of(200, r#"{"data": [{"e": 1}], "next_cursor": "c"}"#)
+            }
+            "/r?metrics=e&limit=200&cursor=c" => {
+                Reply::of(200, r#"{"data": [{"e": 2.50}, {"e": 3}], "next_cursor": "d"}"#)
+            }
+            _ => Reply::of(404, "{}"),
+        });
+        let client = server.client();
+        let rows = first(&client, "/r?metrics=e", 2).unwrap();
         let values: Vec<_> = rows.iter().map(|row| row["e"].get()).collect();
         assert_eq!(values, ["1", "2.50"]);
-    }
-
-    #[test]
-    fn pages_without_an_end_are_left() {
-        let page = r#"{"data": [], "next_cursor": "a"}"#;
-        let get = |_: &str| Ok(Some(serde_json::from_str(page)?));
-        let error = first("/r?metrics=e", 1, get).unwrap_err().to_string();
-        assert!(error.contains("its pages would never end"), "{error}");
-        assert!(first("/r?metrics=e", 1, |_| Ok(None)).unwrap().is_empty());
+        assert!(first(&client, "/none", 1).unwrap().is_empty());
     }
 }

@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -324,13 +323,8 @@ impl Unrestored {
 fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>> {
     let Request { path, stage, body, .. } = &request;
     let restore = if matches!(stage, Stage::Device | Stage::Meter) { "?restore=1" } else { "" };
-    let ask = Ask {
-        method: if *stage == Stage::Annotation { "PUT" } else { "PATCH" },
-        path: &format!("{path}{restore}"),
-        body: Some(("application/json", body)),
-        headers: &[],
-    };
-    let answer = client.send(ask, &AtomicBool::new(false))?;
+    let method = if *stage == Stage::Annotation { "PUT" } else { "PATCH" };
+    let answer = client.send(Ask::json(method, &format!("{path}{restore}"), body))?;
     let problem = answer.problem();
 
     let id = path.rsplit('/').next().unwrap_or_default();

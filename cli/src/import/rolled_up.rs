@@ -3,7 +3,6 @@
 //! The server tells the instant up to which all late changes are folded, and the time of its clock. The wait is over
 //! when that instant reaches the clock's time at the end of the import.
 
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
-use crate::client::{Ask, Client};
+use crate::client::Client;
 
 /// The path that tells how far rollups are.
 const PATH: &str = "/health?details=1";
@@ -73,12 +72,12 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
 
 /// The instant until which everything is folded, and the server's time; `None` if the server does not tell.
 fn look(client: &Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
-    let answer = client.send(Ask::get(PATH), &AtomicBool::new(false))?;
+    let answer = client.get(PATH)?;
     if answer.status != 200 {
         return Ok(None);
     }
-    let strange = || format!("{} answers, but not as Roomtide does", client.url());
-    let health: Health = serde_json::from_str(&answer.text).with_context(strange)?;
+    let strange = || client.strange(PATH, &answer);
+    let health: Health = client.parsed(PATH, &answer)?;
     let Some(Rollups { folded_until: Some(folded), at: Some(at) }) = health.rollups else {
         return Ok(None);
     };

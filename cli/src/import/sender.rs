@@ -161,7 +161,8 @@ impl<'a> Sender<'a> {
             entries.iter().map(|entry| (&entry.reading.device, entry.reading.at.as_millis()));
         wait(self.pace.take(write_units::of(&readings)), stop);
 
-        let answer = self.client.send(Ask { method: "POST", path, body, headers: &[] }, stop)?;
+        let answer =
+            self.client.send_unless(Ask { method: "POST", path, body, headers: &[] }, stop)?;
         self.pace.learn(answer.units.max_write);
         let (refused, not_stored) = self.read(path, entries, &answer)?;
 
@@ -189,9 +190,7 @@ impl<'a> Sender<'a> {
         let error = || self.client.error(path, answer);
         match answer.status {
             201 | 207 => {
-                let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
-                    format!("the server answers {}, but not as Roomtide does", answer.status)
-                })?;
+                let receipt: Receipt = self.client.parsed(path, answer)?;
                 ensure_takes_about(&receipt.rejected)?;
                 Ok((refused(entries, &receipt.rejected, &receipt.more_rejected), Vec::new()))
             }

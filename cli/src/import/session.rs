@@ -2,7 +2,7 @@
 //! Sends no reading.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use domain::Timestamp;
@@ -13,7 +13,7 @@ use super::described::Described;
 use super::imported::Imported;
 use super::rolled_up::{self, Waited};
 use super::state::{ImportName, ImportState, Witness};
-use crate::client::{Ask, Client, without_login};
+use crate::client::Client;
 use crate::interrupted::Interrupted;
 use crate::output::{print, print_error};
 use crate::{progress, sample_home};
@@ -34,19 +34,14 @@ const SOME_REFUSED: u8 = 3;
 /// The exit code of an import after which the table lacks some of its readings.
 const SOME_MISSING: u8 = 4;
 
-/// Makes the client of the import's target.
-pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
-    args.target.client(args.token.as_deref())
-}
-
 /// Reads the state of the import. The state of another import in the same file is an error.
 pub(super) fn state_of(args: &ImportArgs, options: &str) -> anyhow::Result<ImportState> {
-    let url = args.target.url().map(without_login);
+    let client = args.client()?;
     let name = ImportName {
         file: &args.file,
         state: args.state.as_deref(),
-        target: &without_login(args.target.name()),
-        url: url.as_deref(),
+        target: &client.identity(),
+        url: client.is_server().then(|| client.url()),
         options,
     };
     ImportState::of(name, args.again)
@@ -142,10 +137,10 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
 /// Gives up the state of an import that stopped and stored nothing.
 pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
     let mut state = imported.state();
-    if client.is_unused() {
+    if let Some(here) = client.here().filter(|here| here.is_unused()) {
         // The state is removed after the directory: if the process ends in between, the next import still knows that the
         // devices there are its own.
-        state.give_up().into_iter().for_each(|file| client.remove_at_close(file));
+        state.give_up().into_iter().for_each(|file| here.remove_at_close(file));
     }
     state.remove_if_unused();
 }
@@ -182,11 +177,10 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
     let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
     let to = at.saturating_add(chrono::TimeDelta::milliseconds(1));
     let path = format!("/devices/{device}/readings?from={at}&to={to}&limit=1");
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    let answer = client.get(&path)?;
     match answer.status {
         200 => {
-            let page: Value = serde_json::from_str(&answer.text)
-                .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
+            let page: Value = client.parsed(&path, &answer)?;
             let is_found = metrics.iter().all(|name| page["data"][0].get(name).is_some());
             Ok(if is_found { Earlier::Found } else { Earlier::Gone })
         }
@@ -271,7 +265,7 @@ mod tests {
         let client = fake_server::always(200, "{}").client();
         client.interrupted().store(true, Ordering::Release);
         assert!(!after_upload(&client, 1, false));
-        assert_eq!(client.send(Ask::get("/"), &AtomicBool::new(false)).unwrap().status, 200);
+        assert_eq!(client.get("/").unwrap().status, 200);
     }
 
     #[test]

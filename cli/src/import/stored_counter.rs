@@ -1,14 +1,12 @@
 //! Finds stored readings of a counter on a server: the first from a time on, the last before a time. Decides nothing.
 
-use std::sync::atomic::AtomicBool;
-
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use domain::Timestamp;
 use history::csv::totals::StoredCounters;
 use rust_decimal::Decimal;
 
 use super::reading_pages;
-use crate::client::{Ask, Client};
+use crate::client::Client;
 
 /// The start of the requested range.
 const BEGIN: &str = "1970-01-01T00:00:00Z";
@@ -16,7 +14,7 @@ const END: &str = "2200-01-01T00:00:00Z";
 
 impl StoredCounters for Client {
     fn may_read(&self) -> anyhow::Result<bool> {
-        let answer = self.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
+        let answer = self.get("/devices?limit=1")?;
         Ok(answer.status == 200)
     }
 
@@ -45,21 +43,10 @@ fn ask(
     metric: &str,
     span: &str,
 ) -> anyhow::Result<Option<(i64, Decimal)>> {
-    let get = |path: &str| {
-        let answer = client.send(Ask::get(path), &AtomicBool::new(false))?;
-        match answer.status {
-            200 => serde_json::from_str(&answer.text)
-                .map(Some)
-                .with_context(|| format!("{} answers, but not as Roomtide does", client.url())),
-            404 => Ok(None),
-            403 => {
-                bail!("what the table has of {device} cannot be read: the token has to read, too")
-            }
-            _ => Err(client.error(path, &answer)),
-        }
-    };
     let path = format!("/devices/{device}/readings?metrics={metric}&{span}");
-    let found = reading_pages::first(&path, 1, get)?;
+    let found = reading_pages::first(client, &path, 1).with_context(|| {
+        format!("what the table has of {device} is needed, so the token has to read, too")
+    })?;
     let Some(reading) = found.first() else { return Ok(None) };
 
     let member = |name: &str| {

@@ -1,7 +1,7 @@
 //! Stores rounds one after the other, and notes each when the table has it. Sends nothing.
 
 use std::panic::resume_unwind;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 use super::imported::{Imported, SentRound};
 use crate::client::Client;
@@ -27,10 +27,9 @@ impl<'a> Storing<'a> {
     /// Waits until the previous round is stored, then begins to store this one.
     pub(super) fn begin(&mut self, client: &Client, round: SentRound) -> anyhow::Result<()> {
         self.end()?;
-        match client.store() {
-            Some(storing) => self.under_way = Some((storing, round)),
-            None => self.note(&round)?,
-        }
+        // A server stores before it answers.
+        let Some(here) = client.here().cloned() else { return self.note(&round) };
+        self.under_way = Some((thread::spawn(move || here.store()), round));
         Ok(())
     }
 

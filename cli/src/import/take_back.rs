@@ -1,15 +1,15 @@
 //! `roomtide import --take-back`: deletes what an import brought, as its report says. Sends no reading.
 
-use std::io::{self, BufRead, IsTerminal as _, Write as _};
 use std::ops::Range;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use chrono::TimeDelta;
 use domain::{DeviceId, RoomId, Timestamp};
 
 use super::args::ImportArgs;
 use super::state::ImportState;
-use crate::client::{self, Client};
+use crate::at::{At, Unnamed};
+use crate::client::Client;
 use crate::delete;
 use crate::output::{counted, print};
 
@@ -23,13 +23,16 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
         args.file.display()
     );
 
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let url = url_of(args.url.as_deref(), &state)?;
-    let client = Client::new(url, token.as_deref())?;
+    let url = url_of(args.at.url.as_deref(), &state)?;
+    let at = At { url: Some(url.to_owned()), ..args.at.clone() };
     if !args.yes {
-        confirm(&brought, url)?;
+        let devices = counted(brought.readings.len() as u64, "device");
+        let question = format!(
+            "Delete at {url} what the import stored of {devices} for ever, with what others have written in between?"
+        );
+        delete::confirm(&question, "yes", || Ok(()))?;
     }
-    brought.take_back(&client).with_context(|| {
+    at.work(Unnamed::Server, |client| brought.take_back(client)).with_context(|| {
         format!("not all is taken back; the same command continues, and --url names another address than {url}")
     })
 }
@@ -83,23 +86,6 @@ impl<'a> Brought<'a> {
         }
         delete::unused(&self.new_devices, &self.new_rooms, client)
     }
-}
-
-/// Asks a person.
-fn confirm(brought: &Brought<'_>, url: &str) -> anyhow::Result<()> {
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        bail!("nothing is deleted: the question needs a terminal; --yes deletes without one");
-    }
-    let devices = counted(brought.readings.len() as u64, "device");
-    print(format_args!(
-        "Delete at {url} what the import stored of {devices} for ever, with what others have written in between? Type yes \
-         to go on:"
-    ));
-    io::stdout().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    ensure!(answer.trim() == "yes", "nothing is deleted");
-    Ok(())
 }
 
 #[cfg(test)]

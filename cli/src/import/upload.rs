@@ -11,7 +11,6 @@ use domain::{About, DeviceId, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 
-use super::concurrent::concurrently;
 use super::decoded::Entry;
 use super::imported::{Imported, SentRound, StoredReading};
 use super::registry::{self, RegistryLine};
@@ -19,12 +18,15 @@ use super::round::{self, Round, Rounds};
 use super::sender::{Refused, Sender};
 use super::storing::Storing;
 use crate::client::Client;
+use crate::concurrent::concurrently;
 use crate::output::{counted, print};
 use crate::pace::{HALF, Pace};
 use history::refusals::{Refusal, Refusals};
 
 /// The minimum number of requests in a round: enough to keep several under way.
 pub(super) const REQUESTS: usize = 4;
+/// The number of requests under way at once.
+const UPLOAD_CONCURRENCY: usize = 4;
 /// The number of readings in the first request, whose answer tells the table's capacity.
 pub(super) const FIRST_BATCH: usize = 25;
 /// The share of the table's capacity units that an import uses, including its rollups.
@@ -146,11 +148,11 @@ pub(super) fn run(
     let result = result.and(storing.end());
 
     // Answered readings that are only in memory do not count.
-    if client.holds_back() {
+    if client.here().is_some() {
         summary.stored = storing.stored();
     }
     if let Err(error) = result {
-        summary.stored = client.stored_here().unwrap_or(summary.stored);
+        summary.stored = client.here().map_or(summary.stored, |here| here.stored());
         let stored = (summary.stored, "reading");
         return Err(imported.state().stopped(error, stored, options.strict));
     }
@@ -370,6 +372,7 @@ fn send<'a>(
     let merged = batches(&round.merges).map(|batch| (merge_path, batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
     let outcome = concurrently(
+        UPLOAD_CONCURRENCY,
         &all,
         |(path, batch), stop| sender.send(path, batch, stop),
         |_, refused| refusals.extend(refused),

@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::scope::Scope;
-use crate::place::ProgressFile;
+use crate::at::ProgressFile;
 use crate::progress_file;
 
 /// The progress of a walk, with its findings so far.

@@ -19,9 +19,9 @@ use super::progress::Progress;
 use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
 use super::zone_change;
+use crate::at::ProgressFile;
 use crate::output::{counted, print};
 use crate::patience::patiently;
-use crate::place::ProgressFile;
 
 /// The command line of `roomtide rollups rebuild`.
 #[derive(Debug, clap::Args)]

@@ -22,7 +22,7 @@ use table::{
 
 use super::rebuild::{self, Rebuild, Rebuilt};
 use super::verify::{self, Verify};
-use crate::place::ProgressFile;
+use crate::at::ProgressFile;
 use crate::rollups::{Action, Args};
 use crate::tests::parsed;
 

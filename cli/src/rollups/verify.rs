@@ -21,9 +21,9 @@ use super::folds::{DayFolds, FoldedDays};
 use super::progress::Progress;
 use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
+use crate::at::ProgressFile;
 use crate::output::{counted, print};
 use crate::patience::patiently;
-use crate::place::ProgressFile;
 
 /// The command line of `roomtide rollups verify`.
 #[derive(Debug, clap::Args)]

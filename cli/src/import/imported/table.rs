@@ -2,29 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::{DeviceId, Exact, MetricName, RoomId, Timestamp};
 
-use crate::client::{Answer, Ask, Client, wait};
+use crate::client::{Client, wait};
 use crate::import::described::{self, Described};
 use crate::import::reading_pages::{self, Page};
-use crate::pace::{HALF, Pace};
-
-/// The read units that a request is assumed to need before its answer tells them.
-const UNITS: f64 = 8.0;
 
 /// The reasons why a table cannot be asked.
 const UNANSWERED: &str =
     "the address answers no queries; an address that does is the output ApiUrl";
 const FORBIDDEN: &str = "the token may not read";
 
-/// A table that is read at half of its capacity.
+/// A table that may be read.
 pub(super) struct Table<'a> {
     client: &'a Client,
-    pace: Pace,
 }
 
 /// The smallest and the largest value of each metric in an hour.
@@ -33,9 +27,8 @@ pub(super) type Extremes = BTreeMap<MetricName, (Exact, Exact)>;
 impl<'a> Table<'a> {
     /// Asks whether the table may be read. The inner error is the reason if not.
     pub(super) fn of(client: &'a Client) -> anyhow::Result<Result<Self, &'static str>> {
-        let table = Self { client, pace: Pace::of(HALF) };
-        Ok(match table.get("/rooms?limit=1")?.status {
-            200 => Ok(table),
+        Ok(match client.get("/rooms?limit=1")?.status {
+            200 => Ok(Self { client }),
             401 | 403 => Err(FORBIDDEN),
             _ => Err(UNANSWERED),
         })
@@ -46,18 +39,9 @@ impl<'a> Table<'a> {
         wait(pause, &self.client.interrupted());
     }
 
-    fn get(&self, path: &str) -> anyhow::Result<Answer> {
-        let interrupted = self.client.interrupted();
-        wait(self.pace.take(UNITS), &interrupted);
-        let answer = self.client.send(Ask::get(path), &AtomicBool::new(false))?;
-        self.pace.settle(UNITS, answer.units.read);
-        self.pace.learn(answer.units.max_read);
-        Ok(answer)
-    }
-
     /// The body of an answer; `None` if the device or room does not exist, or is being deleted.
     fn found(&self, path: &str) -> anyhow::Result<Option<String>> {
-        let answer = self.get(path)?;
+        let answer = self.client.get(path)?;
         match answer.status {
             200 => Ok(Some(answer.text)),
             404 | 410 => Ok(None),
@@ -68,7 +52,7 @@ impl<'a> Table<'a> {
     /// Returns the registry's entry of a device; `None` if the registry does not have the device.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
         let path = described::path(device.as_str());
-        Described::read(self.client, &path, &self.get(&path)?)
+        Described::read(self.client, &path, &self.client.get(&path)?)
     }
 
     /// Whether the registry has a room.
@@ -97,9 +81,9 @@ impl<'a> Table<'a> {
     ) -> anyhow::Result<Option<Page>> {
         let (from, to) = (span.start, span.end);
         let path = format!("/devices/{device}/readings?from={from}&to={to}&limit={limit}");
-        let answer = self.get(&path)?;
+        let answer = self.client.get(&path)?;
         match answer.status {
-            200 => serde_json::from_str(&answer.text).with_context(|| self.strange()).map(Some),
+            200 => self.client.parsed(&path, &answer).map(Some),
             404 => Ok(Some(Page::default())),
             410 => Ok(None),
             _ => Err(self.client.error(&path, &answer)),
@@ -117,7 +101,7 @@ impl<'a> Table<'a> {
         let path = format!(
             "/devices/{device}/series?from={from}&to={to}&every=1h&tz=UTC&fn=min,max&format=csv"
         );
-        let answer = self.get(&path)?;
+        let answer = self.client.get(&path)?;
         match answer.status {
             200 => read_hours(&answer.text).with_context(|| self.strange()).map(Some),
             404 => Ok(Some(BTreeMap::new())),
@@ -136,11 +120,7 @@ impl<'a> Table<'a> {
     ) -> anyhow::Result<Vec<(Timestamp, Exact)>> {
         let (from, to) = (span.start, span.end);
         let path = format!("/devices/{device}/readings?metrics={metric}&from={from}&to={to}");
-        let get = |path: &str| {
-            let text = self.found(path)?;
-            text.map(|text| serde_json::from_str(&text).with_context(|| self.strange())).transpose()
-        };
-        let readings = reading_pages::first(&path, count, get)?;
+        let readings = reading_pages::first(self.client, &path, count)?;
 
         let mut values = Vec::with_capacity(readings.len());
         for reading in readings {

@@ -1,17 +1,35 @@
-//! A client of a server for commands that send one request per action and get JSON. Knows no endpoint.
+//! Objects that a person saves by the API, as rules of alerts and sources are: read, changed, and saved from a file.
+//! Knows no endpoint.
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 use serde_json::{Map, Value};
 
 use crate::answer_text::texts;
-use crate::client::{self, Answer, Ask, Client};
+use crate::at::At;
+use crate::client::{Answer, Ask, Client};
 use crate::output::{print, print_error};
 
 /// The exit code if the server refused parts of a file.
-const SOME_REFUSED: u8 = 3;
+pub(crate) const SOME_REFUSED: u8 = 3;
+
+/// The system of a command that shows objects, and how it shows them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ObjectArgs {
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Print what the server answers, in JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+impl ObjectArgs {
+    /// Prints an answer, or its text for people.
+    pub(crate) fn show(&self, answer: &Value, text: impl FnOnce(&Value) -> String) {
+        if self.json { print(answer) } else { print(text(answer).trim_end()) }
+    }
+}
 
 /// A part of a file that is saved with its own request: a rule, a channel or a source.
 pub(crate) struct FilePart<'a> {
@@ -20,79 +38,61 @@ pub(crate) struct FilePart<'a> {
     pub(crate) members: &'a Map<String, Value>,
 }
 
-/// A client whose answers are JSON.
-pub(crate) struct JsonServer {
-    client: Client,
+/// Reads an object; empty if it does not exist.
+pub(crate) fn known(client: &Client, path: &str) -> anyhow::Result<Map<String, Value>> {
+    let answer = client.get(path)?;
+    if answer.status == 404 {
+        return Ok(Map::new());
+    }
+    match client.read(path, &answer, "id")? {
+        Value::Object(members) => Ok(members),
+        _ => bail!("{path} is not an object"),
+    }
 }
 
-impl JsonServer {
-    /// Makes a client of the server at an address. The token is given directly, or as `@FILE`.
-    pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
-        let token = token.map(client::token).transpose()?;
-        Ok(Self { client: Client::new(url, token.as_deref())? })
+/// Sends a change, and prints the warnings about it. The answer must have this member.
+pub(crate) fn change(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: &Value,
+    member: &str,
+) -> anyhow::Result<Value> {
+    let answer = client.value(Ask::json(method, path, &body.to_string()), member)?;
+    warn(path, &answer);
+    Ok(answer)
+}
+
+/// Deletes an object.
+pub(crate) fn delete(client: &Client, path: &str) -> anyhow::Result<Value> {
+    client.value(Ask::without_body("DELETE", path), "deleted")
+}
+
+impl FilePart<'_> {
+    /// Saves the part, and prints the server's warnings. Returns `false` if the server refused the part.
+    pub(crate) fn save(&self, client: &Client) -> anyhow::Result<bool> {
+        self.is_saved(client, &self.put(client)?)
     }
 
-    /// Sends a GET request. The answer must have this member.
-    pub(crate) fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
-        self.client.read(path, &self.ask("GET", path, None)?, member)
+    /// Sends the part.
+    pub(crate) fn put(&self, client: &Client) -> anyhow::Result<Answer> {
+        let body = serde_json::to_string(self.members)?;
+        client.send(Ask::json("PUT", &self.path, &body))
     }
 
-    /// Reads an object; empty if it does not exist.
-    pub(crate) fn known(&self, path: &str) -> anyhow::Result<Map<String, Value>> {
-        let answer = self.ask("GET", path, None)?;
-        if answer.status == 404 {
-            return Ok(Map::new());
-        }
-        match self.client.read(path, &answer, "id")? {
-            Value::Object(members) => Ok(members),
-            _ => bail!("{path} is not an object"),
-        }
-    }
-
-    /// Sends a change. The answer must have this member.
-    pub(crate) fn send(
-        &self,
-        method: &str,
-        path: &str,
-        body: &Value,
-        member: &str,
-    ) -> anyhow::Result<Value> {
-        let body = (!body.is_null()).then_some(body);
-        let answer = self.client.read(path, &self.ask(method, path, body)?, member)?;
-        warn(path, &answer);
-        Ok(answer)
-    }
-
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
-        let text = body.map(Value::to_string);
-        let body = text.as_deref().map(|text| ("application/json", text));
-        self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
-    }
-
-    /// Saves a part of a file, and prints the server's warnings. Returns `false` if the server refused the part.
-    pub(crate) fn save(&self, part: &FilePart<'_>) -> anyhow::Result<bool> {
-        let answer = self.put(part)?;
-        self.is_saved(part, &answer)
-    }
-
-    /// Sends a part of a file with PUT.
-    pub(crate) fn put(&self, part: &FilePart<'_>) -> anyhow::Result<Answer> {
-        self.ask("PUT", &part.path, Some(&Value::Object(part.members.clone())))
-    }
-
-    /// Prints the warnings about a part, or the reason of its refusal. Returns whether the part is saved.
-    pub(crate) fn is_saved(&self, part: &FilePart<'_>, answer: &Answer) -> anyhow::Result<bool> {
-        let path = &*part.path;
+    /// Prints the warnings about the part, or the reason of its refusal. Returns whether it is saved.
+    pub(crate) fn is_saved(&self, client: &Client, answer: &Answer) -> anyhow::Result<bool> {
+        let path = &*self.path;
         match answer.status {
             200 => {
-                warn(path, &self.client.read(path, answer, "id")?);
+                warn(path, &client.read(path, answer, "id")?);
                 Ok(true)
             }
             400 | 409 => {
                 print_error(format_args!("{}: {}", &path[1..], answer.reason()));
                 Ok(false)
             }
-            _ => Err(self.client.error(path, answer)),
+            _ => Err(client.error(path, answer)),
         }
     }
 }

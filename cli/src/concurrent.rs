@@ -4,11 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// The number of requests under way at once.
-const UPLOAD_CONCURRENCY: usize = 4;
-
-/// Calls a function with each item, several at once, and `done` with each result. Stops at the first error.
-pub(super) fn concurrently<T: Sync, R: Send>(
+/// Calls a function with each item, so many at once, and `done` with each result. Stops at the first error.
+pub(crate) fn concurrently<T: Sync, R: Send>(
+    concurrency: usize,
     all: &[T],
     work: impl Fn(&T, &AtomicBool) -> anyhow::Result<R> + Sync,
     mut done: impl FnMut(&T, R),
@@ -17,7 +15,7 @@ pub(super) fn concurrently<T: Sync, R: Send>(
     let (results, sent) = mpsc::channel();
     let mut outcome = Ok(());
     thread::scope(|scope| {
-        for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
+        for _ in 0..concurrency.min(all.len()) {
             let (results, next, stop, work) = (results.clone(), &next, &stop, &work);
             scope.spawn(move || {
                 while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
