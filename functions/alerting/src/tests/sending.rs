@@ -481,8 +481,12 @@ async fn what_a_sender_that_died_had_is_sent_though_newer_messages_follow() {
         world.tell(&rule, "freezer", News::Recovered, &[("a", world.now())]).await;
         world.store.panic_after(calls, "killed");
         if world.minute().await.is_ok() {
-            assert!(calls > 5, "{calls}: each call was one that failed");
-            break;
+            if world.store.all_waiting().is_empty() {
+                assert!(calls > 5, "{calls}: each call was one that failed");
+                break;
+            }
+            // What panicked was how the request is made. Nobody died.
+            continue;
         }
         world.pass(TimeDelta::seconds(5));
         world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
@@ -512,8 +516,12 @@ async fn what_a_sender_that_died_had_is_not_said_after_newer_news() {
         world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
         world.store.panic_after(calls, "killed");
         if world.minute().await.is_ok() {
-            assert!(calls > 5, "{calls}: each call was one that failed");
-            break;
+            if world.store.all_waiting().is_empty() {
+                assert!(calls > 5, "{calls}: each call was one that failed");
+                break;
+            }
+            // What panicked was how the request is made. Nobody died.
+            continue;
         }
         world.store.end_troubles();
         let leased = world.store.all_waiting().iter().any(|message| message.lease.is_some());
