@@ -1461,6 +1461,30 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
     }
 }
 
+/// Without the rollup of its quarter, the first reading after the quarter seems to be the reset.
+#[tokio::test]
+async fn a_reset_in_a_quarter_that_waits_in_the_queue_is_told_once_and_when_it_was() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "10")]).await;
+    let values = ["10.1", "10.2", "10.3", "0.1", "0.2", "0.3", "0.4", "0.5"];
+    for (minute, value) in (5..).step_by(5).zip(values) {
+        world.put(&[meter(1, minute, value)]).await;
+    }
+
+    let quarter = |start| QuarterHour::of(at(start));
+    world.seal(quarter(-15), at(11)).await;
+    world.seal(quarter(0), at(26)).await;
+    let waiting = Some(QueueDepth { messages: 1, at: at(41) });
+    let (groups, end, given) = ((0..SWEEP_GROUPS).collect(), quarter(15).end(), invocation());
+    world.store.advance_sealed(&groups, end, waiting, &given).await.expect("memory");
+    world.judge_sealed(at(41)).await;
+    assert_eq!(world.since(), [at(20)], "told before the quarter was over, and not again");
+
+    world.seal_unjudged(quarter(15), at(50)).await;
+    world.seal(quarter(30), at(56)).await;
+    assert_eq!(world.since(), [at(20)]);
+}
+
 /// The sum of a room's powers is that of its series: what a meter measures too counts while the meter is elsewhere.
 #[tokio::test]
 async fn a_sum_of_a_room_has_nothing_twice() {
